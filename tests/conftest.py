@@ -1,0 +1,33 @@
+"""Fixtures that several test folders share: one real Spark session for the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A real local session with two cores; its warehouse and scratch space are thrown away."""
+    from flinkmagic.local_spark import local_session
+
+    home = tmp_path_factory.mktemp("spark")
+    session = local_session(
+        app_name="flinkmagic-tests",
+        master="local[2]",
+        config={
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.memory": "1g",
+            "spark.sql.warehouse.dir": str(home / "warehouse"),
+            "spark.local.dir": str(home / "scratch"),
+            "spark.driver.extraJavaOptions": f"-Dderby.system.home={home / 'derby'}",
+        },
+    )
+    yield session
+    session.stop()
