@@ -1,0 +1,37 @@
+"""The console script `flinkmagic`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from flinkmagic import __version__
+from flinkmagic.cli import compile as compile_command
+from flinkmagic.cli import demo as demo_command
+from flinkmagic.cli import simulate as simulate_command
+from flinkmagic.errors import UserError
+
+COMMANDS = {"demo": demo_command, "compile": compile_command, "simulate": simulate_command}
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns
+    -------
+    int
+        0 where it did what it was asked, 1 where it could not, 2 where the words were off (argparse).
+    """
+    parser = argparse.ArgumentParser(
+        prog="flinkmagic", description="Flink's job manager inside a Jupyter notebook, deployed on Spark."
+    )
+    parser.add_argument("--version", action="version", version=f"flinkmagic {__version__}")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS.values():
+        command.add_parser(subparsers)
+    parsed = parser.parse_args(arguments)
+    try:
+        return COMMANDS[parsed.command].run(parsed)
+    except UserError as error:
+        print(f"flinkmagic: {error}", file=sys.stderr)
+        return 1

