@@ -14,6 +14,7 @@ from flinkmagic.errors import UserError
 
 COMMANDS = {"demo": demo_command, "compile": compile_command, "simulate": simulate_command}
 
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 

@@ -30,7 +30,9 @@ def add_parser(subparsers: Any) -> None:
         description="Executes the quickstart notebook in a real kernel and writes its results, "
         "the executed notebook and an HTML copy into a folder.",
     )
-    parser.add_argument("--out", type=Path, default=Path("flinkmagic-demo"), help="folder to work in (%(default)s)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("flinkmagic-demo"), help="folder to work in (%(default)s)"
+    )
     parser.add_argument("--lab", action="store_true", help="open the notebook in JupyterLab instead")
 
 
