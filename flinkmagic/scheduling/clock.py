@@ -1,0 +1,48 @@
+"""Time as an argument: the scheduler reads no clock but the one it was given (Flink's `Clock`)."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What the scheduler asks for the time."""
+
+    def now_ms(self) -> float:
+        """Milliseconds since some fixed instant; never goes back."""
+        ...
+
+
+class SystemClock:
+    """The machine's time, in milliseconds since the epoch.
+
+    Counted by the monotonic clock from the instant of construction, so that a step of the system's
+    time cannot make it go back.
+    """
+
+    def __init__(self) -> None:
+        self._offset_ms = time.time() * 1000.0 - time.monotonic() * 1000.0
+
+    def now_ms(self) -> float:
+        return self._offset_ms + time.monotonic() * 1000.0
+
+
+class ManualClock:
+    """Time that stands still until it is told to go on (Flink's `ManualClock`)."""
+
+    def __init__(self, start_ms: float = 0.0) -> None:
+        self._now_ms = start_ms
+
+    def now_ms(self) -> float:
+        return self._now_ms
+
+    def advance_to(self, at_ms: float) -> None:
+        """Move to `at_ms`, which must not lie in the past."""
+        if at_ms < self._now_ms:
+            raise ValueError(f"the clock stands at {self._now_ms} ms and cannot go back to {at_ms} ms")
+        self._now_ms = at_ms
+
+    def advance_by(self, ms: float) -> None:
+        """Move on by `ms` milliseconds."""
+        self.advance_to(self._now_ms + ms)

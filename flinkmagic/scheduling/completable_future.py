@@ -1,0 +1,102 @@
+"""A value that comes later, on the one thread that owns the scheduler's state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class CompletableFuture(Generic[T]):
+    """A single-threaded future (Java's `CompletableFuture`, as far as the scheduler uses it).
+
+    `concurrent.futures.Future` would do but for two things: it swallows what a callback raises, which
+    hides broken invariants, and it makes a lock and a condition for each of 16,000 slots.
+
+    Callbacks run at once, in the order in which they were added, in the caller of `complete` or, where the
+    future is done already, of `when_complete`. What a callback raises goes to that caller.
+    """
+
+    __slots__ = ("_callbacks", "_done", "_error", "_value")
+
+    def __init__(self) -> None:
+        self._done = False
+        self._value: T | None = None
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[T | None, BaseException | None], None]] | None = None
+
+    @classmethod
+    def completed(cls, value: T) -> CompletableFuture[T]:
+        """A future that holds `value` from the start."""
+        future = cls()
+        future.complete(value)
+        return future
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it holds a value or an error."""
+        return self._done
+
+    @property
+    def error(self) -> BaseException | None:
+        """The error that it failed with, if it did."""
+        return self._error
+
+    def complete(self, value: T) -> bool:
+        """Give it its value; False where it was done already."""
+        if self._done:
+            return False
+        self._value = value
+        self._finish()
+        return True
+
+    def complete_exceptionally(self, error: BaseException) -> bool:
+        """Fail it; False where it was done already."""
+        if self._done:
+            return False
+        self._error = error
+        self._finish()
+        return True
+
+    def result(self) -> T:
+        """The value, or raise its error; it must be done."""
+        if not self._done:
+            raise RuntimeError("the future is not done yet")
+        if self._error is not None:
+            raise self._error
+        return cast(T, self._value)
+
+    def when_complete(self, callback: Callable[[T | None, BaseException | None], None]) -> None:
+        """Call `callback(value, error)` once it is done; one of the two is None."""
+        if self._done:
+            callback(self._value, self._error)
+        elif self._callbacks is None:
+            self._callbacks = [callback]
+        else:
+            self._callbacks.append(callback)
+
+    def _finish(self) -> None:
+        self._done = True
+        callbacks, self._callbacks = self._callbacks, None
+        if callbacks is not None:
+            for callback in callbacks:
+                callback(self._value, self._error)
+
+
+def when_all_done(futures: Iterable[CompletableFuture[T]], action: Callable[[], None]) -> None:
+    """Call `action` once every future is done, failed ones too (`FutureUtils.waitForAll`)."""
+    pending = [future for future in futures if not future.is_done]
+    if not pending:
+        action()
+        return
+    left = len(pending)
+
+    def one_done(_value: T | None, _error: BaseException | None) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            action()
+
+    for future in pending:
+        future.when_complete(one_done)

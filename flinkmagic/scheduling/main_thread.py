@@ -1,0 +1,212 @@
+"""The one thread that owns all state of a job (Flink's `ComponentMainThreadExecutor`).
+
+Everything that changes the scheduler's state runs here, one call after the other. Other threads hand
+their news over with `execute`. Calls run by the instant that they are due at, and those of one instant in
+the order in which they were handed in. The manual executor keeps the same order, which is why a run under
+it is the same every time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from flinkmagic.scheduling.clock import Clock, ManualClock
+
+_LOG = logging.getLogger(__name__)
+
+Action = Callable[[], object]
+
+
+class ScheduledCall:
+    """A call that was handed to a main thread; `cancel()` takes it back."""
+
+    __slots__ = ("action", "at_ms")
+
+    def __init__(self, action: Action, at_ms: float) -> None:
+        self.action: Action | None = action
+        self.at_ms = at_ms
+
+    def cancel(self) -> None:
+        """Take the call back; nothing happens if it ran already."""
+        self.action = None
+
+
+class ComponentMainThreadExecutor(Protocol):
+    """Runs calls one after the other on the thread that owns the state."""
+
+    def execute(self, action: Action) -> None:
+        """Run `action` after the calls that are due already; callable from any thread."""
+        ...
+
+    def schedule(self, action: Action, delay_ms: float) -> ScheduledCall:
+        """Run `action` in `delay_ms` milliseconds; callable from any thread."""
+        ...
+
+    def assert_running_in_main_thread(self) -> None:
+        """Raise where the caller is not on the main thread."""
+        ...
+
+
+class _Agenda:
+    """Calls by the instant at which they are due, then by the order of arrival."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, ScheduledCall]] = []
+        self._arrivals = itertools.count()
+
+    def add(self, action: Action, at_ms: float) -> ScheduledCall:
+        call = ScheduledCall(action, at_ms)
+        heapq.heappush(self._heap, (at_ms, next(self._arrivals), call))
+        return call
+
+    def next_due_ms(self) -> float:
+        """When the next call is due that was not taken back; infinity where there is none."""
+        heap = self._heap
+        while heap and heap[0][2].action is None:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else float("inf")
+
+    def pop(self) -> Action | None:
+        """Take the next call, None where there is none."""
+        while self._heap:
+            call = heapq.heappop(self._heap)[2]
+            action, call.action = call.action, None
+            if action is not None:
+                return action
+        return None
+
+
+class ManualMainThreadExecutor:
+    """A main thread that runs calls only when it is told to, on virtual time.
+
+    Parameters
+    ----------
+    clock : ManualClock
+        The clock that is moved on to the instant of each call.
+    """
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self._agenda = _Agenda()
+
+    def execute(self, action: Action) -> None:
+        self._agenda.add(action, self.clock.now_ms())
+
+    def schedule(self, action: Action, delay_ms: float) -> ScheduledCall:
+        return self._agenda.add(action, self.clock.now_ms() + max(delay_ms, 0.0))
+
+    def assert_running_in_main_thread(self) -> None:
+        """Every caller is on the main thread here."""
+
+    @property
+    def next_due_ms(self) -> float:
+        """When the next call is due; infinity where there is none."""
+        return self._agenda.next_due_ms()
+
+    def run_next(self) -> bool:
+        """Run the next call, moving time on to it; False where there is none."""
+        due_ms = self._agenda.next_due_ms()
+        action = self._agenda.pop()
+        if action is None:
+            return False
+        self.clock.advance_to(max(due_ms, self.clock.now_ms()))
+        action()
+        return True
+
+    def run_ready(self) -> None:
+        """Run all calls that are due now, and what they hand in for now; time stands still."""
+        while self._agenda.next_due_ms() <= self.clock.now_ms():
+            self.run_next()
+
+    def run_until(self, at_ms: float) -> None:
+        """Run all calls that are due up to `at_ms`, and leave the clock there."""
+        while self._agenda.next_due_ms() <= at_ms:
+            self.run_next()
+        self.clock.advance_to(max(at_ms, self.clock.now_ms()))
+
+
+class MainThreadExecutor:
+    """A main thread that is a real thread.
+
+    Parameters
+    ----------
+    name : str
+        The thread's name.
+    clock : Clock
+        What delays are counted by.
+    on_uncaught : callable, optional
+        Hears of what a call raised (a scheduler's `handle_global_failure`, say). Without it the error is
+        logged; the thread goes on either way, as one job's broken call must not stop another's.
+    """
+
+    def __init__(
+        self, name: str, clock: Clock, on_uncaught: Callable[[BaseException], None] | None = None
+    ) -> None:
+        self.on_uncaught = on_uncaught
+        self._clock = clock
+        self._agenda = _Agenda()
+        self._condition = threading.Condition()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def execute(self, action: Action) -> None:
+        self.schedule(action, 0.0)
+
+    def schedule(self, action: Action, delay_ms: float) -> ScheduledCall:
+        with self._condition:
+            if self._stopped:
+                raise RuntimeError(f"the main thread {self._thread.name!r} has been stopped")
+            call = self._agenda.add(action, self._clock.now_ms() + max(delay_ms, 0.0))
+            self._condition.notify()
+        return call
+
+    def assert_running_in_main_thread(self) -> None:
+        if threading.current_thread() is not self._thread:
+            raise RuntimeError(
+                f"called on thread {threading.current_thread().name!r}, "
+                f"but this state belongs to {self._thread.name!r}; use execute()"
+            )
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether `stop` was called: it takes no more calls."""
+        return self._stopped
+
+    def stop(self, timeout_s: float | None = 10.0) -> None:
+        """Stop after the call that is under way; what is still queued is dropped."""
+        with self._condition:
+            self._stopped = True
+            self._condition.notify()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while (action := self._take()) is not None:
+            try:
+                action()
+            except BaseException as error:  # noqa: BLE001 - the thread must outlive one broken call
+                self._report(error)
+
+    def _take(self) -> Action | None:
+        with self._condition:
+            while not self._stopped:
+                wait_ms = self._agenda.next_due_ms() - self._clock.now_ms()
+                if wait_ms <= 0:
+                    return self._agenda.pop()
+                self._condition.wait(None if wait_ms == float("inf") else wait_ms / 1000.0)
+            return None
+
+    def _report(self, error: BaseException) -> None:
+        if self.on_uncaught is None:
+            _LOG.critical("a call on the main thread %r failed", self._thread.name, exc_info=error)
+            return
+        try:
+            self.on_uncaught(error)
+        except BaseException:  # noqa: BLE001 - as above
+            _LOG.critical("the handler of uncaught errors failed as well", exc_info=True)

@@ -1,0 +1,71 @@
+"""Where slots come from, as the scheduler sees it (Flink's `PhysicalSlotProvider`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from flinkmagic.scheduling.completable_future import CompletableFuture
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
+
+
+@dataclass(frozen=True)
+class PhysicalSlot:
+    """A slot of a task executor that was given to this job (Flink's `PhysicalSlot`)."""
+
+    allocation_id: str
+    resource_id: str
+    slot_index: int
+    gateway: TaskExecutorGateway
+
+
+@dataclass(eq=False)
+class PhysicalSlotRequest:
+    """Asks for one slot (Flink's `PhysicalSlotRequest`).
+
+    Parameters
+    ----------
+    slot_request_id : str
+        Its name, unique within a job.
+    vertices : sequence of int
+        The execution vertices (global indices) that will share the slot, in ascending order.
+    slot_sharing_group : str
+        The name of the group that asks, for messages.
+    preferred_resource_ids : sequence of str
+        Executors that hold what the vertices read, or whose slots they had before, best first.
+    slot_will_be_occupied_indefinitely : bool
+        Whether the slot is wanted for an unbounded job.
+    slot_future : CompletableFuture of PhysicalSlot
+        The provider completes it on the main thread, possibly within the very call that asks.
+    """
+
+    slot_request_id: str
+    vertices: Sequence[int]
+    slot_sharing_group: str = ""
+    preferred_resource_ids: Sequence[str] = ()
+    slot_will_be_occupied_indefinitely: bool = False
+    slot_future: CompletableFuture[PhysicalSlot] = field(default_factory=CompletableFuture)
+
+
+class PhysicalSlotProvider(Protocol):
+    """Gives slots (Flink's `PhysicalSlotProvider`).
+
+    Departure from Flink: a request names the vertices that will share the slot. A provider that leaves the
+    placing of single tasks to somebody else (Spark) needs them to know which launch fulfils which request.
+
+    A provider may complete requests in any order and long after they were made. It tells of a slot that is
+    lost by failing the tasks in it (`DefaultScheduler.fail_slot`).
+    """
+
+    def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
+        """Ask for slots; each request's future is completed with a slot, or failed."""
+        ...
+
+    def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
+        """Give up a request that was not fulfilled yet; its future is left as it is."""
+        ...
+
+    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+        """Give back a slot that fulfilled a request and in which no task is left."""
+        ...

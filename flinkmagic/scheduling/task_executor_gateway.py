@@ -1,0 +1,131 @@
+"""What the scheduler says to those who run tasks, and what it hears from them.
+
+This protocol is all that Spark's deployment and the simulator share with the scheduler. Calls go out and
+return at once; what became of them comes back later as a `TaskExecutionStateTransition`, handed to the
+scheduler's `update_task_execution_state` on the main thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from flinkmagic.graph.execution_graph import ExecutionAttemptID
+    from flinkmagic.graph.execution_state import ExecutionState
+
+
+class ResultPartitionID(NamedTuple):
+    """One partition of a result as one attempt of its producer made it (Flink's `ResultPartitionID`)."""
+
+    dataset_id: str
+    partition: int
+    producer: ExecutionAttemptID
+
+    def __str__(self) -> str:
+        return f"{self.dataset_id}#{self.partition}@{self.producer}"
+
+
+@dataclass(frozen=True)
+class IOMetrics:
+    """What an attempt read, wrote and took (Flink's `IOMetrics`); None is unknown."""
+
+    rows_in: int | None = None
+    rows_out: int | None = None
+    bytes_in: int | None = None
+    bytes_out: int | None = None
+    memory_spilled_bytes: int | None = None
+    disk_spilled_bytes: int | None = None
+    duration_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class TaskExecutionStateTransition:
+    """News of an attempt (Flink's `TaskExecutionStateTransition`).
+
+    `at_ms` is when it happened, where that is known to be earlier than the news; None is now.
+    """
+
+    attempt_id: ExecutionAttemptID
+    state: ExecutionState
+    error: BaseException | None = None
+    io_metrics: IOMetrics | None = None
+    at_ms: float | None = None
+
+
+class InputGateDeploymentDescriptor(NamedTuple):
+    """What one input of a task reads (Flink's `InputGateDeploymentDescriptor`).
+
+    `partitions` are those of the result that the task consumes, the first at `first_partition`; a task
+    reads the subpartitions `first_subpartition` to `last_subpartition` (both included) of each.
+    """
+
+    dataset_id: str
+    first_partition: int
+    partitions: Sequence[ResultPartitionID]
+    first_subpartition: int
+    last_subpartition: int
+
+
+class ResultPartitionDeploymentDescriptor(NamedTuple):
+    """What one output of a task is written as (Flink's `ResultPartitionDeploymentDescriptor`)."""
+
+    partition_id: ResultPartitionID
+    result_type: str
+    subpartitions: int
+
+
+@dataclass(frozen=True)
+class TaskDeploymentDescriptor:
+    """All that a task executor must know to run an attempt (Flink's `TaskDeploymentDescriptor`).
+
+    Departure from Flink: the code is not shipped. `vertex` is the task's global index in the execution
+    graph, by which a gateway in the same process finds the vertex and its operator's handle.
+    """
+
+    job_id: str
+    attempt_id: ExecutionAttemptID
+    vertex: int
+    task_name: str
+    allocation_id: str
+    resource_id: str
+    slot_index: int
+    inputs: tuple[InputGateDeploymentDescriptor, ...] = ()
+    outputs: tuple[ResultPartitionDeploymentDescriptor, ...] = ()
+
+
+class TaskExecutorGateway(Protocol):
+    """Runs tasks (Flink's `TaskExecutorGateway`, as far as a job master uses it).
+
+    No call may block, and none may call back into the scheduler before it returns: news goes through the
+    main thread's queue.
+    """
+
+    @property
+    def resource_id(self) -> str:
+        """The executor's name, unique among those of a job."""
+        ...
+
+    def submit_task(self, descriptor: TaskDeploymentDescriptor, timeout_ms: float) -> None:
+        """Run an attempt.
+
+        Answered with INITIALIZING, RUNNING, then a terminal state. A gateway that cannot take the task
+        within `timeout_ms` answers FAILED.
+        """
+        ...
+
+    def cancel_task(self, attempt_id: ExecutionAttemptID, timeout_ms: float) -> None:
+        """Stop an attempt; answered with CANCELED, or with the terminal state that came first.
+
+        An attempt that the executor does not know is answered with CANCELED as well.
+        """
+        ...
+
+    def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
+        """Delete finished partitions; those that it does not hold are passed over."""
+        ...
+
+    def heartbeat_from_job_manager(self, job_id: str) -> None:
+        """Ask for a sign of life; answered through the job master's `heartbeat_from_task_manager`."""
+        ...
