@@ -1,0 +1,157 @@
+"""The environment: a job's defaults and the transformations that were registered with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flinkmagic.errors import (
+    DuplicateTransformationIdError,
+    FeedbackParallelismError,
+    OperatorMaxParallelismError,
+    OperatorParallelismError,
+)
+from flinkmagic.graph.exchange_mode import BatchShuffleMode, RuntimeExecutionMode
+from flinkmagic.graph.job_settings import JobSettings
+from flinkmagic.graph.transformations import (
+    PARALLELISM_DEFAULT,
+    UPPER_BOUND_MAX_PARALLELISM,
+    CoFeedbackTransformation,
+    FeedbackTransformation,
+    Transformation,
+)
+
+if TYPE_CHECKING:
+    from flinkmagic.graph.stream_graph import StreamGraph
+
+_PARALLELISM_UNKNOWN = -2
+"""``ExecutionConfig.PARALLELISM_UNKNOWN``: leaves Flink's own default, 1, in place."""
+
+
+@dataclass(frozen=True)
+class ExecutionConfig:
+    """The settings that all operators of a job share. Mirrors ``ExecutionConfig``."""
+
+    parallelism: int = 1
+    max_parallelism: int | None = None
+    chaining: bool = True
+    batch_shuffle_mode: BatchShuffleMode = BatchShuffleMode.ALL_EXCHANGES_BLOCKING
+
+
+class StreamExecutionEnvironment:
+    """Collects transformations and makes a StreamGraph of them. Mirrors ``StreamExecutionEnvironment``.
+
+    Only operators are registered, with :meth:`add_operator`; sources and virtual transformations exist in the graph
+    where an operator reaches them.
+
+    Parameters
+    ----------
+    name : str
+        The job's name.
+    runtime_mode : RuntimeExecutionMode
+        STREAMING or BATCH.
+    parallelism : int
+        Default of the operators; -1 stays undecided up to the execution graph, where it is 1; -2 is 1.
+    max_parallelism : int, optional
+        Default of the operators, 1 to 32768.
+    chaining : bool
+        Whether operators may share tasks.
+    batch_shuffle_mode : BatchShuffleMode, optional
+        What an exchange of undefined mode is in BATCH; blocking if not given.
+    settings : JobSettings, optional
+        What travels with the job and decides nothing about its graphs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        runtime_mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING,
+        parallelism: int = 1,
+        *,
+        max_parallelism: int | None = None,
+        chaining: bool = True,
+        batch_shuffle_mode: BatchShuffleMode | None = None,
+        settings: JobSettings | None = None,
+    ) -> None:
+        if parallelism == _PARALLELISM_UNKNOWN:
+            parallelism = 1
+        if parallelism < 1 and parallelism != PARALLELISM_DEFAULT:
+            raise OperatorParallelismError(name, parallelism)
+        if max_parallelism is not None and not 0 < max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
+            raise OperatorMaxParallelismError(name, max_parallelism, UPPER_BOUND_MAX_PARALLELISM)
+        self.name = name
+        self.runtime_mode = RuntimeExecutionMode(runtime_mode)
+        self.config = ExecutionConfig(
+            parallelism, max_parallelism, chaining, batch_shuffle_mode or BatchShuffleMode.ALL_EXCHANGES_BLOCKING
+        )
+        self.settings = settings or JobSettings()
+        self.transformations: list[Transformation] = []
+        self._ids: dict[int, Transformation] = {}
+        self._next_id = 1
+
+    def add_operator(self, transformation: Transformation) -> None:
+        """Register an operator; it and all that it reaches get ids."""
+        self.adopt(transformation)
+        self.transformations.append(transformation)
+
+    def adopt(self, *transformations: Transformation) -> None:
+        """Give ids, inputs first, to the transformations and to all that they reach."""
+        for transformation in reachable(transformations, self._ids):
+            self._number(transformation)
+
+    def _number(self, transformation: Transformation) -> None:
+        if transformation.id is None:
+            while self._next_id in self._ids:
+                self._next_id += 1
+            transformation.id = self._next_id
+        if self._ids.setdefault(transformation.id, transformation) is not transformation:
+            raise DuplicateTransformationIdError(transformation.id)
+
+    def parallelism_of(self, transformation: Transformation) -> int:
+        """The parallelism that Flink's transformation would have, -1 included: a virtual one has its first input's."""
+        while transformation.parallelism is None:
+            if transformation.is_physical or not transformation.inputs:
+                return self.config.parallelism
+            transformation = transformation.inputs[0]
+        return transformation.parallelism
+
+    def check_feedback(self, iteration: FeedbackTransformation | CoFeedbackTransformation) -> None:
+        """Refuse feedback edges whose parallelism is not the iteration's."""
+        parallelism = self.parallelism_of(iteration)
+        for edge in iteration.feedback_edges:
+            if self.parallelism_of(edge) != parallelism:
+                raise FeedbackParallelismError(iteration.name, parallelism, edge.name, self.parallelism_of(edge))
+
+    def get_stream_graph(self) -> StreamGraph:
+        """Compile what is registered into a StreamGraph."""
+        from flinkmagic.graph.stream_graph_generator import StreamGraphGenerator
+
+        return StreamGraphGenerator(self).generate()
+
+
+def reachable(
+    roots: Iterable[Transformation], known: Mapping[int, Transformation] | None = None
+) -> list[Transformation]:
+    """Return the transformations that ``roots`` reach through inputs and feedback edges, inputs first.
+
+    Those in ``known`` (by id) are left out, with all that only they reach.
+    """
+    found: list[Transformation] = []
+    known = known or {}
+    seen: set[int] = set()
+    stack: list[tuple[Transformation, bool]] = [(root, False) for root in reversed(list(roots))]
+    while stack:
+        transformation, inputs_done = stack.pop()
+        if inputs_done:
+            found.append(transformation)
+            stack.extend((edge, False) for edge in reversed(getattr(transformation, "feedback_edges", ())))
+            continue
+        if id(transformation) in seen or (
+            transformation.id is not None and known.get(transformation.id) is transformation
+        ):
+            continue
+        seen.add(id(transformation))
+        stack.append((transformation, True))
+        stack.extend((other, False) for other in reversed(transformation.inputs))
+    return found

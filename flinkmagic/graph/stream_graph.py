@@ -1,0 +1,263 @@
+"""The StreamGraph: one node for each operator, with the virtual transformations resolved into its edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from flinkmagic.errors import (
+    ForwardChangesParallelismError,
+    SideOutputOfSelectError,
+    SideOutputTypeClashError,
+)
+from flinkmagic.graph.environment import ExecutionConfig
+from flinkmagic.graph.exchange_mode import (
+    ChainingStrategy,
+    GlobalStreamExchangeMode,
+    RuntimeExecutionMode,
+    StreamExchangeMode,
+)
+from flinkmagic.graph.job_settings import JobSettings
+from flinkmagic.graph.partitioner import FORWARD, REBALANCE, PartitionerKind, StreamPartitioner
+from flinkmagic.graph.transformations import OutputTag
+
+DEFAULT_SLOT_SHARING_GROUP = "default"
+"""``StreamGraphGenerator.DEFAULT_SLOT_SHARING_GROUP``."""
+
+
+class Invokable(Enum):
+    """The task kinds; the value is Flink's class, which here names the kind and is not run."""
+
+    SOURCE = "org.apache.flink.streaming.runtime.tasks.SourceStreamTask"
+    ONE_INPUT = "org.apache.flink.streaming.runtime.tasks.OneInputStreamTask"
+    TWO_INPUT = "org.apache.flink.streaming.runtime.tasks.TwoInputStreamTask"
+    MULTIPLE_INPUT = "org.apache.flink.streaming.runtime.tasks.MultipleInputStreamTask"
+    ITERATION_HEAD = "org.apache.flink.streaming.runtime.tasks.StreamIterationHead"
+    ITERATION_TAIL = "org.apache.flink.streaming.runtime.tasks.StreamIterationTail"
+
+
+class StreamNode:
+    """An operator in the StreamGraph. Mirrors ``StreamNode``.
+
+    ``has_operator`` is false for the head and the tail of an iteration, which Flink gives no operator factory and
+    therefore never chains. ``description``, ``metadata`` and ``operator_factory`` are the transformation's.
+    """
+
+    __slots__ = (
+        "chaining_strategy",
+        "co_location_group",
+        "consumed_dataset_id",
+        "description",
+        "has_operator",
+        "id",
+        "in_edges",
+        "invokable",
+        "iteration_id",
+        "iteration_wait_time_ms",
+        "managed_memory_weights",
+        "max_parallelism",
+        "metadata",
+        "name",
+        "operator_factory",
+        "out_edges",
+        "parallelism",
+        "slot_sharing_group",
+        "uid",
+    )
+
+    def __init__(
+        self, id: int, name: str, invokable: Invokable, parallelism: int, max_parallelism: int,
+        slot_sharing_group: str | None, co_location_group: str | None,
+    ) -> None:
+        self.id = id
+        self.name = name
+        self.invokable = invokable
+        self.parallelism = parallelism
+        self.max_parallelism = max_parallelism
+        self.slot_sharing_group = slot_sharing_group
+        self.co_location_group = co_location_group
+        self.chaining_strategy: ChainingStrategy | None = None
+        self.has_operator = False
+        self.uid: str | None = None
+        self.description: str | None = None
+        self.metadata: Mapping[str, Any] | None = None
+        self.operator_factory: object | None = None
+        self.managed_memory_weights: Mapping[str, int] | None = None
+        self.iteration_id: int | None = None
+        self.iteration_wait_time_ms: int | None = None
+        self.consumed_dataset_id: str | None = None
+        self.in_edges: list[StreamEdge] = []
+        self.out_edges: list[StreamEdge] = []
+
+    @property
+    def label(self) -> int | str:
+        """The id for people: iteration heads and tails go by their feedback transformation."""
+        if self.iteration_id is None:
+            return self.id
+        kind = "source" if self.invokable is Invokable.ITERATION_HEAD else "sink"
+        return f"iteration-{kind}:{self.iteration_id}"
+
+    def __repr__(self) -> str:
+        return f"{self.name}-{self.id}"
+
+
+class StreamEdge:
+    """A connection of two nodes. Mirrors ``StreamEdge``.
+
+    ``unique_id`` counts the edges between the same two nodes, so that a union of a stream with itself has two.
+    ``selected_names`` is of split streams only; ``dataset_id`` names the persistent result that the edge produces.
+    """
+
+    __slots__ = (
+        "dataset_id",
+        "exchange_mode",
+        "output_tag",
+        "partitioner",
+        "selected_names",
+        "source",
+        "target",
+        "type_number",
+        "unique_id",
+    )
+
+    def __init__(
+        self, source: StreamNode, target: StreamNode, type_number: int, partitioner: StreamPartitioner,
+        exchange_mode: StreamExchangeMode, output_tag: OutputTag | None = None,
+        selected_names: tuple[str, ...] = (), dataset_id: str | None = None, unique_id: int = 0,
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.type_number = type_number
+        self.partitioner = partitioner
+        self.exchange_mode = exchange_mode
+        self.output_tag = output_tag
+        self.selected_names = selected_names
+        self.dataset_id = dataset_id
+        self.unique_id = unique_id
+
+    def __repr__(self) -> str:
+        return f"StreamEdge({self.source!r} -> {self.target!r}, {self.partitioner}, {self.exchange_mode.name})"
+
+
+class VirtualNode:
+    """A partition, side output or selection on the way to a real node; it lives while the graph is built."""
+
+    __slots__ = ("exchange_mode", "origin", "output_tag", "partitioner", "selected_names")
+
+    def __init__(
+        self, origin: int, *, partitioner: StreamPartitioner | None = None,
+        exchange_mode: StreamExchangeMode = StreamExchangeMode.UNDEFINED, output_tag: OutputTag | None = None,
+        selected_names: tuple[str, ...] | None = None,
+    ) -> None:
+        self.origin = origin
+        self.partitioner = partitioner
+        self.exchange_mode = exchange_mode
+        self.output_tag = output_tag
+        self.selected_names = selected_names
+
+
+class StreamGraph:
+    """Operators and the connections between them. Mirrors ``StreamGraph``.
+
+    Attributes
+    ----------
+    nodes : dict of int to StreamNode
+        By id, in order of registration.
+    source_ids, sink_ids : list of int
+        As registered; heads of iterations are sources, tails are sinks.
+    iterations : list of tuple of StreamNode
+        Head and tail of each iteration.
+    has_split : bool
+        Whether streams are split and selected, as in Flink up to 1.11.
+    """
+
+    def __init__(
+        self, name: str, runtime_mode: RuntimeExecutionMode, config: ExecutionConfig, settings: JobSettings,
+        global_exchange_mode: GlobalStreamExchangeMode,
+    ) -> None:
+        self.name = name
+        self.job_type = runtime_mode
+        self.config = config
+        self.settings = settings
+        self.global_exchange_mode = global_exchange_mode
+        self.nodes: dict[int, StreamNode] = {}
+        self.source_ids: list[int] = []
+        self.sink_ids: list[int] = []
+        self.iterations: list[tuple[StreamNode, StreamNode]] = []
+        self.has_split = False
+        self._virtual: dict[int, VirtualNode] = {}
+        self._tags: dict[tuple[int, str], OutputTag] = {}
+
+    @property
+    def chaining_enabled(self) -> bool:
+        """Whether operators may share tasks."""
+        return self.config.chaining
+
+    @property
+    def all_vertices_in_same_slot_sharing_group_by_default(self) -> bool:
+        """Whether the default slot sharing group is one for the job (STREAMING) or one for each region (BATCH)."""
+        return self.job_type is RuntimeExecutionMode.STREAMING
+
+    @property
+    def edges(self) -> list[StreamEdge]:
+        """All edges, by source."""
+        return [edge for node in self.nodes.values() for edge in node.out_edges]
+
+    def add_node(self, node: StreamNode) -> None:
+        """Add an operator."""
+        self.nodes[node.id] = node
+
+    def add_virtual_node(self, virtual_id: int, node: VirtualNode) -> None:
+        """Add a virtual node; refuses one side output read as two types from the very same origin."""
+        tag = node.output_tag
+        if tag is not None:
+            known = self._tags.setdefault((node.origin, tag.id), tag)
+            if known.type != tag.type:
+                raise SideOutputTypeClashError(tag.id, (known.type, tag.type))
+        self._virtual[virtual_id] = node
+
+    def origin_of(self, id: int) -> StreamNode:
+        """The node of an id, or the node behind a virtual one."""
+        while id in self._virtual:
+            id = self._virtual[id].origin
+        return self.nodes[id]
+
+    def add_edge(self, source_id: int, target_id: int, type_number: int, dataset_id: str | None = None) -> None:
+        """Connect two nodes, resolving the virtual nodes on the way.
+
+        The partitioner nearest the consumer wins; the exchange mode farthest upstream does. So in Flink.
+        """
+        partitioner: StreamPartitioner | None = None
+        mode: StreamExchangeMode = StreamExchangeMode.UNDEFINED
+        tag: OutputTag | None = None
+        names: tuple[str, ...] | None = ()
+        while source_id in self._virtual:
+            virtual = self._virtual[source_id]
+            source_id = virtual.origin
+            if virtual.partitioner is not None:
+                partitioner = partitioner or virtual.partitioner
+                mode = virtual.exchange_mode
+            elif virtual.output_tag is not None:
+                tag = tag or virtual.output_tag
+                names = None
+            elif names is None:
+                raise SideOutputOfSelectError(tag.id if tag else "")
+            else:
+                names = names or virtual.selected_names
+        self._connect(self.nodes[source_id], self.nodes[target_id], type_number, partitioner, mode, tag,
+                      names, dataset_id)
+
+    def _connect(
+        self, source: StreamNode, target: StreamNode, type_number: int, partitioner: StreamPartitioner | None,
+        mode: StreamExchangeMode, tag: OutputTag | None, names: tuple[str, ...] | None, dataset_id: str | None,
+    ) -> None:
+        same_parallelism = source.parallelism == target.parallelism
+        if partitioner is None:
+            partitioner = FORWARD if same_parallelism else REBALANCE
+        elif partitioner.kind is PartitionerKind.FORWARD and not same_parallelism:
+            raise ForwardChangesParallelismError(repr(source), source.parallelism, repr(target), target.parallelism)
+        unique_id = sum(edge.source is source for edge in target.in_edges)
+        edge = StreamEdge(source, target, type_number, partitioner, mode, tag, names or (), dataset_id, unique_id)
+        source.out_edges.append(edge)
+        target.in_edges.append(edge)

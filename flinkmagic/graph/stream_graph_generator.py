@@ -1,0 +1,367 @@
+"""Makes a StreamGraph of registered transformations. Mirrors ``StreamGraphGenerator`` and its translators.
+
+Each kind of transformation has one method; :meth:`StreamGraphGenerator.transform` dispatches. Departure: the walk keeps
+its own stack instead of recursing, so that a chain of a hundred thousand transformations compiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from itertools import chain
+from typing import Any
+
+from flinkmagic.errors import (
+    CacheInStreamingError,
+    CacheOfVirtualStreamError,
+    IterationInBatchError,
+    NoFeedbackEdgesError,
+    NoOperatorsError,
+    SplitOfSideOutputError,
+    SplitOfSplitError,
+    UnboundedSourceInBatchError,
+)
+from flinkmagic.graph.environment import StreamExecutionEnvironment
+from flinkmagic.graph.exchange_mode import (
+    GLOBAL_MODE_OF_SHUFFLE_MODE,
+    GlobalStreamExchangeMode,
+    RuntimeExecutionMode,
+    StreamExchangeMode,
+)
+from flinkmagic.graph.partitioner import FORWARD
+from flinkmagic.graph.stream_graph import (
+    DEFAULT_SLOT_SHARING_GROUP,
+    Invokable,
+    StreamGraph,
+    StreamNode,
+    VirtualNode,
+)
+from flinkmagic.graph.transformations import (
+    PARALLELISM_DEFAULT,
+    CacheTransformation,
+    CoFeedbackTransformation,
+    FeedbackTransformation,
+    MultipleInputTransformation,
+    OneInputTransformation,
+    PartitionTransformation,
+    SelectTransformation,
+    SideOutputTransformation,
+    SinkTransformation,
+    SourceTransformation,
+    SplitTransformation,
+    Transformation,
+    TwoInputTransformation,
+    UnionTransformation,
+)
+
+Ids = list[int]
+"""Ids of the nodes, virtual ones included, that stand for a transformation."""
+Steps = Generator[Transformation, None, Ids]
+"""A translation that yields the transformations it needs first, and returns its ids."""
+
+
+class StreamGraphGenerator:
+    """Walks transformations from the registered operators upstream and adds nodes and edges.
+
+    Parameters
+    ----------
+    environment : StreamExecutionEnvironment
+        With the registered operators.
+    """
+
+    def __init__(self, environment: StreamExecutionEnvironment) -> None:
+        self._environment = environment
+        self._batch = environment.runtime_mode is RuntimeExecutionMode.BATCH
+        self._done: dict[int, Ids] = {}
+        self._keep_alive: list[Transformation] = []
+        self._virtual_ids = 0
+        self._iteration_ids = 0
+        config = environment.config
+        mode = GlobalStreamExchangeMode.ALL_EDGES_PIPELINED
+        if self._batch:
+            mode = GLOBAL_MODE_OF_SHUFFLE_MODE[config.batch_shuffle_mode]
+        self._graph = StreamGraph(environment.name, environment.runtime_mode, config, environment.settings, mode)
+        self._translators: dict[type[Transformation], Callable[[Any], Steps]] = {
+            SourceTransformation: self._source,
+            OneInputTransformation: self._operator,
+            TwoInputTransformation: self._operator,
+            MultipleInputTransformation: self._operator,
+            SinkTransformation: self._operator,
+            CacheTransformation: self._cache,
+            UnionTransformation: self._union,
+            PartitionTransformation: self._partition,
+            SideOutputTransformation: self._side_output,
+            SplitTransformation: self._split,
+            SelectTransformation: self._select,
+            FeedbackTransformation: self._feedback,
+            CoFeedbackTransformation: self._co_feedback,
+        }
+
+    def generate(self) -> StreamGraph:
+        """Return the StreamGraph.
+
+        Raises
+        ------
+        StreamGraphRefusedError
+            Where Flink refuses the program too.
+        """
+        registered = self._environment.transformations
+        if not registered:
+            raise NoOperatorsError(self._environment.name)
+        if self._batch:
+            self._check_bounded(registered)
+        for transformation in registered:
+            self.transform(transformation)
+        return self._graph
+
+    @staticmethod
+    def _check_bounded(registered: Iterable[Transformation]) -> None:
+        seen: set[int] = set()
+        stack = list(registered)
+        while stack:
+            transformation = stack.pop()
+            if id(transformation) in seen:
+                continue
+            seen.add(id(transformation))
+            if isinstance(transformation, SourceTransformation) and not transformation.bounded:
+                raise UnboundedSourceInBatchError(transformation.name)
+            stack.extend(transformation.inputs)
+
+    def transform(self, transformation: Transformation) -> Ids:
+        """Translate a transformation, and first what it needs; return the ids that stand for it."""
+        done = self._done
+        stack: list[tuple[Transformation, Steps]] = []
+        if id(transformation) not in done:
+            stack.append((transformation, self._translate(transformation)))
+        while stack:
+            current, steps = stack[-1]
+            try:
+                needed = next(steps)
+            except StopIteration as finished:
+                done.setdefault(id(current), finished.value)
+                stack.pop()
+                continue
+            if id(needed) not in done:
+                stack.append((needed, self._translate(needed)))
+        return done[id(transformation)]
+
+    def _translate(self, transformation: Transformation) -> Steps:
+        if transformation.id is None:
+            self._environment.adopt(transformation)
+        self._keep_alive.append(transformation)
+        return self._translators[type(transformation)](transformation)
+
+    def _ids(self, transformation: Transformation) -> Ids:
+        return self._done[id(transformation)]
+
+    # Operators
+
+    def _source(self, source: SourceTransformation) -> Steps:
+        yield from ()
+        node = self._add_node(source, f"Source: {source.name}", Invokable.SOURCE, ())
+        self._graph.source_ids.append(node.id)
+        return [node.id]
+
+    def _operator(self, operator: Transformation) -> Steps:
+        yield from operator.inputs
+        if id(operator) in self._done:  # an iteration below came round to it
+            return self._ids(operator)
+        if isinstance(operator, SinkTransformation):
+            name, invokable, first_type = f"Sink: {operator.name}", Invokable.ONE_INPUT, 0
+        elif isinstance(operator, OneInputTransformation):
+            name, invokable, first_type = operator.name, Invokable.ONE_INPUT, 0
+        elif isinstance(operator, TwoInputTransformation):
+            name, invokable, first_type = operator.name, Invokable.TWO_INPUT, 1
+        else:
+            name, invokable, first_type = operator.name, Invokable.MULTIPLE_INPUT, 1
+        inputs = [self._ids(other) for other in operator.inputs]
+        node = self._add_node(operator, name, invokable, chain.from_iterable(inputs))
+        for position, ids in enumerate(inputs):
+            for source_id in ids:
+                self._graph.add_edge(source_id, node.id, position + first_type)
+        if isinstance(operator, SinkTransformation):
+            self._graph.sink_ids.append(node.id)
+        return [node.id]
+
+    def _cache(self, cache: CacheTransformation) -> Steps:
+        dataset_id = cache.dataset_id or f"cache-{cache.id}"
+        if cache.cached:
+            node = self._add_node(cache, f"CacheRead: {cache.name}", Invokable.SOURCE, ())
+            node.consumed_dataset_id = dataset_id
+            self._graph.source_ids.append(node.id)
+            return [node.id]
+        if not self._batch:
+            raise CacheInStreamingError(cache.name)
+        origin = cache.input
+        if not origin.is_physical and not isinstance(origin, SideOutputTransformation):
+            raise CacheOfVirtualStreamError(cache.name, type(origin).__name__)
+        yield origin
+        ids = self._ids(origin)
+        # Flink hangs a task that does nothing on the persistent result, so that something consumes it.
+        node = self._add_node(cache, f"CacheWrite: {cache.name}", Invokable.ONE_INPUT, ids)
+        node.parallelism = self._graph.origin_of(ids[0]).parallelism
+        for source_id in ids:
+            virtual_id = self._add_virtual(
+                VirtualNode(source_id, partitioner=FORWARD, exchange_mode=StreamExchangeMode.BATCH)
+            )
+            self._graph.add_edge(virtual_id, node.id, 0, dataset_id)
+        self._graph.sink_ids.append(node.id)
+        return ids
+
+    def _add_node(self, operator: Transformation, name: str, invokable: Invokable, inputs: Iterable[int]) -> StreamNode:
+        assert operator.id is not None
+        config = self._environment.config
+        parallelism = config.parallelism if operator.parallelism is None else operator.parallelism
+        node = StreamNode(
+            operator.id,
+            name,
+            invokable,
+            config.parallelism if parallelism == PARALLELISM_DEFAULT else parallelism,
+            self._max_parallelism(operator),
+            self._slot_sharing_group(operator.slot_sharing_group, inputs),
+            operator.co_location_group,
+        )
+        node.chaining_strategy = operator.chaining_strategy
+        node.has_operator = True
+        node.uid = operator.uid
+        node.description = operator.description
+        node.metadata = operator.metadata
+        node.operator_factory = operator.operator_factory
+        node.managed_memory_weights = operator.managed_memory_weights
+        self._graph.add_node(node)
+        return node
+
+    def _max_parallelism(self, transformation: Transformation) -> int:
+        return transformation.max_parallelism or self._environment.config.max_parallelism or -1
+
+    def _slot_sharing_group(self, specified: str | None, inputs: Iterable[int]) -> str:
+        """What was asked for, else what all inputs agree on, else the default."""
+        if specified is not None:
+            return specified
+        group: str | None = None
+        for source_id in inputs:
+            candidate = self._graph.origin_of(source_id).slot_sharing_group
+            if group is None:
+                group = candidate
+            elif group != candidate:
+                return DEFAULT_SLOT_SHARING_GROUP
+        return group or DEFAULT_SLOT_SHARING_GROUP
+
+    # Virtual transformations
+
+    def _add_virtual(self, node: VirtualNode) -> int:
+        self._virtual_ids += 1
+        # Real ids are ints of the caller's and the iterations' small negative ones; virtual ids keep out of their way.
+        virtual_id = -(1 << 40) - self._virtual_ids
+        self._graph.add_virtual_node(virtual_id, node)
+        return virtual_id
+
+    def _union(self, union: UnionTransformation) -> Steps:
+        yield from union.inputs
+        return [source_id for other in union.inputs for source_id in self._ids(other)]
+
+    def _partition(self, partition: PartitionTransformation) -> Steps:
+        yield partition.input
+        mode = partition.exchange_mode
+        if mode is StreamExchangeMode.BATCH and not self._batch:
+            mode = StreamExchangeMode.UNDEFINED
+        return [
+            self._add_virtual(VirtualNode(source_id, partitioner=partition.partitioner, exchange_mode=mode))
+            for source_id in self._ids(partition.input)
+        ]
+
+    def _side_output(self, side_output: SideOutputTransformation) -> Steps:
+        yield side_output.input
+        return [
+            self._add_virtual(VirtualNode(source_id, output_tag=side_output.tag))
+            for source_id in self._ids(side_output.input)
+        ]
+
+    def _split(self, split: SplitTransformation) -> Steps:
+        yield split.input
+        self._check_split(split)
+        self._graph.has_split = True
+        return self._ids(split.input)
+
+    @staticmethod
+    def _check_split(split: SplitTransformation) -> None:
+        stack = [split.input]
+        while stack:
+            origin = stack.pop()
+            if isinstance(origin, (SplitTransformation, SelectTransformation)):
+                raise SplitOfSplitError(split.name)
+            if isinstance(origin, SideOutputTransformation):
+                raise SplitOfSideOutputError(split.name)
+            if isinstance(origin, (UnionTransformation, PartitionTransformation)):
+                stack.extend(origin.inputs)
+
+    def _select(self, select: SelectTransformation) -> Steps:
+        yield select.input
+        self._graph.has_split = True
+        return [
+            self._add_virtual(VirtualNode(source_id, selected_names=select.selected_names))
+            for source_id in self._ids(select.input)
+        ]
+
+    # Iterations
+
+    def _feedback(self, feedback: FeedbackTransformation) -> Steps:
+        if self._batch:
+            raise IterationInBatchError(feedback.name)
+        if not feedback.feedback_edges:
+            raise NoFeedbackEdgesError(feedback.name)
+        yield feedback.input
+        if id(feedback) in self._done:  # an iteration below came round to it
+            return self._ids(feedback)
+        head, tail = self._add_iteration(feedback)
+        ids = [*self._ids(feedback.input), head.id]
+        self._done[id(feedback)] = ids
+        yield from self._close_iteration(feedback, head, tail)
+        return ids
+
+    def _co_feedback(self, feedback: CoFeedbackTransformation) -> Steps:
+        if self._batch:
+            raise IterationInBatchError(feedback.name)
+        head, tail = self._add_iteration(feedback)
+        self._done[id(feedback)] = [head.id]
+        yield from self._close_iteration(feedback, head, tail)
+        return [head.id]
+
+    def _add_iteration(
+        self, feedback: FeedbackTransformation | CoFeedbackTransformation
+    ) -> tuple[StreamNode, StreamNode]:
+        assert feedback.id is not None
+        self._environment.check_feedback(feedback)
+        parallelism = self._environment.parallelism_of(feedback)
+        co_location_group = f"IterationCoLocationGroup-{feedback.id}"
+        nodes = []
+        for name, invokable, max_parallelism in (
+            (f"IterationSource-{feedback.id}", Invokable.ITERATION_HEAD, self._max_parallelism(feedback)),
+            (f"IterationSink-{feedback.id}", Invokable.ITERATION_TAIL, parallelism),
+        ):
+            self._iteration_ids -= 1
+            node = StreamNode(
+                self._iteration_ids, name, invokable, parallelism, max_parallelism, None, co_location_group
+            )
+            node.iteration_id = feedback.id
+            node.iteration_wait_time_ms = feedback.wait_time_ms
+            node.description = feedback.description
+            node.metadata = feedback.metadata
+            self._graph.add_node(node)
+            nodes.append(node)
+        head, tail = nodes
+        self._graph.source_ids.append(head.id)
+        self._graph.sink_ids.append(tail.id)
+        self._graph.iterations.append((head, tail))
+        return head, tail
+
+    def _close_iteration(
+        self, feedback: FeedbackTransformation | CoFeedbackTransformation, head: StreamNode, tail: StreamNode
+    ) -> Generator[Transformation, None, None]:
+        fed_back: Ids = []
+        for edge in feedback.feedback_edges:
+            yield edge
+            ids = self._ids(edge)
+            fed_back += ids
+            for source_id in ids:
+                self._graph.add_edge(source_id, tail.id, 0)
+        head.slot_sharing_group = tail.slot_sharing_group = self._slot_sharing_group(None, fed_back)
