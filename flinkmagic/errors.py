@@ -406,3 +406,68 @@ class IllegalStateTransitionError(FlinkMagicError):
         super().__init__(
             f"{what} cannot go from {source} to {target}.{story} This is a bug of flinkmagic: please report it."
         )
+
+
+class PartitionNotFoundError(FlinkMagicError):
+    """A task could not read a partition of a result that it consumes (Flink's `PartitionNotFoundException`)."""
+
+    def __init__(self, dataset_id: str, partition: int, detail: str = "") -> None:
+        self.dataset_id, self.partition = dataset_id, partition
+        super().__init__(
+            f"Partition {partition} of result {dataset_id} is not there any more{': ' + detail if detail else ''}. "
+            "What made it is run again."
+        )
+
+
+class SuppressRestartsError(FlinkMagicError):
+    """Wraps a failure that no restart can mend (Flink's `SuppressRestartsException`)."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(f"The failure is not recoverable: {cause}")
+        self.__cause__ = cause
+
+
+class RecoverySuppressedError(FlinkMagicError):
+    """A job failed for good: its restart strategy allows no further restart."""
+
+    def __init__(self, strategy: str, cause: BaseException) -> None:
+        self.strategy = strategy
+        super().__init__(f"Recovery is suppressed by {strategy}: {cause}")
+        self.__cause__ = cause
+
+
+class NoResourceAvailableError(FlinkMagicError):
+    """A region cannot get the slots that it needs (Flink's `NoResourceAvailableException`)."""
+
+    def __init__(self, needed: int, available: int, groups: list[str], waited_ms: float | None = None) -> None:
+        self.needed, self.available, self.groups = needed, available, groups
+        slots = "slot" if needed == 1 else "slots"
+        waited = f" within {waited_ms:g} ms" if waited_ms is not None else ""
+        super().__init__(
+            f"A region needs {needed} {slots} at once, and {available} could be had{waited}. It asks for: "
+            f"{', '.join(groups)}. Give the job more slots, or lower the parallelism of these groups."
+        )
+
+
+class TaskExecutorLostError(FlinkMagicError):
+    """A task executor is gone, and what ran or lay there with it."""
+
+    def __init__(self, resource_id: str, reason: str) -> None:
+        self.resource_id, self.reason = resource_id, reason
+        super().__init__(f"The task executor {resource_id} is lost: {reason}")
+
+
+class SlotLostError(FlinkMagicError):
+    """The slot that a task ran in was taken away."""
+
+    def __init__(self, allocation_id: str, resource_id: str, reason: str) -> None:
+        self.allocation_id, self.resource_id = allocation_id, resource_id
+        super().__init__(f"The slot {allocation_id} on {resource_id} is lost: {reason}")
+
+
+class JobSuspendedError(FlinkMagicError):
+    """A job was suspended here; another process may take it up."""
+
+    def __init__(self, job_id: str, reason: str) -> None:
+        self.job_id, self.reason = job_id, reason
+        super().__init__(f"The job {job_id} is suspended: {reason}")
