@@ -1,0 +1,274 @@
+"""What a cell did, as plain records: the program that planning compiles and the session keeps.
+
+Nothing here starts Spark work. A `Program` is handed out when the capture starts and is complete when it has ended
+well; where the cell raised it stays empty, so that nothing of a failed cell can be registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from flinkmagic.capturing.targets import Source, Target
+
+
+@dataclass(frozen=True)
+class CellSource:
+    """The cell that is being captured.
+
+    Attributes
+    ----------
+    label : str
+        How the cell is named to people: ``cell 3``, or a file's name.
+    filename : str
+        The file name that the cell's frames carry (IPython's compile cache makes one for each cell).
+    source : str
+        The text that was compiled under that name: its line numbers are those of the frames.
+    labels : mapping of str to str
+        File names of other cells and their labels, for calls that go through functions defined there.
+    """
+
+    label: str
+    filename: str
+    source: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SourceLocation:
+    """A line of the user's.
+
+    Attributes
+    ----------
+    cell : str
+        The label of the cell, or the file's name.
+    filename : str
+        The file name of the frame.
+    line : int
+        Counted from 1; in a method chain over many lines the one where the method's name stands (Python 3.11 and
+        newer; else the line that Python reports).
+    code : str
+        That line's text, stripped.
+    called_from : SourceLocation, optional
+        The line of the captured cell from which this one was reached, where this one is elsewhere.
+    """
+
+    cell: str
+    filename: str
+    line: int
+    code: str
+    called_from: SourceLocation | None = None
+
+    def __str__(self) -> str:
+        here = f"{self.cell}, line {self.line}"
+        return here if self.called_from is None else f"{here} (called from {self.called_from})"
+
+
+@dataclass(frozen=True)
+class RecordedCall:
+    """One call of the user's that made a DataFrame.
+
+    Attributes
+    ----------
+    index : int
+        Position in the program.
+    method : str
+        The method's name: ``where``, ``agg``, ``parquet``.
+    text : str
+        The call as it was written, shortened: ``groupBy("hour").agg(F.avg("dep_delay"))``.
+    location : SourceLocation
+        Where it was called.
+    inputs : tuple of int
+        Frame numbers of the DataFrames that it was called on and with (keys of `Program.frames`).
+    output : int
+        Frame number of the DataFrame that it made.
+    output_expr_ids : tuple of int
+        Expression ids of those output attributes that appeared with this call first: the key by which an operator
+        of the physical plan is given back to the call that asked for it.
+    attribute_expr_ids : tuple of int
+        Expression ids of all output attributes.
+    """
+
+    index: int
+    method: str
+    text: str
+    location: SourceLocation
+    inputs: tuple[int, ...]
+    output: int
+    output_expr_ids: tuple[int, ...]
+    attribute_expr_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SessionSnapshot:
+    """What of the session a write depends on, as it stood on the write's own line.
+
+    Temporary views and functions are not part of it: the write's analysed plan holds what they were.
+
+    Attributes
+    ----------
+    conf : mapping of str to str
+        The session's SQL configuration.
+    catalog, database : str
+        Current catalog and namespace (its parts joined by dots).
+    """
+
+    conf: Mapping[str, str]
+    catalog: str
+    database: str
+
+    def apply_to(self, jsession: Any) -> None:
+        """Bring a *clone* of the session to this state; never to be called with the user's own session."""
+        jconf = jsession.sessionState().conf()
+        current = read_conf(jsession)
+        for key in current.keys() - self.conf.keys():
+            jconf.unsetConf(key)
+        for key, value in self.conf.items():
+            if current.get(key) != value:
+                jconf.setConfString(key, value)
+
+
+def read_conf(jsession: Any) -> dict[str, str]:
+    """The SQL configuration of a Java session, in one call over the gateway."""
+    text = jsession.sessionState().conf().getAllConfs().mkString("\x01")
+    entries = (entry.partition(" -> ") for entry in text.split("\x01") if entry)
+    return {key: value for key, _, value in entries}
+
+
+@dataclass(frozen=True)
+class DeferredWrite:
+    """A write that Spark has analysed and that nobody has run yet.
+
+    Spark's `DataFrameWriter` would have run `command` on the spot. The record holds it as Spark itself made it, so
+    that committer, options and refusals stay Spark's own.
+
+    Attributes
+    ----------
+    index : int
+        Position among the program's writes, in program order.
+    name : str
+        A name for the sink, unique within the program: the last part of the path.
+    df : DataFrame
+        What is written.
+    frame : int
+        The number of `df` (key of `Program.frames`).
+    jwrite : JavaObject
+        The configured Java ``DataFrameWriter``.
+    command : JavaObject
+        Spark's analysed ``InsertIntoHadoopFsRelationCommand``, its query being the analysed plan of `df`.
+    format : str
+        As Spark shows it: ``parquet``, ``csv``.
+    mode : str
+        ``append``, ``overwrite``, ``errorifexists`` or ``ignore``.
+    options : mapping of str to str
+        The writer's options.
+    partition_by : tuple of str
+        Names of the partition columns.
+    path : str
+        The path as Spark resolved it, with scheme.
+    target : Target
+        Where it goes, comparable with other targets and sources.
+    sources : tuple of Source
+        What the query reads, as far as its analysed plan shows it.
+    text : str
+        The call as it was written.
+    location : SourceLocation
+        The line of the write.
+    session : SessionSnapshot
+        Configuration and current database of that line; equal snapshots are one object.
+    after : tuple of int
+        Indices of earlier writes of the program that must have ended before this one starts.
+    """
+
+    index: int
+    name: str
+    df: DataFrame
+    frame: int
+    jwrite: Any
+    command: Any
+    format: str
+    mode: str
+    options: Mapping[str, str]
+    partition_by: tuple[str, ...]
+    path: str
+    target: Target
+    sources: tuple[Source, ...]
+    text: str
+    location: SourceLocation
+    session: SessionSnapshot
+    after: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"the write to {self.path} ({self.location})"
+
+
+@dataclass(frozen=True)
+class SkippedWrite:
+    """A write that does nothing, as in a plain run: mode ``ignore``, and the path exists."""
+
+    path: str
+    text: str
+    location: SourceLocation
+
+
+@dataclass(eq=False)
+class Program:
+    """What a cell did.
+
+    Attributes
+    ----------
+    spark : SparkSession
+        The session whose calls were captured.
+    name : str, optional
+        The name that the user gave.
+    cell : CellSource, optional
+        The captured cell, where there was one.
+    writes : tuple of DeferredWrite
+        The pending writes, in program order.
+    results : dict of str to DataFrame
+        For a program without writes: the DataFrames that it bound to names and that no other of them consumes.
+    variables : dict of str to DataFrame
+        All DataFrames that the program bound to names.
+    calls : tuple of RecordedCall
+        In the order in which they returned.
+    frames : dict of int to DataFrame
+        The DataFrames that writes, names or two and more calls refer to; the rest was let go of.
+    skipped : tuple of SkippedWrite
+        Writes with mode ``ignore`` whose path existed.
+    deployed : tuple of DeferredWrite
+        Writes that had to be run while the cell was running, because a later line needed them.
+    session : SessionSnapshot, optional
+        The session at the end of the program, for its results.
+    complete : bool
+        False while the program is being captured, and for ever where it raised.
+    """
+
+    spark: SparkSession
+    name: str | None = None
+    cell: CellSource | None = None
+    writes: tuple[DeferredWrite, ...] = ()
+    results: dict[str, DataFrame] = field(default_factory=dict)
+    variables: dict[str, DataFrame] = field(default_factory=dict)
+    calls: tuple[RecordedCall, ...] = ()
+    frames: dict[int, DataFrame] = field(default_factory=dict)
+    skipped: tuple[SkippedWrite, ...] = ()
+    deployed: tuple[DeferredWrite, ...] = ()
+    session: SessionSnapshot | None = None
+    complete: bool = False
+
+    def frame_of(self, df: DataFrame) -> int | None:
+        """The number of a DataFrame object (compared by identity), None where it is not of this program."""
+        return next((number for number, frame in self.frames.items() if frame is df), None)
+
+    def names_of(self, frame: int) -> tuple[str, ...]:
+        """The names that stand for a frame after the program."""
+        df = self.frames.get(frame)
+        return tuple(name for name, bound in self.variables.items() if bound is df) if df is not None else ()
+
+    def calls_by_expr_id(self) -> dict[int, RecordedCall]:
+        """For each expression id the call that produced it first."""
+        return {expr_id: call for call in reversed(self.calls) for expr_id in call.output_expr_ids}

@@ -1,0 +1,203 @@
+"""Where data is written to and read from, made comparable.
+
+Two paths are the same place if Hadoop's FileSystem qualifies them to the same URI and, for local files, symbolic links
+lead to the same file. A place overlaps the folders above it and all that lies below it, so partitions and subfolders
+are covered. Tables are compared by catalog identity, and by the folder in which they lie.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_GLOB = re.compile(r"[*?\[{]")
+_CASE_BLIND = sys.platform in ("darwin", "win32")
+_SAME_STORE = {"s3": "s3a", "s3n": "s3a", "wasbs": "wasb", "abfss": "abfs"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A place to which something is written, or from which it is read.
+
+    Attributes
+    ----------
+    path : str, optional
+        Qualified and resolved; None for what is no file.
+    table : str, optional
+        ``catalog.database.table`` in lower case, where it is a table.
+    """
+
+    path: str | None = None
+    table: str | None = None
+
+    def overlaps(self, other: Target) -> bool:
+        """Whether the one is, holds, or lies in the other."""
+        if self.table is not None and self.table == other.table:
+            return True
+        return self.path is not None and other.path is not None and _paths_overlap(self.path, other.path)
+
+    def holds(self, other: Target) -> bool:
+        """Whether `other` is a folder strictly below this one."""
+        return (
+            self.path is not None
+            and other.path is not None
+            and self.path != other.path
+            and _starts_with(_parts(other.path), _parts(self.path))
+        )
+
+    def __str__(self) -> str:
+        return self.table or self.path or "?"
+
+
+@dataclass(frozen=True)
+class Source(Target):
+    """A place that a query reads.
+
+    Attributes
+    ----------
+    listed : bool
+        Whether the query's plan holds the list of the files since the DataFrame was made. Spark then neither
+        sees files that are appended later, nor survives that listed ones are deleted.
+    """
+
+    listed: bool = False
+
+
+def _parts(path: str) -> list[str]:
+    if _CASE_BLIND:
+        path = path.casefold()
+    return path.rstrip("/").split("/")
+
+
+def _starts_with(parts: list[str], prefix: list[str]) -> bool:
+    return len(parts) >= len(prefix) and all(map(_part_matches, parts, prefix))
+
+
+def _part_matches(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    for pattern, name in ((one, other), (other, one)):
+        if "{" in pattern or (_GLOB.search(pattern) and fnmatch.fnmatchcase(name, pattern)):
+            return True
+    return False
+
+
+def _paths_overlap(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    return all(map(_part_matches, _parts(one), _parts(other)))
+
+
+def resolve_uri(uri: str) -> str:
+    """A qualified Hadoop path without what makes one place look like two.
+
+    Local files: symbolic links are followed as far as the path exists (the driver's JVM and this process share a
+    file system). Object stores that answer to several schemes get one of them. The text is that of Hadoop's
+    ``Path``, in which nothing is percent-encoded.
+    """
+    scheme, authority, path = _split(uri)
+    if scheme in ("", "file"):
+        return "file:" + os.path.realpath(path)
+    return f"{_SAME_STORE.get(scheme, scheme)}://{authority}{path}".rstrip("/")
+
+
+def _split(uri: str) -> tuple[str, str, str]:
+    match = re.match(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(.*)", uri, re.DOTALL)
+    assert match is not None
+    return (match[1] or "").lower(), match[2] or "", match[3]
+
+
+class PathResolver:
+    """Qualifies the paths of one session through Hadoop's FileSystem."""
+
+    def __init__(self, spark: Any) -> None:
+        self._jvm = spark._jvm
+        self._hadoop_conf = spark._jsparkSession.sessionState().newHadoopConf()
+
+    def target(self, path: str) -> Target:
+        """The target that a path of the user's names; it need not exist, and may hold glob patterns."""
+        jpath = self._jvm.org.apache.hadoop.fs.Path(path)
+        qualified = jpath.getFileSystem(self._hadoop_conf).makeQualified(jpath)
+        return Target(path=resolve_uri(qualified.toString()))
+
+    def exists(self, jpath: Any) -> bool:
+        """Whether a Java ``Path`` exists now."""
+        return bool(jpath.getFileSystem(self._hadoop_conf).exists(jpath))
+
+
+def sources_of(jplan: Any) -> tuple[Source, ...]:
+    """What an analysed Java plan reads: files, tables, and the same of its subqueries.
+
+    Rows that come from the driver, from an RDD or from a checkpoint have no source here.
+    """
+    found: dict[Source, None] = {}
+    for plan in (jplan, *_items(jplan.subqueriesAll())):
+        for leaf in _items(plan.collectLeaves()):
+            found.update(dict.fromkeys(_leaf_sources(leaf)))
+    return tuple(found)
+
+
+def _items(seq: Any) -> list[Any]:
+    return [seq.apply(i) for i in range(seq.size())]
+
+
+def _leaf_sources(leaf: Any) -> Iterator[Source]:
+    kind = leaf.getClass().getSimpleName()
+    if kind == "LogicalRelation":
+        yield from _relation_sources(leaf)
+    elif kind == "HiveTableRelation":
+        yield _table_source(leaf.tableMeta())
+    elif kind.startswith("DataSourceV2"):
+        yield from _v2_sources(leaf)
+
+
+def _relation_sources(leaf: Any) -> Iterator[Source]:
+    catalog_table = leaf.catalogTable()
+    if catalog_table.isDefined():
+        yield _table_source(catalog_table.get())
+    relation = leaf.relation()
+    if relation.getClass().getSimpleName() == "HadoopFsRelation":
+        index = relation.location()
+        listed = not catalog_table.isDefined() and index.getClass().getSimpleName() == "InMemoryFileIndex"
+        yield from _root_sources(index.rootPaths(), listed)
+    elif not catalog_table.isDefined():
+        yield Source(table=f"{relation.getClass().getSimpleName()}:{relation}".lower())
+
+
+def _table_source(catalog_table: Any) -> Source:
+    name = catalog_table.identifier().unquotedString().lower()
+    location = catalog_table.storage().locationUri()
+    path = resolve_uri(location.get().getPath()) if location.isDefined() else None
+    if location.isDefined() and location.get().getScheme() not in (None, "file"):
+        path = resolve_uri(location.get().toString())
+    return Source(path=path, table=name if name.count(".") == 2 else f"spark_catalog.{name}")
+
+
+def _v2_sources(leaf: Any) -> Iterator[Source]:
+    catalog, identifier = leaf.catalog(), leaf.identifier()
+    if catalog.isDefined() and identifier.isDefined():
+        parts = [*identifier.get().namespace(), identifier.get().name()]
+        yield Source(table=".".join([catalog.get().name(), *parts]).lower())
+    table = leaf.table()
+    # FileTable, the base of Spark's own version-2 file sources, is the one that says which files it reads.
+    if any(base.getSimpleName() == "FileTable" for base in _bases(table.getClass())):
+        yield from _root_sources(table.fileIndex().rootPaths(), listed=False)
+    elif not catalog.isDefined():
+        yield Source(table=f"{table.getClass().getSimpleName()}:{table.name()}".lower())
+
+
+def _bases(jclass: Any) -> Iterator[Any]:
+    while jclass is not None:
+        yield jclass
+        jclass = jclass.getSuperclass()
+
+
+def _root_sources(root_paths: Any, listed: bool) -> Iterator[Source]:
+    for path in root_paths.mkString("\x01").split("\x01"):
+        if path:
+            yield Source(path=resolve_uri(path), listed=listed)
