@@ -1,0 +1,206 @@
+"""Stage handles: what deployment needs in order to run one vertex of a planned job as one Spark stage.
+
+A handle is the ``operator_factory`` of its stage's last operator. The JVM objects behind it are made on first use
+(``exchange``, ``plan``, ...), because some can be made only after the stages below have run, and because a plan that
+is compiled and never run should cost nothing. Made once, they are the same objects for ever: a shuffle exchange that
+is submitted again keeps its shuffle id, so that Spark runs only what is missing. **A handle keeps its objects
+referenced; letting go of the handle (and of the PlannedJob) is what lets Spark's context cleaner remove the shuffle
+files.**
+
+Common rules for whoever runs a stage:
+
+- Use a thread of its own, with its job group, tags and pool set on it *before* any property that starts jobs is read.
+  `StageHandle.starts_jobs_early` says where reading does so: the range exchange samples its child when its dependency
+  is made, and that sampling belongs to the vertex.
+- Run a stage only after the stages that its vertex consumes: reading ``shuffle_dependency`` or executing a plan waits
+  for broadcasts and subqueries below, and would start them where they have not run.
+- ``tasks == 0``: Spark runs no task for this stage (its input has no partitions; Flink has no parallelism 0, so the
+  vertex has one subtask). Do not submit a map stage then (Spark refuses one without partitions): it is finished at
+  once. A broadcast, subquery, write or result without tasks is still run, for its effect on the driver.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+
+__all__ = [
+    "BroadcastStageHandle",
+    "ResultStageHandle",
+    "ShuffleMapStageHandle",
+    "StageHandle",
+    "SubqueryStageHandle",
+    "WriteStageHandle",
+]
+
+
+class Once:
+    """A JVM object that is made when it is first asked for, and once.
+
+    Parameters
+    ----------
+    make : callable
+        Makes it. Where it raises, nothing is kept and the next call tries again.
+    """
+
+    __slots__ = ("_lock", "_made", "_make")
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make: Callable[[], Any] | None = make
+        self._made: Any = None
+        self._lock = threading.RLock()
+
+    @classmethod
+    def of(cls, value: Any) -> Once:
+        """An object that is there already."""
+        return cls(lambda: value)
+
+    def __call__(self) -> Any:
+        with self._lock:
+            if self._make is not None:
+                self._made = self._make()
+                self._make = None
+            return self._made
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StageHandle:
+    """One Spark stage, not yet run.
+
+    Attributes
+    ----------
+    name : str
+        Short and for people, such as ``Exchange hashpartitioning(hour)``.
+    tasks : int
+        How many tasks Spark will start for the whole stage; 0 where it will start none.
+    exact : bool
+        False where Spark decides the number only when it runs (dynamic partition pruning, a cached plan that runs
+        adaptively): then ``tasks`` is what it would be if nothing were pruned or merged.
+    starts_jobs_early : bool
+        Whether making the handle's JVM object starts Spark jobs itself.
+    """
+
+    name: str
+    tasks: int
+    exact: bool = True
+    starts_jobs_early: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ShuffleMapStageHandle(StageHandle):
+    """A stage that writes a shuffle.
+
+    Run it: ``sc._jsc.sc().submitMapStage(handle.shuffle_dependency)``. The answer is a ``SimpleFutureAction`` of
+    ``MapOutputStatistics``; ``handle.shuffle_dependency.shuffleId()`` names the shuffle, and Spark's stage info carries
+    the same id.
+
+    Attributes
+    ----------
+    output_partitions : int
+        How many partitions the shuffle makes, which is the parallelism of its consumers.
+    hidden : bool
+        True where the shuffle is not a ``ShuffleExchangeExec`` of the plan but made inside an operator
+        (``TakeOrderedAndProjectExec``, ``CollectLimitExec``). It is run in the same way.
+    """
+
+    output_partitions: int = 1
+    hidden: bool = False
+    dependency: Once = field(repr=False)
+
+    @property
+    def shuffle_dependency(self) -> JavaObject:
+        """Spark's ``ShuffleDependency``, always the same object."""
+        return self.dependency()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BroadcastStageHandle(StageHandle):
+    """A stage that is collected to the driver and broadcast.
+
+    Run it: ``future = handle.exchange.relationFuture()``, a ``java.util.concurrent.Future`` that starts at once on
+    Spark's own broadcast threads and inherits the job group, tags and properties of the calling thread; ``get()``
+    waits and raises what went wrong. ``handle.exchange.jobTag()`` (4.x; 3.5 uses ``runId()`` as the job group) is the
+    tag under which Spark runs it.
+    """
+
+    made: Once = field(repr=False)
+
+    @property
+    def exchange(self) -> JavaObject:
+        """Spark's ``BroadcastExchangeExec``, always the same object."""
+        return self.made()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SubqueryStageHandle(StageHandle):
+    """A stage whose rows are collected to the driver as the value of a subquery.
+
+    Run it: ``handle.subquery.executeCollect()`` blocks until its rows are there (it starts them on Spark's subquery
+    threads, which inherit the calling thread's job group). The operator that uses the value fetches it by itself.
+    """
+
+    made: Once = field(repr=False)
+
+    @property
+    def subquery(self) -> JavaObject:
+        """Spark's ``SubqueryExec``, always the same object."""
+        return self.made()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WriteStageHandle(StageHandle):
+    """The stage that writes: the write's own command as Spark planned it, or that command over this job's last stage.
+
+    Run it: ``handle.plan.executeCollect()`` inside ``SQLExecution.withNewExecutionId(handle.query_execution, ...)``.
+    Earlier stages are found finished and skipped. The command decides about commit, overwrite and success files.
+
+    Attributes
+    ----------
+    query_execution : py4j.java_gateway.JavaObject
+        The command's ``QueryExecution``, planned on the job's clone of the session, for the SQL tab and listeners.
+    """
+
+    query_execution: JavaObject = field(repr=False)
+    made: Once = field(repr=False)
+
+    @property
+    def plan(self) -> JavaObject:
+        """The physical plan with the command on top, always the same object."""
+        return self.made()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ResultStageHandle(StageHandle):
+    """The stage whose rows stay in the session as a DataFrame.
+
+    Run it: ``handle.plan.execute()`` inside ``SQLExecution.withNewExecutionId(...)`` is an ``RDD[InternalRow]`` that
+    starts no job of its own; a DataFrame over it (`LogicalRDD`, or ``internalCreateDataFrame(rdd, schema, false)``)
+    reads the finished shuffles below.
+
+    Attributes
+    ----------
+    query_execution : py4j.java_gateway.JavaObject
+        The query's ``QueryExecution``, planned on the job's clone of the session.
+    output : py4j.java_gateway.JavaObject
+        The attributes of the rows (``Seq[Attribute]``).
+    schema_json : str
+        The user's schema, as ``StructType.fromJson`` reads it.
+    """
+
+    query_execution: JavaObject = field(repr=False)
+    made: Once = field(repr=False)
+    schema_json: str = ""
+
+    @property
+    def plan(self) -> JavaObject:
+        """The physical plan of the query, always the same object."""
+        return self.made()
+
+    @property
+    def output(self) -> JavaObject:
+        return self.plan.output()
