@@ -1,0 +1,44 @@
+"""Pictures, texts and the live view of graphs and jobs, drawn from immutable snapshots.
+
+Importing this package is cheap: ipywidgets and anywidget are loaded when `JobView` is first asked for, graphviz when
+the first picture is laid out.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flinkmagic.display.dot import to_dot
+    from flinkmagic.display.page import mime_bundle, to_html
+    from flinkmagic.display.picture import to_svg
+    from flinkmagic.display.snapshot import ErrorView, GraphView, JobSnapshot, TaskView
+    from flinkmagic.display.text import progress_line, to_table, to_text
+
+_HOMES = {
+    "ErrorView": "snapshot", "GraphView": "snapshot", "JobSnapshot": "snapshot", "TaskView": "snapshot",
+    "mime_bundle": "page", "to_html": "page", "progress_line": "text", "to_table": "text", "to_text": "text",
+    "to_dot": "dot", "to_svg": "picture",
+}  # fmt: skip
+
+__all__ = [
+    "ErrorView",
+    "GraphView",
+    "JobSnapshot",
+    "TaskView",
+    "mime_bundle",
+    "progress_line",
+    "to_dot",
+    "to_html",
+    "to_svg",
+    "to_table",
+    "to_text",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)

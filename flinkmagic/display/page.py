@@ -1,0 +1,108 @@
+"""Pictures for notebooks: HTML that needs neither JavaScript nor a style sheet, and the bundle of MIME types."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+
+from flinkmagic.display import labels, palette
+from flinkmagic.display.layout import engine_available
+from flinkmagic.display.picture import to_svg
+from flinkmagic.display.snapshot import GraphView, JobSnapshot
+from flinkmagic.display.text import progress_line, to_text
+from flinkmagic.errors import LayoutEngineNotFoundError
+
+_FONT = f"font-family:{palette.SANS.replace(chr(39), '')}"
+
+
+def to_html(
+    views: GraphView | Sequence[GraphView],
+    *,
+    open_kind: str = "job",
+    summary: str = "",
+    snapshot: JobSnapshot | None = None,
+    notes: Sequence[str] = (),
+) -> str:
+    """Return pictures under headings that open and close; the one of `open_kind` is open.
+
+    Each picture is an <img> that carries its SVG in itself: inside one a browser runs no script and loads nothing.
+    `summary` and `notes` stand above as text; with `snapshot` a progress line does, and its errors stand below.
+    """
+    several = [views] if isinstance(views, GraphView) else list(views)
+    parts = [f'<div style="{_FONT};font-size:13px;line-height:1.5">']
+    if summary:
+        parts.append(f"<div><strong>{_text(several[0].name)}</strong>: {_text(summary)}</div>")
+    if snapshot is not None:
+        parts.append(f'<pre style="margin:0;white-space:pre-wrap">{_text(progress_line(snapshot))}</pre>')
+    parts += [f"<div>{_text(note)}</div>" for note in notes]
+    if len(several) == 1:
+        parts.append(_picture(several[0]))
+    else:
+        for view in several:
+            opened = " open" if view.kind == open_kind else ""
+            heading = (
+                f'<summary style="cursor:pointer;padding:4px 0;font-weight:600">{_text(view.title)}</summary>'
+            )
+            parts.append(f"<details{opened}>{heading}{_picture(view)}</details>")
+    if snapshot is not None:
+        parts += _errors(snapshot)
+    parts.append("</div>")
+    return "".join(parts)
+
+
+def image(view: GraphView) -> str:
+    """Return the picture of `view` as an <img> element with a data URI."""
+    data = base64.b64encode(to_svg(view).encode("utf-8")).decode("ascii")
+    alt = _text(f"{view.title} of {view.name}. {view.summary}")
+    return f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}" style="max-width:none;display:block"/>'
+
+
+def mime_bundle(
+    views: GraphView | Sequence[GraphView],
+    *,
+    open_kind: str = "job",
+    summary: str = "",
+    snapshot: JobSnapshot | None = None,
+    notes: Sequence[str] = (),
+) -> Mapping[str, str]:
+    """Return what a notebook keeps: ``image/svg+xml``, ``text/html``, ``text/plain``.
+
+    The SVG and the text are of the view of `open_kind` (the first one where it is missing). Where nothing can lay
+    pictures out, the bundle holds the tree as text and says what to install.
+    """
+    several = [views] if isinstance(views, GraphView) else list(views)
+    shown = next((view for view in several if view.kind == open_kind), several[0])
+    plain = [to_text(shown), *notes]
+    if snapshot is not None:
+        plain.append(progress_line(snapshot))
+        plain += [
+            f"✗ {labels.visible(error.where)} {labels.visible(error.message)}" for error in snapshot.errors
+        ]
+    if not engine_available():
+        why = str(LayoutEngineNotFoundError())
+        return {"text/plain": "\n".join([*plain, why])}
+    return {
+        "image/svg+xml": to_svg(shown),
+        "text/html": to_html(several, open_kind=shown.kind, summary=summary, snapshot=snapshot, notes=notes),
+        "text/plain": "\n".join(plain),
+    }
+
+
+def _picture(view: GraphView) -> str:
+    return f'<div style="overflow-x:auto;padding:6px 0">{image(view)}</div>'
+
+
+def _errors(snapshot: JobSnapshot) -> list[str]:
+    parts = []
+    for error in snapshot.errors:
+        where = f"<strong>{_text(error.where)}</strong>: " if error.where else ""
+        parts.append(f'<div style="margin-top:6px">✗ {where}{_text(error.message)}</div>')
+        if error.traceback:
+            parts.append(
+                f'<pre style="margin:2px 0 0 18px;white-space:pre-wrap">{_text(error.traceback)}</pre>'
+            )
+    return parts
+
+
+def _text(text: str) -> str:
+    return labels.xml(labels.lines_visible(text))

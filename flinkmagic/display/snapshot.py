@@ -1,0 +1,247 @@
+"""Immutable snapshots: what the pictures, the texts and the widget are drawn from.
+
+`GraphView` is one graph of a job as a reader sees it: boxes, arrows, clusters. `JobSnapshot` is how far the job has
+come at one moment. A view is built once (`flinkmagic.display.views`), then painted with one snapshot after another;
+neither keeps hold of a graph, so both may pass between threads and into JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from flinkmagic.display.palette import STATES
+
+GraphKind = Literal["stream", "job", "execution", "regions"]
+
+STATE_NAMES: tuple[str, ...] = tuple(STATES)
+"""Names of Flink's ExecutionState; a subtask's state is kept as one byte, the index into this."""
+
+_CODE = {name: code for code, name in enumerate(STATE_NAMES)}
+_FINISHED = _CODE["FINISHED"]
+_SPEAKS = tuple(
+    _CODE[name]
+    for name in ("FAILED", "CANCELING", "CANCELED", "RUNNING", "INITIALIZING", "DEPLOYING", "SCHEDULED")
+)
+
+_NOT_YET_RUNNING = ("CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING")
+
+KIND_TITLES: dict[str, str] = {
+    "stream": "Stream graph",
+    "job": "Job graph",
+    "execution": "Execution graph",
+    "regions": "Regions and slots",
+}
+
+
+def state_codes(names: Iterable[str]) -> bytes:
+    """Return one byte for each state name."""
+    return bytes(_CODE[name] for name in names)
+
+
+def state_counts(states: bytes) -> dict[str, int]:
+    """Return how many subtasks are in each state, in the order of a task's life, without zeros."""
+    return {name: found for code, name in enumerate(STATE_NAMES) if (found := states.count(code))}
+
+
+def leading_state(states: bytes) -> str:
+    """Return the state that speaks for several subtasks.
+
+    As in Flink's ExecutionJobVertex.getAggregateState: any failed one speaks for all, then cancelled ones, then
+    running ones; a vertex of which some subtasks are finished and others not begun counts as RUNNING. Departure:
+    INITIALIZING, DEPLOYING and SCHEDULED speak too, where nothing runs yet.
+    """
+    if not states:
+        return "CREATED"
+    finished = states.count(_FINISHED)
+    if finished == len(states):
+        return "FINISHED"
+    speaker = next((STATE_NAMES[code] for code in _SPEAKS if code in states), "CREATED")
+    return "RUNNING" if finished and speaker in _NOT_YET_RUNNING else speaker
+
+
+@dataclass(frozen=True)
+class OperatorLine:
+    """One operator of a box: the user's word for it first, Spark's second."""
+
+    call: str = ""
+    """What the user wrote, such as ``groupBy("hour").agg(...)``; empty where an operator is the planner's own."""
+    operator: str = ""
+    """The physical operator (or the Flink operator's name)."""
+    where: str = ""
+    """``"cell 3, line 4"`` or ``"line 4"``."""
+    code: str = ""
+    """The text of that line."""
+    variable: str = ""
+    """The name that the result was bound to."""
+    node_id: int | None = None
+    """Id of the StreamNode."""
+
+    @property
+    def title(self) -> str:
+        return self.call or self.operator
+
+    @property
+    def subtitle(self) -> str:
+        parts = [self.where, self.operator if self.call else ""]
+        return " · ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """A box: a stream node, a job vertex, or a job vertex with its subtasks."""
+
+    id: str
+    role: str
+    name: str
+    operators: tuple[OperatorLine, ...] = ()
+    parallelism: int = 1
+    vertex_id: str = ""
+    """The job vertex whose subtasks run this node: their states paint it. Empty: none is known."""
+    badges: tuple[str, ...] = ()
+    cluster: str | None = None
+    states: bytes = b""
+    facts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The box's name for people: its last operator's."""
+        return self.operators[-1].title if self.operators else self.name
+
+    @property
+    def leading_state(self) -> str:
+        return leading_state(self.states)
+
+    @property
+    def state_counts(self) -> dict[str, int]:
+        return state_counts(self.states)
+
+
+@dataclass(frozen=True)
+class EdgeView:
+    """An arrow: a stream edge or a job edge."""
+
+    source: str
+    target: str
+    partitioner: str
+    result_type: str = ""
+    pattern: str = ""
+    """POINTWISE or ALL_TO_ALL, where it is known."""
+    chained: bool = False
+    """Whether both ends run in one job vertex."""
+    pairs: tuple[tuple[int, int], ...] | None = None
+    """(producing subtask, consuming subtask), where there are few enough of them to be drawn."""
+    facts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The partitioner, and how the result is passed on: ``"HASH · blocking"``."""
+        kind = self.result_type.replace("_", " ").lower()
+        return f"{self.partitioner} · {kind}" if kind else self.partitioner
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """A frame around boxes: a chain in the stream graph, a group of regions."""
+
+    id: str
+    label: str
+    nodes: tuple[str, ...]
+    vertex_id: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """One task attempt (Flink: Execution); what is not known is None."""
+
+    vertex_id: str
+    subtask: int
+    attempt: int = 0
+    state: str = "CREATED"
+    slot: str | None = None
+    executor: str | None = None
+    start_ms: float | None = None
+    end_ms: float | None = None
+    rows_in: int | None = None
+    rows_out: int | None = None
+    bytes_in: int | None = None
+    bytes_out: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class ErrorView:
+    """A failure: what happened, where, and the lines of the traceback that are the user's."""
+
+    message: str
+    where: str = ""
+    vertex_id: str = ""
+    subtask: int | None = None
+    attempt: int | None = None
+    traceback: str = ""
+
+
+@dataclass(frozen=True)
+class JobSnapshot:
+    """How far a job has come at one moment.
+
+    `states` holds, by job vertex id, one byte for each subtask (see `STATE_NAMES`). `tasks` may be all attempts or
+    only those that changed since the snapshot before: a reader merges them by vertex, subtask and attempt.
+    """
+
+    name: str
+    status: str = "INITIALIZING"
+    elapsed_ms: float | None = None
+    states: Mapping[str, bytes] = field(default_factory=dict)
+    slots_used: int | None = None
+    slots_total: int | None = None
+    started_at_ms: float | None = None
+    tasks: Sequence[TaskView] = ()
+    errors: Sequence[ErrorView] = ()
+    note: str = ""
+
+    @property
+    def task_counts(self) -> dict[str, int]:
+        """Tasks by state over all vertices, in the order of a task's life, without zeros."""
+        return state_counts(b"".join(self.states.values()))
+
+    @property
+    def n_tasks(self) -> int:
+        return sum(map(len, self.states.values()))
+
+
+@dataclass(frozen=True)
+class GraphView:
+    """One graph of a job, ready to be laid out and drawn."""
+
+    kind: GraphKind
+    name: str
+    nodes: tuple[NodeView, ...]
+    edges: tuple[EdgeView, ...] = ()
+    clusters: tuple[ClusterView, ...] = ()
+    summary: str = ""
+    status: str = ""
+    elapsed_ms: float | None = None
+
+    @property
+    def title(self) -> str:
+        return KIND_TITLES[self.kind]
+
+    def node(self, node_id: str) -> NodeView:
+        """Return the box of that id."""
+        for node in self.nodes:
+            if node.id == node_id:
+                return node
+        raise KeyError(node_id)
+
+    def paint(self, snapshot: JobSnapshot) -> GraphView:
+        """Return this view with the states, the status and the elapsed time of `snapshot`."""
+        nodes = tuple(
+            replace(node, states=snapshot.states[node.vertex_id])
+            if node.vertex_id in snapshot.states
+            else node
+            for node in self.nodes
+        )
+        return replace(self, nodes=nodes, status=snapshot.status, elapsed_ms=snapshot.elapsed_ms)

@@ -1,0 +1,166 @@
+"""Graphs and jobs as plain text: a tree for the terminal, a progress line, a table at the end."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from flinkmagic.display import labels, palette
+from flinkmagic.display.snapshot import STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
+
+_WIDTH = 110
+
+
+def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
+    """Return `view` as a tree that begins at the sinks; what several of them read is written out once."""
+    lines = [_cut(f"{labels.visible(view.name)} · {view.title}{_status(view)}", width)]
+    if view.summary:
+        lines.append(_cut(labels.visible(view.summary), width))
+    inputs: dict[str, list[EdgeView]] = {node.id: [] for node in view.nodes}
+    consumed = set()
+    for arrow in view.edges:
+        inputs[arrow.target].append(arrow)
+        consumed.add(arrow.source)
+    nodes = {node.id: node for node in view.nodes}
+    numbers = {node.id: index + 1 for index, node in enumerate(view.nodes)}
+    roots = [node.id for node in view.nodes if node.id not in consumed]
+    written: set[str] = set()
+    # A stack, not recursion: a chain of a thousand vertices is a deep tree. A cycle (an iteration) has no root of
+    # its own and is entered by whichever of its nodes comes first.
+    for root in [*roots, *(node.id for node in view.nodes)]:
+        if root in written:
+            continue
+        stack: list[tuple[str, str, str, EdgeView | None]] = [(root, "", "", None)]
+        while stack:
+            node_id, first, rest, edge = stack.pop()
+            again = node_id in written
+            lines += _entry(nodes[node_id], numbers[node_id], _Place(first, rest, width), edge, again)
+            if again:
+                continue
+            written.add(node_id)
+            below = inputs[node_id]
+            for index in reversed(range(len(below))):
+                last = index == len(below) - 1
+                branch, bar = ("└─ ", "   ") if last else ("├─ ", "│  ")
+                stack.append((below[index].source, rest + branch, rest + bar, below[index]))
+    return "\n".join(lines)
+
+
+class _Place(NamedTuple):
+    """What stands before the first line of an entry and before its other lines, and how wide the terminal is."""
+
+    first: str
+    rest: str
+    width: int
+
+
+def _entry(node: NodeView, number: int, place: _Place, edge: EdgeView | None, again: bool) -> list[str]:
+    by = f"{labels.visible(edge.label)} ← " if edge else ""
+    title = labels.visible(node.title)
+    if again:
+        return [_cut(f"{place.first}{by}[{number}] {title}", place.width - 12) + " (see above)"]
+    tail = " ".join([f"  ×{node.parallelism}", *(f"({labels.visible(badge)})" for badge in node.badges)])
+    tail += _states(node)
+    head = f"{place.first}{by}[{number}] {palette.ROLES[node.role].word}: "
+    lines = [head + _cut(title, max(place.width - len(head) - len(tail), 24)) + tail]
+    for index, operator in enumerate(reversed(node.operators)):
+        text = operator.subtitle if index == 0 else f"{operator.title}  {operator.subtitle}"
+        if text:
+            lines.append(_cut(f"{place.rest}     {labels.visible(text)}", place.width))
+    return lines
+
+
+def _states(node: NodeView) -> str:
+    counts = node.state_counts
+    if not set(counts) - {"CREATED"}:
+        return ""
+    return "  " + " ".join(
+        f"{palette.STATES[name].glyph}{found} {palette.STATES[name].word}" for name, found in counts.items()
+    )
+
+
+def _status(view: GraphView) -> str:
+    if not view.status:
+        return ""
+    elapsed = f" after {labels.duration(view.elapsed_ms)}" if view.elapsed_ms is not None else ""
+    return f" · {palette.JOB_GLYPHS.get(view.status, '○')} {view.status}{elapsed}"
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def progress_line(snapshot: JobSnapshot, *, bar_width: int = 20) -> str:
+    """Return one line: state, bar, tasks by state, slots, time.
+
+    Such as ``delays ▶ RUNNING [███████▒▒▒      ] 7/17 tasks · 3 running · 4/4 slots · 2.1 s``.
+    """
+    counts, total = snapshot.task_counts, snapshot.n_tasks
+    done = counts.get("FINISHED", 0)
+    under_way = sum(counts.get(name, 0) for name in ("DEPLOYING", "INITIALIZING", "RUNNING"))
+    full = bar_width * done // max(total, 1)
+    half = min(bar_width - full, -(-bar_width * under_way // max(total, 1)))
+    parts = [f"{done:,}/{total:,} tasks"]
+    parts += [
+        f"{counts[name]:,} {palette.STATES[name].word}"
+        for name in palette.ATTENTION
+        if name in counts and name not in ("FINISHED", "CREATED")
+    ]
+    if snapshot.slots_total is not None:
+        parts.append(f"{snapshot.slots_used or 0}/{snapshot.slots_total} slots")
+    if snapshot.elapsed_ms is not None:
+        parts.append(labels.duration(snapshot.elapsed_ms))
+    if snapshot.note:
+        parts.append(labels.visible(snapshot.note))
+    bar = "█" * full + "▒" * half + " " * (bar_width - full - half)
+    glyph = palette.JOB_GLYPHS.get(snapshot.status, "○")
+    return f"{labels.visible(snapshot.name)} {glyph} {snapshot.status} [{bar}] {' · '.join(parts)}"
+
+
+def to_table(view: GraphView, snapshot: JobSnapshot) -> str:
+    """Return one line for each job vertex: its tasks by state, time, rows and bytes; then the errors."""
+    header = ("vertex", "tasks", "state", "attempts", "time", "rows out", "bytes out", "slowest/median")
+    rows = [header, *(_row(node, snapshot) for node in view.nodes)]
+    widths = [max(_display_width(row[column]) for row in rows) for column in range(len(header))]
+    lines = []
+    for row in rows:
+        padded = [text + " " * (wide - _display_width(text)) for text, wide in zip(row, widths, strict=True)]
+        lines.append("  ".join(padded).rstrip())
+    lines.insert(1, "  ".join("─" * wide for wide in widths))
+    for error in snapshot.errors:
+        lines.append(
+            f"✗ {labels.visible(error.where)}{': ' if error.where else ''}{labels.visible(error.message)}"
+        )
+        lines += [f"    {labels.visible(line)}" for line in error.traceback.splitlines()]
+    return "\n".join(lines)
+
+
+def _display_width(text: str) -> int:
+    return round(labels.width(text, 1, "mono") / 0.61)
+
+
+def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
+    states = snapshot.states.get(node.vertex_id, node.states)
+    tasks = [task for task in snapshot.tasks if task.vertex_id == node.vertex_id]
+    times = sorted(t.end_ms - t.start_ms for t in tasks if t.end_ms is not None and t.start_ms is not None)
+    starts = [t.start_ms for t in tasks if t.start_ms is not None]
+    ends = [t.end_ms for t in tasks if t.end_ms is not None]
+    rows = [task.rows_out for task in tasks if task.rows_out is not None]
+    amount = [task.bytes_out for task in tasks if task.bytes_out is not None]
+    words = [
+        f"{states.count(code):,} {palette.STATES[name].word}"
+        for code, name in enumerate(STATE_NAMES)
+        if code in states
+    ]
+    title = labels.visible(node.title)
+    return (
+        title if len(title) <= 48 else title[:47] + "…",
+        f"{node.parallelism:,}",
+        ", ".join(words) or "–",
+        f"{len(tasks):,}" if tasks else "–",
+        labels.duration(max(ends) - min(starts)) if starts and ends else "–",
+        f"{sum(rows):,}" if rows else "–",
+        labels.size(sum(amount)) if amount else "–",
+        f"{times[-1] / max(times[len(times) // 2], 1e-9):.1f}"
+        if times and times[len(times) // 2] > 0
+        else "–",
+    )

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import html
+import xml.etree.ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flinkmagic.display import labels
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("a\x00b", "a␀b"),
+        ("tab\there", "tab␉here"),
+        ("line\nbreak", "line␊break"),
+        ("\x7f", "␡"),
+        ("evil\u202egnp.exe", "evil⟨U+202E⟩gnp.exe"),
+        ("zero\u200bwidth", "zero⟨U+200B⟩width"),
+        ("\ud800", "⟨U+D800⟩"),
+        ("\ufffe", "⟨U+FFFE⟩"),
+        ("no\u00a0break", "no break"),
+        ("שלום", "שלום"),
+        ("e\u0301", "é"),
+    ],
+)
+def test_what_would_not_be_seen_is_written_out(text: str, shown: str) -> None:
+    assert labels.visible(text) == shown
+
+
+def test_piles_of_combining_marks_are_cut() -> None:
+    assert labels.visible("q" + "\u0316" * 40) == "q" + "\u0316" * 3
+
+
+@given(st.text())
+def test_visible_text_is_stable_encodable_and_valid_in_xml(text: str) -> None:
+    shown = labels.visible(text)
+    assert labels.visible(shown) == shown
+    assert "\n" not in shown
+    parsed = ET.fromstring(f"<t a='{labels.xml(shown)}'>{labels.xml(shown)}</t>".encode())
+    assert (parsed.text or "") == shown
+    assert parsed.get("a") == shown
+
+
+@given(st.text())
+def test_xml_leaves_no_markup(text: str) -> None:
+    escaped = labels.xml(text)
+    assert not set("<>\"'") & set(escaped)
+    assert html.unescape(escaped) == html.unescape(text) or html.unescape(escaped) == text
+
+
+@given(st.text(), st.floats(30, 400), st.integers(1, 4))
+def test_wrapped_text_fits_and_loses_nothing_silently(text: str, limit: float, lines: int) -> None:
+    shown = labels.visible(text)
+    wrapped = labels.wrap(shown, limit, 12, "mono", lines)
+    assert 1 <= len(wrapped) <= lines
+    assert all(labels.width(line, 12, "mono") <= limit for line in wrapped)
+    if not wrapped[-1].endswith("…"):
+        assert "".join("".join(wrapped).split()) == "".join(shown.split())
+
+
+def test_calls_break_where_code_breaks_well() -> None:
+    call = 'groupBy("hour").agg(F.avg("dep_delay").alias("delay"))'
+    assert labels.wrap(call, 300, 12.5, "mono") == [
+        'groupBy("hour").agg(F.avg("dep_delay")',
+        '.alias("delay"))',
+    ]
+
+
+def test_dot_strings_hold_no_escape_and_no_entity() -> None:
+    assert labels.dot('a"b\\N & <b>') == '"a\\"b\\\\N &amp; <b>"'
+
+
+@pytest.mark.parametrize(
+    ("ms", "words"),
+    [(None, "–"), (12.4, "12 ms"), (4210, "4.2 s"), (59_949, "59.9 s"), (59_990, "1 min 00 s"), (185_000, "3 min 05 s"),
+     (3_900_000, "1 h 05 min")],
+)  # fmt: skip
+def test_durations(ms: float | None, words: str) -> None:
+    assert labels.duration(ms) == words
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"), [(None, "–"), (512, "512 B"), (1536, "1.5 KiB"), (3 << 40, "3.0 TiB")]
+)
+def test_sizes(amount: int | None, words: str) -> None:
+    assert labels.size(amount) == words

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from flinkmagic.display import layout
+from flinkmagic.display.layout import LayoutRequest, place, render_dot
+from flinkmagic.errors import LayoutEngineNotFoundError, LayoutFailedError
+
+DIAMOND = LayoutRequest(
+    sizes=((100, 40), (120, 50), (80, 30), (100, 40)),
+    edges=((0, 1, 60, 20), (0, 2, 60, 20), (1, 3, 0, 0), (2, 3, 60, 20), (0, 1, 60, 20)),
+    clusters=((50, 16, (1, 2)),),
+)
+
+
+@pytest.fixture
+def fresh_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine is looked for anew, and what is found is forgotten afterwards."""
+    from graphviz.backend import dot_command
+
+    monkeypatch.setattr(dot_command, "DOT_BINARY", Path("dot"))
+    monkeypatch.setattr(layout, "_engine_found", False)
+
+
+def test_positions_are_in_the_order_of_the_request() -> None:
+    placed = place(DIAMOND)
+    assert [(box.width, box.height) for box in placed.nodes] == list(DIAMOND.sizes)
+    top, left, right, bottom = placed.nodes
+    assert top.y + top.height < left.y
+    assert left.y + left.height < bottom.y
+    assert not left.meets(right)
+    for (source, target, *_), route in zip(DIAMOND.edges, placed.routes, strict=True):
+        start, end = placed.nodes[source], placed.nodes[target]
+        assert start.meets(layout.Box(*route.points[0], 0, 0), margin=3)
+        assert end.meets(layout.Box(*route.tip, 0, 0), margin=3)
+        assert len(route.points) % 3 == 1
+    assert [route.label is None for route in placed.routes] == [False, False, True, False, False]
+    assert all(placed.clusters[0].meets(box) for box in (left, right))
+
+
+def test_left_to_right() -> None:
+    placed = place(LayoutRequest(DIAMOND.sizes, DIAMOND.edges, horizontal=True))
+    assert placed.nodes[0].x + placed.nodes[0].width < placed.nodes[1].x
+
+
+def test_nothing_is_laid_out_without_nodes() -> None:
+    assert place(LayoutRequest((), ())).nodes == ()
+
+
+def test_without_dot_the_pip_installed_engine_draws(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fresh_engine: None
+) -> None:
+    pytest.importorskip("pygraphviz")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    from graphviz.backend import dot_command
+
+    svg = render_dot('digraph { a [label="<b>&amp;"]; a -> b [label="HASH"]; }', "svg")
+    assert "&lt;b&gt;&amp;" in svg
+    assert "HASH" in svg
+    assert Path(dot_command.DOT_BINARY).name.startswith("dot")
+    assert Path(dot_command.DOT_BINARY).is_file()
+
+
+def test_without_any_engine_it_is_said_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fresh_engine: None
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(layout.importlib.util, "find_spec", lambda name: None)
+    assert not layout.engine_available()
+    with pytest.raises(LayoutEngineNotFoundError, match="pip install pygraphviz"):
+        render_dot("digraph {}", "svg")
+
+
+def test_what_graphviz_refuses_is_an_error_of_ours() -> None:
+    with pytest.raises(LayoutFailedError):
+        render_dot("digraph { a -> }", "svg")
+
+
+def test_our_command_answers_the_version_and_refuses_what_it_does_not_know() -> None:
+    pytest.importorskip("pygraphviz")
+    script = Path(layout.__file__).with_name("dot_command.py")
+    version = subprocess.run([sys.executable, script, "-V"], capture_output=True, text=True, check=True)
+    assert "graphviz version" in version.stderr
+    refused = subprocess.run([sys.executable, script, "-Nx"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "-Nx" in refused.stderr
+
+
+def test_layouts_from_several_threads_at_once() -> None:
+    requests = [LayoutRequest(((100.0 + i, 40), (50, 50)), ((0, 1, 0, 0),)) for i in range(4)]
+    found: dict[int, float] = {}
+
+    def run(index: int) -> None:
+        found[index] = place(requests[index]).nodes[0].width
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {i: 100.0 + i for i in range(4)}
