@@ -64,6 +64,7 @@ class StreamNode:
         "parallelism",
         "slot_sharing_group",
         "uid",
+        "uid_hash",
     )
 
     def __init__(
@@ -80,6 +81,7 @@ class StreamNode:
         self.chaining_strategy: ChainingStrategy | None = None
         self.has_operator = False
         self.uid: str | None = None
+        self.uid_hash: str | None = None
         self.description: str | None = None
         self.metadata: Mapping[str, Any] | None = None
         self.operator_factory: object | None = None
@@ -106,7 +108,7 @@ class StreamEdge:
     """A connection of two nodes. Mirrors ``StreamEdge``.
 
     ``unique_id`` counts the edges between the same two nodes, so that a union of a stream with itself has two.
-    ``selected_names`` is of split streams only; ``dataset_id`` names the persistent result that the edge produces.
+    ``selected_names`` is of split streams only, and None past a side output, as in Flink 1.11; ``dataset_id`` names the persistent result that the edge produces.
     """
 
     __slots__ = (
@@ -124,7 +126,7 @@ class StreamEdge:
     def __init__(
         self, source: StreamNode, target: StreamNode, type_number: int, partitioner: StreamPartitioner,
         exchange_mode: StreamExchangeMode, output_tag: OutputTag | None = None,
-        selected_names: tuple[str, ...] = (), dataset_id: str | None = None, unique_id: int = 0,
+        selected_names: tuple[str, ...] | None = (), dataset_id: str | None = None, unique_id: int = 0,
     ) -> None:
         self.source = source
         self.target = target
@@ -258,6 +260,6 @@ class StreamGraph:
         elif partitioner.kind is PartitionerKind.FORWARD and not same_parallelism:
             raise ForwardChangesParallelismError(repr(source), source.parallelism, repr(target), target.parallelism)
         unique_id = sum(edge.source is source for edge in target.in_edges)
-        edge = StreamEdge(source, target, type_number, partitioner, mode, tag, names or (), dataset_id, unique_id)
+        edge = StreamEdge(source, target, type_number, partitioner, mode, tag, names, dataset_id, unique_id)
         source.out_edges.append(edge)
         target.in_edges.append(edge)

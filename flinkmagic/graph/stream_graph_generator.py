@@ -223,6 +223,7 @@ class StreamGraphGenerator:
         node.chaining_strategy = operator.chaining_strategy
         node.has_operator = True
         node.uid = operator.uid
+        node.uid_hash = operator.uid_hash
         node.description = operator.description
         node.metadata = operator.metadata
         node.operator_factory = operator.operator_factory

@@ -43,6 +43,8 @@ class Transformation:
         Upper bound of rescaling, 1 to 32768; ``None`` is the environment's, if it has one.
     slot_sharing_group, co_location_group, chaining_strategy, uid
         As in Flink.
+    uid_hash : str, optional
+        Alternative operator id, 32 hexadecimal digits (Flink's ``setUidHash``); informative.
     managed_memory_weights : Mapping of str to int, optional
         Weights by use case (``OPERATOR``, ``STATE_BACKEND``, ``PYTHON``); informative.
     description : str, optional
@@ -68,6 +70,7 @@ class Transformation:
         "parallelism",
         "slot_sharing_group",
         "uid",
+        "uid_hash",
     )
 
     default_chaining_strategy: ClassVar[ChainingStrategy | None] = None
@@ -86,6 +89,7 @@ class Transformation:
         co_location_group: str | None = None,
         chaining_strategy: ChainingStrategy | None = None,
         uid: str | None = None,
+        uid_hash: str | None = None,
         managed_memory_weights: Mapping[str, int] | None = None,
         description: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -105,6 +109,7 @@ class Transformation:
         self.co_location_group = co_location_group
         self.chaining_strategy = chaining_strategy or self.default_chaining_strategy
         self.uid = uid
+        self.uid_hash = uid_hash
         self.managed_memory_weights = managed_memory_weights
         self.description = description
         self.metadata = metadata

@@ -1,0 +1,268 @@
+"""The JobGraph: chains of operators as vertices, the results between them as data sets."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from flinkmagic.graph.environment import ExecutionConfig
+from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
+from flinkmagic.graph.job_settings import JobSettings
+from flinkmagic.graph.partitioner import StreamPartitioner
+from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType
+from flinkmagic.graph.stream_config import StreamConfig
+from flinkmagic.graph.stream_graph import Invokable, StreamEdge, StreamNode
+
+
+class OperatorIDPair(NamedTuple):
+    """An operator's id and the alternative one that the user set by hash. Mirrors ``OperatorIDPair``."""
+
+    generated: str
+    user_defined: str | None
+
+
+class SlotSharingGroup:
+    """Vertices whose subtasks may share slots. Mirrors ``SlotSharingGroup``."""
+
+    __slots__ = ("name", "vertices")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.vertices: list[JobVertex] = []
+
+    def __repr__(self) -> str:
+        return f"SlotSharingGroup({self.name!r}, {len(self.vertices)} vertices)"
+
+
+class CoLocationGroup:
+    """Vertices whose subtasks of equal index must share a slot. Mirrors ``CoLocationGroup``."""
+
+    __slots__ = ("name", "vertices")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.vertices: list[JobVertex] = []
+
+    def __repr__(self) -> str:
+        return f"CoLocationGroup({self.name!r}, {len(self.vertices)} vertices)"
+
+
+class JobVertex:
+    """A chain of operators that runs as one task. Mirrors ``JobVertex``.
+
+    Attributes
+    ----------
+    id : str
+        32 hexadecimal digits, the id of the operator at which the task starts.
+    head : StreamNode
+        The operator at which the task starts.
+    operators : tuple of StreamNode
+        The chain in the order of ``JobVertex.getOperatorIDs``: last operator first, then upstream; chained inputs last.
+    configs : dict of int to StreamConfig
+        By node id; Flink's vertex configuration and its chained configs.
+    operator_ids : tuple of OperatorIDPair
+        In the order of ``operators``.
+    invokable : Invokable
+        The kind of task.
+    """
+
+    __slots__ = (
+        "co_location_group",
+        "configs",
+        "head",
+        "id",
+        "inputs",
+        "invokable",
+        "max_parallelism",
+        "name",
+        "operator_ids",
+        "operators",
+        "parallelism",
+        "produced",
+        "slot_sharing_group",
+    )
+
+    def __init__(
+        self, id: str, name: str, head: StreamNode, operators: tuple[StreamNode, ...],
+        operator_ids: tuple[OperatorIDPair, ...], configs: dict[int, StreamConfig],
+    ) -> None:
+        self.id = id
+        self.name = name
+        self.head = head
+        self.operators = operators
+        self.operator_ids = operator_ids
+        self.configs = configs
+        self.parallelism = head.parallelism
+        self.max_parallelism = head.max_parallelism
+        self.invokable: Invokable = head.invokable
+        self.slot_sharing_group: SlotSharingGroup
+        self.co_location_group: CoLocationGroup | None = None
+        self.produced: list[IntermediateDataSet] = []
+        self.inputs: list[JobEdge] = []
+
+    @property
+    def tail(self) -> StreamNode:
+        """The last operator of the chain (of its first branch)."""
+        return self.operators[0]
+
+    @property
+    def operator_factory(self) -> object | None:
+        """The tail's handle: by it a gateway runs the vertex."""
+        return self.operators[0].operator_factory
+
+    def add_result(self, result_type: ResultPartitionType, dataset_id: str | None = None) -> IntermediateDataSet:
+        """Produce one more result."""
+        dataset = IntermediateDataSet(self, len(self.produced), result_type, dataset_id)
+        self.produced.append(dataset)
+        return dataset
+
+    def consume(
+        self, dataset: IntermediateDataSet, pattern: DistributionPattern, partitioner: StreamPartitioner,
+        stream_edge: StreamEdge,
+    ) -> JobEdge:
+        """Read a result. With :meth:`add_result` it mirrors ``JobVertex.connectNewDataSetAsInput``."""
+        edge = JobEdge(dataset, self, len(self.inputs), pattern, partitioner, stream_edge)
+        dataset.consumers.append(edge)
+        self.inputs.append(edge)
+        return edge
+
+    def __repr__(self) -> str:
+        return f"JobVertex({self.name!r}, parallelism={self.parallelism})"
+
+
+class IntermediateDataSet:
+    """A result of a vertex. Mirrors ``IntermediateDataSet``.
+
+    ``id`` is the given one of a persistent result, else made of the producer's id and ``index``, so that it is the
+    same from run to run (Flink's is random).
+    """
+
+    __slots__ = ("consumers", "id", "index", "producer", "result_type")
+
+    def __init__(self, producer: JobVertex, index: int, result_type: ResultPartitionType, id: str | None) -> None:
+        self.producer = producer
+        self.index = index
+        self.result_type = result_type
+        self.id = id or f"{producer.id}_{index}"
+        self.consumers: list[JobEdge] = []
+
+    def __repr__(self) -> str:
+        return f"IntermediateDataSet({self.producer.name!r}[{self.index}], {self.result_type.name})"
+
+
+class JobEdge:
+    """A vertex reading a result. Mirrors ``JobEdge``."""
+
+    __slots__ = ("input_index", "partitioner", "pattern", "source", "stream_edge", "target")
+
+    def __init__(
+        self, source: IntermediateDataSet, target: JobVertex, input_index: int, pattern: DistributionPattern,
+        partitioner: StreamPartitioner, stream_edge: StreamEdge,
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.input_index = input_index
+        self.pattern = pattern
+        self.partitioner = partitioner
+        self.stream_edge = stream_edge
+
+    @property
+    def producer(self) -> JobVertex:
+        """The vertex that makes the result."""
+        return self.source.producer
+
+    @property
+    def result_type(self) -> ResultPartitionType:
+        """The type of the result."""
+        return self.source.result_type
+
+    @property
+    def ship_strategy_name(self) -> str:
+        """The partitioner's name."""
+        return str(self.partitioner)
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether subtask i reads of subtask i only."""
+        return self.partitioner.is_forward
+
+    @property
+    def is_broadcast(self) -> bool:
+        """Whether every consumer reads everything."""
+        return self.partitioner.is_broadcast
+
+    def __repr__(self) -> str:
+        return f"JobEdge({self.producer.name!r} -> {self.target.name!r}, {self.partitioner}, {self.result_type.name})"
+
+
+class JobGraph:
+    """The vertices of a job. Mirrors ``JobGraph``.
+
+    Attributes
+    ----------
+    job_id : str
+        32 hexadecimal digits, random unless given.
+    vertices : dict of str to JobVertex
+        By id, in the order in which they were made: consumers first.
+    settings : JobSettings
+        Jars, files, checkpointing and so on: see there what is informative.
+    """
+
+    def __init__(
+        self, name: str, job_type: RuntimeExecutionMode, config: ExecutionConfig, settings: JobSettings,
+        job_id: str | None = None,
+    ) -> None:
+        self.name = name
+        self.job_id = job_id or uuid.uuid4().hex
+        self.job_type = job_type
+        self.config = config
+        self.settings = settings
+        self.vertices: dict[str, JobVertex] = {}
+        self.slot_sharing_groups: tuple[SlotSharingGroup, ...] = ()
+        self.co_location_groups: tuple[CoLocationGroup, ...] = ()
+        self._topological: list[JobVertex] | None = None
+
+    @property
+    def edges(self) -> Iterator[JobEdge]:
+        """All edges, by producer."""
+        return (edge for v in self.vertices.values() for dataset in v.produced for edge in dataset.consumers)
+
+    def vertices_in_topological_order(self) -> Sequence[JobVertex]:
+        """Producers before consumers: sources as they were made, then depth first over what has become ready.
+
+        Mirrors ``JobGraph.getVerticesSortedTopologicallyFromSources``; the order is kept.
+        """
+        if self._topological is None:
+            self._topological = _topological(self.vertices)
+        return self._topological
+
+
+def _topological(vertices: Mapping[str, JobVertex]) -> list[JobVertex]:
+    waiting = {vertex.id: len(vertex.inputs) for vertex in vertices.values()}
+    order = [vertex for vertex in vertices.values() if not vertex.inputs]
+    for vertex in order:
+        _leave(vertex, waiting)
+    for start in tuple(order):
+        stack = [_consumers(start)]
+        while stack:
+            ready = next((v for v in stack[-1] if waiting.get(v.id) == 0), None)
+            if ready is None:
+                stack.pop()
+                continue
+            order.append(ready)
+            _leave(ready, waiting)
+            stack.append(_consumers(ready))
+    return order
+
+
+def _leave(vertex: JobVertex, waiting: dict[str, int]) -> None:
+    """Count the vertex as placed: its consumers wait for it no more."""
+    del waiting[vertex.id]
+    for consumer in _consumers(vertex):
+        if consumer.id in waiting:
+            waiting[consumer.id] -= 1
+
+
+def _consumers(vertex: JobVertex) -> Iterator[JobVertex]:
+    return (edge.target for dataset in vertex.produced for edge in dataset.consumers)

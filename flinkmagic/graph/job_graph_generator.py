@@ -1,0 +1,318 @@
+"""Makes a JobGraph of a StreamGraph. Mirrors ``StreamingJobGraphGenerator``.
+
+In Flink's order: chains are made depth first from the sources, chained outputs before others, so that a vertex is made
+after its consumers; then the results that leave operators are shared where they are equal; then vertices are connected
+one by one; then slot sharing and co-location groups are settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+from flinkmagic.errors import (
+    CoLocationAcrossSlotSharingGroupsError,
+    HybridInStreamingError,
+    HybridWithSlotSharingGroupError,
+)
+from flinkmagic.graph.chaining import Chaining
+from flinkmagic.graph.exchange_mode import (
+    ChainingStrategy,
+    GlobalStreamExchangeMode,
+    RuntimeExecutionMode,
+    StreamExchangeMode,
+)
+from flinkmagic.graph.job_graph import (
+    CoLocationGroup,
+    IntermediateDataSet,
+    JobGraph,
+    JobVertex,
+    OperatorIDPair,
+    SlotSharingGroup,
+)
+from flinkmagic.graph.partitioner import StreamPartitioner
+from flinkmagic.graph.pipelined_region import logical_pipelined_regions
+from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType
+from flinkmagic.graph.stream_config import (
+    ChainedInputConfig,
+    NetworkInputConfig,
+    NonChainedOutput,
+    StreamConfig,
+)
+from flinkmagic.graph.stream_graph import DEFAULT_SLOT_SHARING_GROUP, StreamEdge, StreamGraph, StreamNode
+from flinkmagic.graph.stream_graph_hasher import generate_hashes
+
+_RESULT_OF_MODE = {
+    StreamExchangeMode.PIPELINED: ResultPartitionType.PIPELINED_BOUNDED,
+    StreamExchangeMode.BATCH: ResultPartitionType.BLOCKING,
+    StreamExchangeMode.HYBRID_FULL: ResultPartitionType.HYBRID_FULL,
+    StreamExchangeMode.HYBRID_SELECTIVE: ResultPartitionType.HYBRID_SELECTIVE,
+}
+_RESULT_OF_GLOBAL_MODE = {
+    GlobalStreamExchangeMode.ALL_EDGES_BLOCKING: ResultPartitionType.BLOCKING,
+    GlobalStreamExchangeMode.ALL_EDGES_PIPELINED: ResultPartitionType.PIPELINED_BOUNDED,
+    GlobalStreamExchangeMode.ALL_EDGES_PIPELINED_APPROXIMATE: ResultPartitionType.PIPELINED_APPROXIMATE,
+    GlobalStreamExchangeMode.ALL_EDGES_HYBRID_FULL: ResultPartitionType.HYBRID_FULL,
+    GlobalStreamExchangeMode.ALL_EDGES_HYBRID_SELECTIVE: ResultPartitionType.HYBRID_SELECTIVE,
+}
+
+
+def create_job_graph(stream_graph: StreamGraph, job_id: str | None = None) -> JobGraph:
+    """Compile a StreamGraph into a JobGraph.
+
+    Parameters
+    ----------
+    stream_graph : StreamGraph
+        What to compile.
+    job_id : str, optional
+        32 hexadecimal digits; random if not given.
+
+    Raises
+    ------
+    JobGraphRefusedError
+        Where Flink refuses the program too.
+    """
+    return _JobGraphGenerator(stream_graph, job_id).generate()
+
+
+def result_type_of(edge: StreamEdge, global_mode: GlobalStreamExchangeMode) -> ResultPartitionType:
+    """The type of the result that an edge which leaves its task reads."""
+    if edge.exchange_mode is not StreamExchangeMode.UNDEFINED:
+        return _RESULT_OF_MODE[edge.exchange_mode]
+    if global_mode is GlobalStreamExchangeMode.FORWARD_EDGES_PIPELINED:
+        pipelined = edge.partitioner.is_forward
+    elif global_mode is GlobalStreamExchangeMode.POINTWISE_EDGES_PIPELINED:
+        pipelined = edge.partitioner.is_pointwise
+    else:
+        return _RESULT_OF_GLOBAL_MODE[global_mode]
+    return ResultPartitionType.PIPELINED_BOUNDED if pipelined else ResultPartitionType.BLOCKING
+
+
+@dataclass
+class _ChainInfo:
+    """A chain while it is made. Mirrors ``OperatorChainInfo``."""
+
+    start: StreamNode
+    operators: list[StreamNode] = field(default_factory=list)
+    configs: dict[int, StreamConfig] = field(default_factory=dict)
+    out_edges: list[StreamEdge] = field(default_factory=list)
+
+
+_Steps = Generator["_Steps", None, None]
+"""A walk that yields the walks to make before it goes on."""
+
+
+class _JobGraphGenerator:
+    def __init__(self, stream_graph: StreamGraph, job_id: str | None) -> None:
+        self._stream_graph = stream_graph
+        self._chaining = Chaining(stream_graph)
+        self._hashes = generate_hashes(stream_graph, self._chaining)
+        self._job_graph = JobGraph(
+            stream_graph.name, stream_graph.job_type, stream_graph.config, stream_graph.settings, job_id
+        )
+        self._names: dict[int, str] = {}
+        self._chains: dict[int, _ChainInfo] = {}
+        self._vertices: dict[int, JobVertex] = {}
+        self._hybrid: StreamEdge | None = None
+
+    def generate(self) -> JobGraph:
+        self._make_chains()
+        self._connect_vertices(self._share_outputs())
+        if self._hybrid is not None and self._job_graph.job_type is not RuntimeExecutionMode.BATCH:
+            raise HybridInStreamingError(repr(self._hybrid.source), repr(self._hybrid.target))
+        self._set_slot_sharing()
+        self._set_co_location()
+        self._set_managed_memory()
+        return self._job_graph
+
+    # Chains
+
+    def _make_chains(self) -> None:
+        nodes = self._stream_graph.nodes
+        starts = {self._chaining.start_of(nodes[id]).id for id in self._stream_graph.source_ids}
+        for id in sorted(starts):
+            stack = [self._start_chain(nodes[id])]
+            while stack:
+                needed = next(stack[-1], None)
+                if needed is None:
+                    stack.pop()
+                else:
+                    stack.append(needed)
+
+    def _start_chain(self, start: StreamNode) -> _Steps:
+        if start.id in self._chains:
+            return
+        info = self._chains[start.id] = _ChainInfo(start)
+        yield self._chain(start, info, 1)
+        self._make_vertex(info)
+
+    def _chain(self, node: StreamNode, info: _ChainInfo, index: int) -> _Steps:
+        chaining = self._chaining
+        chained: list[StreamEdge] = []
+        leaving: list[StreamEdge] = []
+        for edge in node.out_edges:
+            if chaining.is_chained_output(edge):
+                chained.append(edge)
+            elif not chaining.is_chained_input(edge):
+                leaving.append(edge)
+        for edge in chained:
+            yield self._chain(edge.target, info, index + 1 if index else 0)
+        for edge in leaving:
+            info.out_edges.append(edge)
+            yield self._start_chain(chaining.start_of(edge.target))
+        info.operators.append(node)
+        taken: list[StreamNode] = []
+        if node.chaining_strategy is ChainingStrategy.HEAD_WITH_INPUTS:
+            taken = chaining.chained_inputs(node)
+            for start in taken:
+                yield self._chain(start, info, 0)
+        self._names[node.id] = self._chained_name(node, chained, taken)
+        info.configs[node.id] = self._make_config(node, info, index, chained)
+
+    def _chained_name(self, node: StreamNode, chained: list[StreamEdge], taken: list[StreamNode]) -> str:
+        name = node.name
+        if taken:
+            name += f" [{', '.join(self._names[start.id] for start in taken)}]"
+        if not chained:
+            return name
+        outputs = [self._names[edge.target.id] for edge in chained]
+        return f"{name} -> {outputs[0]}" if len(outputs) == 1 else f"{name} -> ({', '.join(outputs)})"
+
+    def _make_config(
+        self, node: StreamNode, info: _ChainInfo, index: int, chained: list[StreamEdge]
+    ) -> StreamConfig:
+        inputs: dict[int, NetworkInputConfig | ChainedInputConfig] = {}
+        gates = 0
+        for edge in node.in_edges:
+            position = max(edge.type_number - 1, 0)
+            if self._chaining.is_chained_input(edge) or self._chaining.is_chained_output(edge):
+                inputs[position] = ChainedInputConfig(edge)
+            elif position not in inputs:
+                inputs[position] = NetworkInputConfig(gates)
+                gates += 1
+        return StreamConfig(
+            node=node,
+            operator_id=self._hashes[node.id].hex(),
+            chain_index=index,
+            is_chain_start=node is info.start,
+            is_chain_end=not chained,
+            inputs=tuple(inputs[position] for position in sorted(inputs)),
+            chained_outputs=chained,
+        )
+
+    def _make_vertex(self, info: _ChainInfo) -> None:
+        start = info.start
+        vertex = JobVertex(
+            self._hashes[start.id].hex(),
+            self._names[start.id],
+            start,
+            tuple(info.operators),
+            tuple(OperatorIDPair(self._hashes[node.id].hex(), node.uid_hash) for node in info.operators),
+            info.configs,
+        )
+        self._vertices[start.id] = vertex
+        self._job_graph.vertices[vertex.id] = vertex
+
+    # Results
+
+    def _share_outputs(self) -> dict[StreamEdge, NonChainedOutput]:
+        """Give every edge that leaves its task a result, the same one to edges that may share it.
+
+        Mirrors ``createOrReuseOutput``: a reconsumable result is shared by edges of one operator with equal type, side
+        output, partitioner and consumers; a hybrid one of either kind with any other, and is FULL from then on.
+        """
+        outputs: dict[StreamEdge, NonChainedOutput] = {}
+        shared: dict[object, NonChainedOutput] = {}
+        for info in self._chains.values():
+            for edge in info.out_edges:
+                result_type = self._result_type(edge)
+                target = edge.target
+                key = (
+                    edge.source.id, "HYBRID" if result_type.is_hybrid else result_type, target.parallelism,
+                    target.max_parallelism, edge.dataset_id, edge.output_tag, edge.partitioner,
+                )
+                output = None
+                if result_type.is_reconsumable or result_type.is_hybrid:
+                    output = shared.get(key)
+                if output is None:
+                    output = shared[key] = NonChainedOutput(
+                        edge.source.id, target.parallelism, target.max_parallelism, edge.output_tag,
+                        edge.partitioner, result_type, edge.dataset_id,
+                    )
+                    info.configs[edge.source.id].non_chained_outputs.append(output)
+                elif output.result_type is ResultPartitionType.HYBRID_SELECTIVE:
+                    output.result_type = ResultPartitionType.HYBRID_FULL
+                outputs[edge] = output
+        return outputs
+
+    def _result_type(self, edge: StreamEdge) -> ResultPartitionType:
+        result_type = result_type_of(edge, self._stream_graph.global_exchange_mode)
+        if edge.dataset_id is not None and result_type.is_blocking:
+            return ResultPartitionType.BLOCKING_PERSISTENT
+        if result_type.is_hybrid:
+            self._hybrid = edge
+            if edge.partitioner.is_broadcast:
+                return ResultPartitionType.HYBRID_FULL
+        return result_type
+
+    def _connect_vertices(self, outputs: dict[StreamEdge, NonChainedOutput]) -> None:
+        datasets: dict[int, IntermediateDataSet] = {}
+        for start_id, vertex in self._vertices.items():
+            for edge in self._chains[start_id].out_edges:
+                output = outputs[edge]
+                dataset = datasets.get(id(output))
+                if dataset is None:
+                    dataset = datasets[id(output)] = vertex.add_result(output.result_type, output.dataset_id)
+                consumer = self._vertices[self._chaining.start_of(edge.target).id]
+                consumer.consume(dataset, _pattern(output.partitioner), output.partitioner, edge)
+                consumer.configs[edge.target.id].in_physical_edges.append(edge)
+
+    # Groups
+
+    def _set_slot_sharing(self) -> None:
+        """Put vertices of a named group together; those of the default group by job, or by region in BATCH."""
+        graph = self._job_graph
+        regions = logical_pipelined_regions(graph)
+        one_group = self._stream_graph.all_vertices_in_same_slot_sharing_group_by_default
+        groups: dict[str | int, SlotSharingGroup] = {}
+        for vertex in self._vertices.values():
+            name = vertex.head.slot_sharing_group or DEFAULT_SLOT_SHARING_GROUP
+            if name != DEFAULT_SLOT_SHARING_GROUP:
+                if self._hybrid is not None:
+                    raise HybridWithSlotSharingGroupError(vertex.name, name)
+                key: str | int = name
+            else:
+                key = 0 if one_group else regions[vertex.id]
+            group = groups.setdefault(key, SlotSharingGroup(name))
+            group.vertices.append(vertex)
+            vertex.slot_sharing_group = group
+        graph.slot_sharing_groups = tuple(groups.values())
+
+    def _set_co_location(self) -> None:
+        groups: dict[str, CoLocationGroup] = {}
+        for vertex in self._vertices.values():
+            name = vertex.head.co_location_group
+            if name is None:
+                continue
+            group = groups.setdefault(name, CoLocationGroup(name))
+            if group.vertices and group.vertices[0].slot_sharing_group is not vertex.slot_sharing_group:
+                raise CoLocationAcrossSlotSharingGroupsError(vertex.name, name)
+            group.vertices.append(vertex)
+            vertex.co_location_group = group
+        self._job_graph.co_location_groups = tuple(groups.values())
+
+    def _set_managed_memory(self) -> None:
+        """Give each operator its share of the slot's managed memory: its weight over its group's."""
+        for group in self._job_graph.slot_sharing_groups:
+            configs = [c for vertex in group.vertices for c in vertex.configs.values() if c.node.managed_memory_weights]
+            totals: dict[str, int] = {}
+            for config in configs:
+                for use_case, weight in (config.node.managed_memory_weights or {}).items():
+                    totals[use_case] = totals.get(use_case, 0) + weight
+            for config in configs:
+                for use_case, weight in (config.node.managed_memory_weights or {}).items():
+                    config.managed_memory_fractions[use_case] = weight / totals[use_case] if weight else 0.0
+
+
+def _pattern(partitioner: StreamPartitioner) -> DistributionPattern:
+    return DistributionPattern.POINTWISE if partitioner.is_pointwise else DistributionPattern.ALL_TO_ALL

@@ -1,0 +1,61 @@
+"""What a result is, and how it is connected to its consumers."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class ResultPartitionType(Enum):
+    """Mirrors ``ResultPartitionType``."""
+
+    BLOCKING = "BLOCKING"
+    BLOCKING_PERSISTENT = "BLOCKING_PERSISTENT"
+    PIPELINED = "PIPELINED"
+    PIPELINED_BOUNDED = "PIPELINED_BOUNDED"
+    PIPELINED_APPROXIMATE = "PIPELINED_APPROXIMATE"
+    HYBRID_FULL = "HYBRID_FULL"
+    HYBRID_SELECTIVE = "HYBRID_SELECTIVE"
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether consumers wait until it is finished (``BLOCKING`` and ``BLOCKING_PERSISTENT``)."""
+        return self in _BLOCKING
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether it outlives the job."""
+        return self is ResultPartitionType.BLOCKING_PERSISTENT
+
+    @property
+    def is_hybrid(self) -> bool:
+        """Whether it may be consumed while it is produced and afterwards."""
+        return self in _HYBRID
+
+    @property
+    def is_reconsumable(self) -> bool:
+        """Whether a consumer may read it again."""
+        return self in _RECONSUMABLE
+
+    @property
+    def must_be_pipelined_consumed(self) -> bool:
+        """Whether consumers must run side by side with the producer: such results make pipelined regions."""
+        return self in _MUST_BE_PIPELINED
+
+    @property
+    def can_be_pipelined_consumed(self) -> bool:
+        """Whether consumers may run side by side with the producer."""
+        return self not in _BLOCKING
+
+
+_T = ResultPartitionType
+_BLOCKING = frozenset({_T.BLOCKING, _T.BLOCKING_PERSISTENT})
+_HYBRID = frozenset({_T.HYBRID_FULL, _T.HYBRID_SELECTIVE})
+_RECONSUMABLE = frozenset({_T.BLOCKING, _T.BLOCKING_PERSISTENT, _T.HYBRID_FULL})
+_MUST_BE_PIPELINED = frozenset({_T.PIPELINED, _T.PIPELINED_BOUNDED})
+
+
+class DistributionPattern(Enum):
+    """Mirrors ``DistributionPattern``: whether a consumer's subtask reads some partitions or all."""
+
+    ALL_TO_ALL = "ALL_TO_ALL"
+    POINTWISE = "POINTWISE"
