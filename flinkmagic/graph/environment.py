@@ -37,6 +37,7 @@ class ExecutionConfig:
     max_parallelism: int | None = None
     chaining: bool = True
     batch_shuffle_mode: BatchShuffleMode = BatchShuffleMode.ALL_EXCHANGES_BLOCKING
+    upper_bound_max_parallelism: int = UPPER_BOUND_MAX_PARALLELISM
 
 
 class StreamExecutionEnvironment:
@@ -59,6 +60,9 @@ class StreamExecutionEnvironment:
         Whether operators may share tasks.
     batch_shuffle_mode : BatchShuffleMode, optional
         What an exchange of undefined mode is in BATCH; blocking if not given.
+    upper_bound_max_parallelism : int
+        What no parallelism may pass. Flink's bound is that of its key groups; a Spark stage has none, so whoever plans
+        Spark stages gives a greater one.
     settings : JobSettings, optional
         What travels with the job and decides nothing about its graphs.
     """
@@ -72,6 +76,7 @@ class StreamExecutionEnvironment:
         max_parallelism: int | None = None,
         chaining: bool = True,
         batch_shuffle_mode: BatchShuffleMode | None = None,
+        upper_bound_max_parallelism: int = UPPER_BOUND_MAX_PARALLELISM,
         settings: JobSettings | None = None,
     ) -> None:
         if parallelism == _PARALLELISM_UNKNOWN:
@@ -83,7 +88,11 @@ class StreamExecutionEnvironment:
         self.name = name
         self.runtime_mode = RuntimeExecutionMode(runtime_mode)
         self.config = ExecutionConfig(
-            parallelism, max_parallelism, chaining, batch_shuffle_mode or BatchShuffleMode.ALL_EXCHANGES_BLOCKING
+            parallelism,
+            max_parallelism,
+            chaining,
+            batch_shuffle_mode or BatchShuffleMode.ALL_EXCHANGES_BLOCKING,
+            upper_bound_max_parallelism,
         )
         self.settings = settings or JobSettings()
         self.transformations: list[Transformation] = []

@@ -107,8 +107,9 @@ class StreamNode:
 class StreamEdge:
     """A connection of two nodes. Mirrors ``StreamEdge``.
 
-    ``unique_id`` counts the edges between the same two nodes, so that a union of a stream with itself has two.
-    ``selected_names`` is of split streams only, and None past a side output, as in Flink 1.11; ``dataset_id`` names the persistent result that the edge produces.
+    ``unique_id`` counts the edges between the same two nodes: a union of a stream with itself has two.
+    ``selected_names`` is of split streams only, and None past a side output, as in Flink 1.11. ``dataset_id`` names the
+    persistent result that the edge produces.
     """
 
     __slots__ = (

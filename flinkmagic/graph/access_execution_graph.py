@@ -1,0 +1,267 @@
+"""What can be read of an ExecutionGraph, live or archived. Mirrors ``AccessExecutionGraph``."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkmagic.graph.execution import Execution, ExecutionAttemptID, ExecutionVertex
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+from flinkmagic.graph.execution_state import STATES, ExecutionState
+from flinkmagic.graph.execution_topology import ExecutionTopology
+from flinkmagic.graph.intermediate_result import (
+    Connection,
+    ConsumedPartitionGroup,
+    ConsumerVertexGroup,
+    ExecutionEdge,
+    IntermediateResult,
+)
+from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.graph.pipelined_region import PipelinedRegions
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+NO_NAME = -1
+"""In a column of names: none."""
+
+
+class Columns:
+    """What changes while a job runs, by global index of the execution vertex.
+
+    ``timestamps`` has a column for each state that anything came into; ``names`` are the texts that the ``resource``
+    and ``slot`` columns refer to. The optional columns are allocated when first written.
+    """
+
+    __slots__ = (
+        "attempt", "created_at_ms", "errors", "name_numbers", "names", "priors", "resource", "slot", "state",
+        "timestamps",
+    )
+
+    def __init__(self, n_vertices: int, created_at_ms: float) -> None:
+        self.state: npt.NDArray[np.uint8] = np.zeros(n_vertices, dtype=np.uint8)
+        self.attempt: npt.NDArray[np.int32] = np.zeros(n_vertices, dtype=np.int32)
+        self.created_at_ms = created_at_ms
+        self.timestamps: dict[int, npt.NDArray[np.float64]] = {}
+        self.resource: npt.NDArray[np.int32] | None = None
+        self.slot: npt.NDArray[np.int32] | None = None
+        self.names: list[str] = []
+        self.name_numbers: dict[str, int] = {}
+        self.errors: dict[int, BaseException] = {}
+        self.priors: dict[int, deque[Execution]] = {}
+
+    def copy(self) -> Columns:
+        """Return columns that nothing writes to."""
+        other = Columns(0, self.created_at_ms)
+        other.state = _frozen(self.state)
+        other.attempt = _frozen(self.attempt)
+        other.timestamps = {code: _frozen(column) for code, column in self.timestamps.items()}
+        other.resource = None if self.resource is None else _frozen(self.resource)
+        other.slot = None if self.slot is None else _frozen(self.slot)
+        other.names = self.names[:]
+        other.errors = dict(self.errors)
+        other.priors = {index: deque(prior) for index, prior in self.priors.items()}
+        return other
+
+
+class AccessExecutionGraph:
+    """Reads the structure and the columns of an ExecutionGraph.
+
+    Execution vertices go by a global index: job vertices in topological order, subtasks ascending. Result partitions
+    and groups have global indices of their own.
+
+    Attributes
+    ----------
+    job_vertices : tuple of ExecutionJobVertex
+        In topological order.
+    results : tuple of IntermediateResult
+        In the order of their producers.
+    connections : tuple of Connection
+        In the order of their consumers, input by input; it is the order of the groups.
+    pipelined_regions : PipelinedRegions
+        Which vertices must run side by side.
+    """
+
+    def __init__(self, topology: ExecutionTopology, columns: Columns) -> None:
+        self._topology = topology
+        self._columns = columns
+
+    @property
+    def job_graph(self) -> JobGraph:
+        """What it was made of."""
+        return self._topology.job_graph
+
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self._topology.job_graph.job_id
+
+    @property
+    def job_vertices(self) -> tuple[ExecutionJobVertex, ...]:
+        """The job vertices in topological order."""
+        return self._topology.job_vertices
+
+    @property
+    def results(self) -> tuple[IntermediateResult, ...]:
+        """The results in the order of their producers."""
+        return self._topology.results
+
+    @property
+    def connections(self) -> tuple[Connection, ...]:
+        """The edges in the order of their consumers."""
+        return self._topology.connections
+
+    @property
+    def pipelined_regions(self) -> PipelinedRegions:
+        """Which vertices must run side by side."""
+        return self._topology.pipelined_regions
+
+    @property
+    def n_vertices(self) -> int:
+        """How many execution vertices there are."""
+        return self._topology.n_vertices
+
+    @property
+    def n_partitions(self) -> int:
+        """How many result partitions there are."""
+        return self._topology.n_partitions
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are."""
+        return self._topology.n_groups
+
+    @property
+    def state(self) -> npt.NDArray[np.uint8]:
+        """The codes of the current executions' states."""
+        return self._columns.state
+
+    @property
+    def attempt(self) -> npt.NDArray[np.int32]:
+        """The numbers of the current attempts, from 0."""
+        return self._columns.attempt
+
+    def timestamps(self, state: ExecutionState) -> npt.NDArray[np.float64]:
+        """When the current executions came into a state, in milliseconds; NaN for those that did not."""
+        column = self._columns.timestamps.get(state.value)
+        if column is not None:
+            return column
+        initial = self._columns.created_at_ms if state is ExecutionState.CREATED else np.nan
+        return np.full(self.n_vertices, initial)
+
+    # Vertices
+
+    def job_vertex_of(self, index: int) -> ExecutionJobVertex:
+        """The job vertex of an execution vertex."""
+        topology = self._topology
+        return topology.job_vertices[bisect_right(topology.first_vertices, index) - 1]
+
+    def job_vertex_by_id(self, job_vertex_id: str) -> ExecutionJobVertex:
+        """The job vertex with an id."""
+        return self._topology.by_id[job_vertex_id]
+
+    def execution_vertex(self, index: int) -> ExecutionVertex:
+        """A view of an execution vertex."""
+        if not 0 <= index < self.n_vertices:
+            raise IndexError(f"the graph has {self.n_vertices} execution vertices, no number {index}")
+        return ExecutionVertex(self, index, self.job_vertex_of(index))
+
+    def execution_vertex_by_id(self, job_vertex_id: str, subtask: int) -> ExecutionVertex:
+        """A view of a subtask."""
+        job_vertex = self._topology.by_id[job_vertex_id]
+        return ExecutionVertex(self, job_vertex.vertices[subtask], job_vertex)
+
+    def state_of(self, index: int) -> ExecutionState:
+        """The state of the current execution of a vertex."""
+        return STATES[int(self._columns.state[index])]
+
+    def current_execution(self, index: int) -> Execution:
+        """The current attempt of a vertex, as it stands."""
+        columns = self._columns
+        job_vertex = self.job_vertex_of(index)
+        return Execution(
+            ExecutionAttemptID(job_vertex.id, index - job_vertex.first, int(columns.attempt[index])),
+            STATES[columns.state[index]],
+            self._timestamps_of(index),
+            self._name(columns.resource, index),
+            self._name(columns.slot, index),
+            columns.errors.get(index),
+        )
+
+    def prior_executions(self, index: int) -> tuple[Execution, ...]:
+        """The earlier attempts of a vertex, oldest first, as far as they are kept."""
+        return tuple(self._columns.priors.get(index, ()))
+
+    def _timestamps_of(self, index: int) -> Mapping[ExecutionState, float]:
+        columns = self._columns
+        found = {}
+        if ExecutionState.CREATED.value not in columns.timestamps:
+            found[ExecutionState.CREATED] = columns.created_at_ms
+        for code, column in columns.timestamps.items():
+            at_ms = float(column[index])
+            if at_ms == at_ms:  # not NaN
+                found[STATES[code]] = at_ms
+        return found
+
+    def _name(self, column: npt.NDArray[np.int32] | None, index: int) -> str | None:
+        if column is None or column[index] == NO_NAME:
+            return None
+        return self._columns.names[int(column[index])]
+
+    # Partitions and groups
+
+    def result_of(self, partition: int) -> IntermediateResult:
+        """The result that a partition belongs to."""
+        topology = self._topology
+        return topology.results[bisect_right(topology.first_partitions, partition) - 1]
+
+    def producer_of(self, partition: int) -> int:
+        """The execution vertex that makes a partition."""
+        result = self.result_of(partition)
+        return result.producer.first + partition - result.first_partition
+
+    def produced_partitions(self, index: int) -> list[int]:
+        """The partitions that a vertex makes, result by result."""
+        job_vertex = self.job_vertex_of(index)
+        return [result.first_partition + index - job_vertex.first for result in job_vertex.produced_results]
+
+    def consumed_partition_groups(self, index: int) -> list[ConsumedPartitionGroup]:
+        """What a vertex reads, input by input."""
+        job_vertex = self.job_vertex_of(index)
+        subtask = index - job_vertex.first
+        group = self._topology.group
+        return [group(c.first_group + c.group_of_consumer(subtask)) for c in job_vertex.inputs]
+
+    def consumer_vertex_groups(self, partition: int) -> list[ConsumerVertexGroup]:
+        """Who reads a partition, edge by edge."""
+        result = self.result_of(partition)
+        found = []
+        for connection in result.consumers:
+            number = connection.group_of_partition(partition - result.first_partition)
+            group = self._topology.group(connection.first_group + number)
+            found.append(ConsumerVertexGroup(group.id, group.consumers, group.partitions, connection))
+        return found
+
+    def group(self, group_id: int) -> ConsumedPartitionGroup:
+        """A group by its global index; the same object each time."""
+        return self._topology.group(group_id)
+
+    def execution_edges(self, index: int) -> Iterator[ExecutionEdge]:
+        """What a vertex reads, edge by edge; made on demand."""
+        job_vertex = self.job_vertex_of(index)
+        subtask = index - job_vertex.first
+        for connection, group in zip(job_vertex.inputs, self.consumed_partition_groups(index), strict=True):
+            for partition in group.partitions:
+                yield ExecutionEdge(
+                    partition, index, connection.input_index, connection.subpartition_of(subtask)
+                )
+
+
+def _frozen(column: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
+    copy: npt.NDArray[_Scalar] = column.copy()
+    copy.setflags(write=False)
+    return copy

@@ -1,0 +1,154 @@
+"""The ExecutionGraph: a job's subtasks, with the state of the attempts to run them in columns.
+
+Mirrors ``DefaultExecutionGraph``. Departure: Flink has objects for vertices, executions and partitions; here state,
+attempt and timestamps are numpy columns by a global index, and objects are light views made on demand. What must act on
+states (deploying, cancelling, waiting) is the scheduler's; the graph only checks and keeps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkmagic.errors import IllegalStateTransitionError
+from flinkmagic.graph.access_execution_graph import NO_NAME, AccessExecutionGraph, Columns
+from flinkmagic.graph.execution import Execution, ExecutionAttemptID, ExecutionVertex, ExecutionVertexID
+from flinkmagic.graph.execution_state import ALLOWED, ALLOWED_IN_RECOVERY, ExecutionState
+from flinkmagic.graph.execution_topology import ExecutionTopology
+from flinkmagic.graph.job_graph import JobGraph
+
+__all__ = [
+    "ArchivedExecutionGraph",
+    "Execution",
+    "ExecutionAttemptID",
+    "ExecutionGraph",
+    "ExecutionVertex",
+    "ExecutionVertexID",
+    "build_execution_graph",
+]
+
+MAX_PRIOR_EXECUTIONS = 16
+"""How many earlier attempts of a subtask are kept (``jobmanager.execution.attempts-history-size``)."""
+
+_CREATED = ExecutionState.CREATED.value
+
+
+class ArchivedExecutionGraph(AccessExecutionGraph):
+    """An ExecutionGraph as it was at one moment, for readers on other threads. Mirrors ``ArchivedExecutionGraph``."""
+
+
+class ExecutionGraph(AccessExecutionGraph):
+    """The live graph. Its state is changed on the scheduler's thread only, through the methods here."""
+
+    def __init__(self, job_graph: JobGraph, at_ms: float = 0.0) -> None:
+        topology = ExecutionTopology(job_graph)
+        super().__init__(topology, Columns(topology.n_vertices, at_ms))
+
+    def transition(
+        self,
+        index: int | npt.NDArray[np.integer],
+        to: ExecutionState,
+        at_ms: float,
+        error: BaseException | None = None,
+        *,
+        recovering: bool = False,
+    ) -> None:
+        """Move the current executions of one or several vertices to a state.
+
+        Parameters
+        ----------
+        index : int or array of int
+            The vertices.
+        to : ExecutionState
+            Where to.
+        at_ms : float
+            When, in milliseconds.
+        error : BaseException, optional
+            Why, kept with the executions.
+        recovering : bool
+            Whether a job manager is taking the job over: then what is not over may be FINISHED at once.
+
+        Raises
+        ------
+        IllegalStateTransitionError
+            If the table of transitions does not have one of them; then none is made.
+        """
+        columns = self._columns
+        allowed = (ALLOWED_IN_RECOVERY if recovering else ALLOWED)[:, to.value]
+        if not np.all(allowed[columns.state[index]]):
+            indices = np.atleast_1d(np.asarray(index))
+            self._refuse(int(indices[np.flatnonzero(~allowed[columns.state[indices]])[0]]), to)
+        columns.state[index] = to.value
+        self._column_of(to.value)[index] = at_ms
+        if error is not None:
+            for one in np.atleast_1d(np.asarray(index)).tolist():
+                columns.errors[one] = error
+
+    def _refuse(self, index: int, to: ExecutionState) -> None:
+        vertex = self.execution_vertex(index)
+        execution = vertex.current_execution
+        raise IllegalStateTransitionError(
+            vertex.task_name_with_attempt, execution.state.name, to.name, execution.history()
+        )
+
+    def _column_of(self, code: int) -> npt.NDArray[np.float64]:
+        columns = self._columns
+        if code not in columns.timestamps:
+            columns.timestamps[code] = self.timestamps(ExecutionState(code))
+        return columns.timestamps[code]
+
+    def reset_for_new_execution(self, index: int, at_ms: float) -> None:
+        """Keep a vertex's current execution among the prior ones and begin a new one, in CREATED."""
+        columns = self._columns
+        priors = columns.priors.setdefault(index, deque(maxlen=MAX_PRIOR_EXECUTIONS))
+        priors.append(self.current_execution(index))
+        created = self._column_of(_CREATED)
+        for column in columns.timestamps.values():
+            column[index] = np.nan
+        created[index] = at_ms
+        columns.state[index] = _CREATED
+        columns.attempt[index] += 1
+        columns.errors.pop(index, None)
+        for names in (columns.resource, columns.slot):
+            if names is not None:
+                names[index] = NO_NAME
+
+    def assign_resource(self, index: int, resource_id: str, allocation_id: str) -> None:
+        """Note on which executor and in which slot the current execution of a vertex runs."""
+        columns = self._columns
+        if columns.resource is None or columns.slot is None:
+            columns.resource = np.full(self.n_vertices, NO_NAME, dtype=np.int32)
+            columns.slot = np.full(self.n_vertices, NO_NAME, dtype=np.int32)
+        columns.resource[index] = self._number_of(resource_id)
+        columns.slot[index] = self._number_of(allocation_id)
+
+    def _number_of(self, name: str) -> int:
+        columns = self._columns
+        number = columns.name_numbers.setdefault(name, len(columns.names))
+        if number == len(columns.names):
+            columns.names.append(name)
+        return number
+
+    def archive(self) -> ArchivedExecutionGraph:
+        """Return a copy that does not change, for readers on other threads."""
+        return ArchivedExecutionGraph(self._topology, self._columns.copy())
+
+
+def build_execution_graph(job_graph: JobGraph, at_ms: float = 0.0) -> ExecutionGraph:
+    """Make the ExecutionGraph of a job. Mirrors ``DefaultExecutionGraphBuilder``.
+
+    Parameters
+    ----------
+    job_graph : JobGraph
+        The job.
+    at_ms : float
+        When the executions come into CREATED, in milliseconds.
+
+    Raises
+    ------
+    ExecutionGraphRefusedError
+        Where Flink refuses the job too.
+    """
+    return ExecutionGraph(job_graph, at_ms)

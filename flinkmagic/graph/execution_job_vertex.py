@@ -1,0 +1,72 @@
+"""A JobVertex in the ExecutionGraph: its subtasks are a range of global indices."""
+
+from __future__ import annotations
+
+from flinkmagic.errors import ParallelismAboveMaxError
+from flinkmagic.graph.intermediate_result import Connection, IntermediateResult
+from flinkmagic.graph.job_graph import JobVertex
+from flinkmagic.graph.transformations import PARALLELISM_DEFAULT
+
+DEFAULT_LOWER_BOUND_MAX_PARALLELISM = 1 << 7
+"""``KeyGroupRangeAssignment.DEFAULT_LOWER_BOUND_MAX_PARALLELISM``."""
+
+
+class ExecutionJobVertex:
+    """All subtasks of a JobVertex. Mirrors ``ExecutionJobVertex``.
+
+    Attributes
+    ----------
+    index : int
+        Among the job vertices in topological order.
+    first : int
+        Subtask i is the execution vertex ``first + i``.
+    parallelism, max_parallelism : int
+        As decided: -1 is 1, and a max parallelism that nobody gave is derived from the parallelism.
+    produced_results : list of IntermediateResult
+        In the order of the data sets.
+    inputs : list of Connection
+        In the order of the job edges.
+    """
+
+    __slots__ = ("first", "index", "inputs", "job_vertex", "max_parallelism", "parallelism", "produced_results")
+
+    def __init__(self, job_vertex: JobVertex, index: int, first: int, upper_bound: int) -> None:
+        self.job_vertex = job_vertex
+        self.index = index
+        self.first = first
+        self.parallelism = 1 if job_vertex.parallelism == PARALLELISM_DEFAULT else job_vertex.parallelism
+        self.max_parallelism = job_vertex.max_parallelism
+        if self.max_parallelism < 1:
+            self.max_parallelism = default_max_parallelism(self.parallelism, upper_bound)
+        if self.parallelism > self.max_parallelism:
+            raise ParallelismAboveMaxError(job_vertex.name, self.parallelism, self.max_parallelism)
+        self.produced_results: list[IntermediateResult] = []
+        self.inputs: list[Connection] = []
+
+    @property
+    def id(self) -> str:
+        """The job vertex's id."""
+        return self.job_vertex.id
+
+    @property
+    def name(self) -> str:
+        """The job vertex's name."""
+        return self.job_vertex.name
+
+    @property
+    def vertices(self) -> range:
+        """The global indices of the subtasks."""
+        return range(self.first, self.first + self.parallelism)
+
+    def task_name(self, subtask: int) -> str:
+        """A subtask's name for people: ``Map (3/8)``."""
+        return f"{self.job_vertex.name} ({subtask + 1}/{self.parallelism})"
+
+    def __repr__(self) -> str:
+        return f"ExecutionJobVertex({self.name!r}, parallelism={self.parallelism}, first={self.first})"
+
+
+def default_max_parallelism(parallelism: int, upper_bound: int) -> int:
+    """Half as much again, rounded up to a power of two, within bounds (``computeDefaultMaxParallelism``)."""
+    roomy = parallelism + parallelism // 2
+    return min(max(1 << (roomy - 1).bit_length(), DEFAULT_LOWER_BOUND_MAX_PARALLELISM), upper_bound)

@@ -1,0 +1,86 @@
+"""The part of an ExecutionGraph that never changes: vertices, results, connections, regions.
+
+A live graph and its archives share one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import numpy as np
+
+from flinkmagic.errors import CoLocationAcrossRegionsError
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+from flinkmagic.graph.intermediate_result import Connection, ConsumedPartitionGroup, IntermediateResult
+from flinkmagic.graph.job_graph import CoLocationGroup, JobGraph
+from flinkmagic.graph.pipelined_region import PipelinedRegions, pipelined_regions
+
+
+class ExecutionTopology:
+    """Lays the job vertices' subtasks, partitions and groups out along global indices."""
+
+    def __init__(self, job_graph: JobGraph) -> None:
+        self.job_graph = job_graph
+        self.n_vertices = self.n_partitions = self.n_groups = 0
+        job_vertices: list[ExecutionJobVertex] = []
+        results: list[IntermediateResult] = []
+        connections: list[Connection] = []
+        by_dataset: dict[int, IntermediateResult] = {}
+        for vertex in job_graph.vertices_in_topological_order():
+            upper_bound = job_graph.config.upper_bound_max_parallelism
+            job_vertex = ExecutionJobVertex(vertex, len(job_vertices), self.n_vertices, upper_bound)
+            job_vertices.append(job_vertex)
+            self.n_vertices += job_vertex.parallelism
+            for edge in vertex.inputs:
+                connection = Connection(edge, by_dataset[id(edge.source)], job_vertex, self.n_groups)
+                connection.result.consumers.append(connection)
+                job_vertex.inputs.append(connection)
+                connections.append(connection)
+                self.n_groups += connection.n_groups
+            for dataset in vertex.produced:
+                result = IntermediateResult(dataset, job_vertex, len(results), self.n_partitions)
+                by_dataset[id(dataset)] = result
+                job_vertex.produced_results.append(result)
+                results.append(result)
+                self.n_partitions += result.n_partitions
+        self.job_vertices = tuple(job_vertices)
+        self.results = tuple(results)
+        self.connections = tuple(connections)
+        self.by_id = {job_vertex.id: job_vertex for job_vertex in job_vertices}
+        self.first_vertices = [job_vertex.first for job_vertex in job_vertices]
+        self.first_partitions = [result.first_partition for result in results]
+        self._first_groups = [connection.first_group for connection in connections]
+        self._groups: dict[int, ConsumedPartitionGroup] = {}
+        self.pipelined_regions: PipelinedRegions = pipelined_regions(job_graph, self.job_vertices)
+        for group in job_graph.co_location_groups:
+            self._check_co_location(group)
+
+    def _check_co_location(self, group: CoLocationGroup) -> None:
+        """Refuse co-located subtasks of different regions: they could not be given one slot together."""
+        region_of = self.pipelined_regions.region_of
+        members = [self.by_id[vertex.id] for vertex in group.vertices]
+        regions = np.full(max(member.parallelism for member in members), -1, dtype=np.int64)
+        for member in members:
+            own = region_of[member.first : member.first + member.parallelism]
+            known = regions[: member.parallelism]
+            clash = np.flatnonzero((known >= 0) & (known != own))
+            if clash.size:
+                raise CoLocationAcrossRegionsError(member.name, int(clash[0]))
+            known[:] = own
+
+    def group(self, group_id: int) -> ConsumedPartitionGroup:
+        """A group by its global index; the same object each time."""
+        group = self._groups.get(group_id)
+        if group is None:
+            connection = self.connections[bisect_right(self._first_groups, group_id) - 1]
+            number = group_id - connection.first_group
+            partitions = connection.partition_range(number)
+            consumers = connection.consumer_range(number)
+            first_partition, first = connection.result.first_partition, connection.consumer.first
+            group = self._groups[group_id] = ConsumedPartitionGroup(
+                group_id,
+                range(partitions.start + first_partition, partitions.stop + first_partition),
+                range(consumers.start + first, consumers.stop + first),
+                connection,
+            )
+        return group

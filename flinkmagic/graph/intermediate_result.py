@@ -1,0 +1,187 @@
+"""Results of the ExecutionGraph and who reads which partition of them: groups, computed and never listed edge by edge.
+
+In a group every consumer reads every partition. All-to-all is one group; pointwise has one for each subtask of the
+narrower side, with ranges of the wider side. So nothing here grows with the product of two parallelisms.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkmagic.graph.job_graph import IntermediateDataSet, JobEdge
+from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType
+
+if TYPE_CHECKING:
+    from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+
+Bounds = npt.NDArray[np.int64]
+
+
+class IntermediateResult:
+    """A result of an ExecutionJobVertex: one partition for each subtask. Mirrors ``IntermediateResult``.
+
+    Attributes
+    ----------
+    index : int
+        Among the results of the graph.
+    first_partition, n_partitions : int
+        Its partitions have the global indices ``[first_partition, first_partition + n_partitions)``.
+    consumers : list of Connection
+        The edges that read it.
+    """
+
+    __slots__ = ("consumers", "dataset", "first_partition", "index", "n_partitions", "producer")
+
+    def __init__(
+        self, dataset: IntermediateDataSet, producer: ExecutionJobVertex, index: int, first_partition: int
+    ) -> None:
+        self.dataset = dataset
+        self.producer = producer
+        self.index = index
+        self.first_partition = first_partition
+        self.n_partitions = producer.parallelism
+        self.consumers: list[Connection] = []
+
+    @property
+    def id(self) -> str:
+        """The id of the data set."""
+        return self.dataset.id
+
+    @property
+    def result_type(self) -> ResultPartitionType:
+        """The type of the data set."""
+        return self.dataset.result_type
+
+    def n_subpartitions(self, subtask: int) -> int:
+        """How many subpartitions the partition of a subtask has: one for each of its readers.
+
+        Mirrors ``IntermediateResultPartition.getNumberOfSubpartitions``: the edges that share a result agree on it.
+        """
+        consumers = self.consumers[0]
+        return len(consumers.consumer_range(consumers.group_of_partition(subtask)))
+
+    def __repr__(self) -> str:
+        return f"IntermediateResult({self.id}, {self.n_partitions} partitions, {self.result_type.name})"
+
+
+class Connection:
+    """A JobEdge between subtasks. Mirrors what ``EdgeManagerBuildUtil`` makes of one.
+
+    Subtasks and partitions are relative to their vertex and result; :class:`ConsumedPartitionGroup` has them global.
+
+    Attributes
+    ----------
+    first_group, n_groups : int
+        Its groups have the global indices ``[first_group, first_group + n_groups)``.
+    """
+
+    __slots__ = ("consumer", "first_group", "job_edge", "n_consumers", "n_groups", "n_partitions", "result")
+
+    def __init__(
+        self, job_edge: JobEdge, result: IntermediateResult, consumer: ExecutionJobVertex, first_group: int
+    ) -> None:
+        self.job_edge = job_edge
+        self.result = result
+        self.consumer = consumer
+        self.first_group = first_group
+        self.n_partitions = result.n_partitions
+        self.n_consumers = consumer.parallelism
+        self.n_groups = 1 if self.is_all_to_all else min(self.n_partitions, self.n_consumers)
+
+    @property
+    def is_all_to_all(self) -> bool:
+        """Whether every consumer reads every partition."""
+        return self.job_edge.pattern is DistributionPattern.ALL_TO_ALL
+
+    @property
+    def input_index(self) -> int:
+        """Which input of the consumer it is."""
+        return self.job_edge.input_index
+
+    @property
+    def partition_bounds(self) -> Bounds:
+        """Group k holds the partitions ``[bounds[k], bounds[k + 1])``."""
+        return _bounds(self.n_partitions, self.n_groups)
+
+    @property
+    def consumer_bounds(self) -> Bounds:
+        """Group k is read by the subtasks ``[bounds[k], bounds[k + 1])``."""
+        return -_bounds(-self.n_consumers, self.n_groups)
+
+    def group_of_consumer(self, subtask: int) -> int:
+        """The group, relative to ``first_group``, that a consumer reads."""
+        return 0 if self.is_all_to_all else subtask * self.n_groups // self.n_consumers
+
+    def group_of_partition(self, partition: int) -> int:
+        """The group, relative to ``first_group``, that holds a partition."""
+        return 0 if self.is_all_to_all else ((partition + 1) * self.n_groups - 1) // self.n_partitions
+
+    def partition_range(self, group: int) -> range:
+        """The partitions of a group."""
+        return range(group * self.n_partitions // self.n_groups, (group + 1) * self.n_partitions // self.n_groups)
+
+    def consumer_range(self, group: int) -> range:
+        """The consumers of a group."""
+        return range(-(-group * self.n_consumers // self.n_groups), -(-(group + 1) * self.n_consumers // self.n_groups))
+
+    def subpartition_of(self, subtask: int) -> int:
+        """Which subpartition of each of its partitions a consumer reads."""
+        if self.is_all_to_all:
+            return subtask
+        return subtask % len(self.consumer_range(self.group_of_consumer(subtask)))
+
+    def __repr__(self) -> str:
+        return f"Connection({self.job_edge!r}, {self.n_groups} groups)"
+
+
+def _bounds(n: int, n_groups: int) -> Bounds:
+    return np.arange(n_groups + 1, dtype=np.int64) * n // n_groups
+
+
+class ConsumedPartitionGroup(NamedTuple):
+    """Partitions that the same consumers read. Mirrors ``ConsumedPartitionGroup``; indices are global."""
+
+    id: int
+    partitions: range
+    consumers: range
+    connection: Connection
+
+    @property
+    def result(self) -> IntermediateResult:
+        """The result that the partitions belong to."""
+        return self.connection.result
+
+    @property
+    def result_type(self) -> ResultPartitionType:
+        """The type of the result."""
+        return self.connection.result.result_type
+
+    @property
+    def producers(self) -> range:
+        """The execution vertices that make the partitions."""
+        offset = self.result.producer.first - self.result.first_partition
+        return range(self.partitions.start + offset, self.partitions.stop + offset)
+
+
+class ConsumerVertexGroup(NamedTuple):
+    """Execution vertices that read the same partitions. Mirrors ``ConsumerVertexGroup``; indices are global.
+
+    It is the :class:`ConsumedPartitionGroup` with the same id, seen from the other side.
+    """
+
+    id: int
+    vertices: range
+    partitions: range
+    connection: Connection
+
+
+class ExecutionEdge(NamedTuple):
+    """One consumer reading one partition: a view made on demand, nothing stores it. Of Flink up to 1.12."""
+
+    partition: int
+    consumer: int
+    input_index: int
+    subpartition: int
