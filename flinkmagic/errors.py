@@ -471,3 +471,168 @@ class JobSuspendedError(FlinkMagicError):
     def __init__(self, job_id: str, reason: str) -> None:
         self.job_id, self.reason = job_id, reason
         super().__init__(f"The job {job_id} is suspended: {reason}")
+
+
+class SparkConnectSessionError(UserError):
+    """A Spark Connect session, which has no SparkContext to deploy on."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This is a Spark Connect session: it has no SparkContext in this process, so its stages cannot be "
+            "scheduled from here. Use a classic session: SparkSession.builder.master(...).getOrCreate() without "
+            "remote()."
+        )
+
+
+class PendingWriteError(UserError):
+    """A line touches what an earlier line of the same cell has not written yet.
+
+    Parameters
+    ----------
+    location, code
+        The line that cannot go on, and its text.
+    touches
+        What it does with the target: ``reads``, ``changes``.
+    write_path, write_location
+        The pending write.
+    """
+
+    def __init__(self, location: object, code: str, touches: str, write_path: str, write_location: object) -> None:
+        self.location, self.write_location, self.write_path = location, write_location, write_path
+        super().__init__(
+            f"{location}: `{code}` {touches} {write_path}, but the write of {write_location} is still pending: the "
+            "writes of a cell run together, when its graph is run. Either move this line to another cell and run "
+            "the graph first, or use the DataFrame itself that is written there. (With --run, or "
+            "%config FlinkMagics.run = True, pending writes are run at such a line.)"
+        )
+
+
+class OverwritesInputError(UserError):
+    """A job would overwrite what it reads.
+
+    Parameters
+    ----------
+    path, location
+        What is overwritten, and where that is asked for.
+    source, reader
+        What is read, and who reads it: a line or a result's name.
+    """
+
+    def __init__(self, path: str, location: object, source: str, reader: object) -> None:
+        self.path, self.location, self.source, self.reader = path, location, source, reader
+        super().__init__(
+            f"{location}: the write overwrites {path}, and {reader} reads {source}. Spark deletes what is overwritten "
+            "before it reads, so the rows would be lost; nothing has been deleted. Write to another path, or break "
+            "the dependency first: df = df.localCheckpoint(). If the read is another query's, run that one in a "
+            "cell of its own before."
+        )
+
+
+class ObservedWriteError(UserError):
+    """A write of an observed DataFrame, whose observation would not be told of a deferred run."""
+
+    def __init__(self, path: str, location: object) -> None:
+        self.path, self.location = path, location
+        super().__init__(
+            f"{location}: the DataFrame that is written to {path} carries observe(...), and an observation hears only "
+            "of queries that its own session runs. Write it in a plain cell, or leave observe() out."
+        )
+
+
+class JobFailedError(UserError):
+    """A job that a magic ran ended FAILED."""
+
+    def __init__(self, name: str, causes: list[str]) -> None:
+        self.name, self.causes = name, causes
+        super().__init__("\n".join([f"The job {name!r} failed.", *causes]))
+
+
+class UnknownVariableError(UserError):
+    """A name that is not bound in the user's namespace."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"There is no variable named {name!r}.")
+
+
+class TaskCanceledError(FlinkMagicError):
+    """A task was cancelled though nobody asked for it."""
+
+    def __init__(self, task_name: str) -> None:
+        self.task_name = task_name
+        super().__init__(f"{task_name} was cancelled by its executor, which was not asked to")
+
+
+class SlotRequestCanceledError(FlinkMagicError):
+    """A slot is not wanted any more: its task was cancelled before it came."""
+
+    def __init__(self) -> None:
+        super().__init__("The slot is not wanted any more: its task was cancelled.")
+
+
+class DriverClassesRefusedError(FlinkMagicError):
+    """The driver's JVM does not compile the classes that planning needs there."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        first = reason.strip().splitlines()[0] if reason.strip() else "no reason given"
+        super().__init__(
+            f"Spark's driver did not compile {name}.java, which reads its plans: {first}. Check that the driver's class "
+            "path holds Spark's own Janino."
+        )
+
+
+class PinnedThreadsRequiredError(UserError):
+    """A session whose Python threads share JVM threads."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This session was started with PYSPARK_PIN_THREAD=false, so a job's Spark work cannot be told from the "
+            "session's other work. Start the session without it (true is PySpark's default)."
+        )
+
+
+class VertexFailedError(UserError):
+    """A vertex of a job failed; its text holds what a reader needs: which task, what was raised, the user's line."""
+
+    def __init__(self, vertex: str, cause: str, *, where: str = "", code: str = "", python_traceback: str = "") -> None:
+        self.vertex, self.cause, self.where, self.code = vertex, cause, where, code
+        self.python_traceback = python_traceback
+        at = f" ({where})" if where else ""
+        line = f"\n    {code}" if code else ""
+        trace = f"\n{python_traceback}" if python_traceback else ""
+        super().__init__(f"{vertex} failed{at}: {cause}{line}{trace}")
+
+
+class StageAbortedError(FlinkMagicError):
+    """A task that Spark ended because another one of its stage failed."""
+
+    def __init__(self, vertex: str, cause: BaseException) -> None:
+        self.vertex, self.cause = vertex, cause
+        super().__init__(f"{vertex} was ended by Spark together with its stage: {str(cause).splitlines()[0]}")
+
+
+class SessionLostError(UserError):
+    """The Spark session ended while a job was running on it."""
+
+    def __init__(self, job: str, detail: str) -> None:
+        self.job = job
+        super().__init__(
+            f"The Spark session ended while {job!r} was running on it ({detail}). Start a session and run it again."
+        )
+
+
+class ResultNotReadyError(UserError):
+    """A result that was asked for before its vertex had finished."""
+
+    def __init__(self, name: str, status: str) -> None:
+        self.name, self.status = name, status
+        super().__init__(f"The result {name!r} is not there: the job is {status}. Wait for it to be FINISHED.")
+
+
+class ResultReleasedError(UserError):
+    """A result that was asked for after the job's results were released."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"The result {name!r} was released. Run the graph again to compute it.")

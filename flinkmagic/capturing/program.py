@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.capturing.frames import FrameRegistry
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -180,6 +182,8 @@ class DeferredWrite:
         The line of the write.
     session : SessionSnapshot
         Configuration and current database of that line; equal snapshots are one object.
+    dynamic : bool
+        Whether only those partitions are overwritten that the query has rows for.
     after : tuple of int
         Indices of earlier writes of the program that must have ended before this one starts.
     """
@@ -200,6 +204,7 @@ class DeferredWrite:
     text: str
     location: SourceLocation
     session: SessionSnapshot
+    dynamic: bool = False
     after: tuple[int, ...] = ()
 
     def __str__(self) -> str:
@@ -245,6 +250,8 @@ class Program:
         The session at the end of the program, for its results.
     complete : bool
         False while the program is being captured, and for ever where it raised.
+    registry : FrameRegistry
+        Numbers DataFrame objects by identity.
     """
 
     spark: SparkSession
@@ -259,10 +266,11 @@ class Program:
     deployed: tuple[DeferredWrite, ...] = ()
     session: SessionSnapshot | None = None
     complete: bool = False
+    registry: FrameRegistry = field(default_factory=FrameRegistry, repr=False)
 
     def frame_of(self, df: DataFrame) -> int | None:
         """The number of a DataFrame object (compared by identity), None where it is not of this program."""
-        return next((number for number, frame in self.frames.items() if frame is df), None)
+        return self.registry.number(df)
 
     def names_of(self, frame: int) -> tuple[str, ...]:
         """The names that stand for a frame after the program."""

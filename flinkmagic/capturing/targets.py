@@ -136,13 +136,13 @@ def sources_of(jplan: Any) -> tuple[Source, ...]:
     Rows that come from the driver, from an RDD or from a checkpoint have no source here.
     """
     found: dict[Source, None] = {}
-    for plan in (jplan, *_items(jplan.subqueriesAll())):
-        for leaf in _items(plan.collectLeaves()):
+    for plan in (jplan, *items(jplan.subqueriesAll())):
+        for leaf in items(plan.collectLeaves()):
             found.update(dict.fromkeys(_leaf_sources(leaf)))
     return tuple(found)
 
 
-def _items(seq: Any) -> list[Any]:
+def items(seq: Any) -> list[Any]:
     return [seq.apply(i) for i in range(seq.size())]
 
 
@@ -201,3 +201,16 @@ def _root_sources(root_paths: Any, listed: bool) -> Iterator[Source]:
     for path in root_paths.mkString("\x01").split("\x01"):
         if path:
             yield Source(path=resolve_uri(path), listed=listed)
+
+
+def temp_views_of(jplan: Any) -> set[str]:
+    """Names of the temporary views that an analysed plan goes through first."""
+    names: set[str] = set()
+    open_ = [jplan, *items(jplan.subqueriesAll())]
+    while open_:
+        plan = open_.pop()
+        if plan.getClass().getSimpleName() == "View" and plan.isTempView():
+            names.add(plan.desc().identifier().table().lower())
+        else:
+            open_ += items(plan.children())
+    return names

@@ -1,0 +1,297 @@
+"""What a SQL text, a catalog call or a writer of tables reads and changes, before it runs.
+
+Only asked while writes are pending. What cannot be known counts as reading and changing everything.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from flinkmagic.capturing.pending import Effects
+from flinkmagic.capturing.targets import PathResolver, Source, Target, items, resolve_uri, sources_of
+from flinkmagic.capturing.writes import writer_field
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.recorder import Recorder
+
+_UNKNOWN = Effects(unknown=True)
+
+_OPAQUE = frozenset(
+    {"UnresolvedInsert", "PlanWithUnresolvedIdentifier", "UnresolvedExecuteImmediate", "CompoundBody"}
+)
+_HARMLESS = frozenset(
+    {
+        "AddJarsCommand",
+        "AddFilesCommand",
+        "AddArchivesCommand",
+        "CreateFunction",
+        "CreateFunctionCommand",
+        "CreateNamespace",
+        "CreateUserDefinedFunction",
+        "CreateVariable",
+        "CreateVariables",
+        "CreateView",
+        "CreateViewCommand",
+        "DropFunction",
+        "DropFunctionCommand",
+        "DropTempViewCommand",
+        "DropVariable",
+        "DropView",
+        "ExplainCommand",
+        "RefreshFunction",
+        "ResetCommand",
+        "SetCatalogAndNamespace",
+        "SetCatalogCommand",
+        "SetCommand",
+        "SetNamespaceCommand",
+        "SetVariable",
+        "UncacheTable",
+    }
+)
+"""Commands that touch settings, names and views: a pending write has its own snapshot of these."""
+_HARMLESS_PREFIXES = ("Show", "Describe", "List")
+_ON_TABLES = frozenset(
+    {
+        "CacheTable",
+        "CacheTableAsSelect",
+        "CreateTable",
+        "CreateTableAsSelect",
+        "DeleteFromTable",
+        "DropTable",
+        "InsertIntoStatement",
+        "MergeIntoTable",
+        "RefreshTable",
+        "ReplaceTable",
+        "ReplaceTableAsSelect",
+        "TruncateTable",
+        "UpdateTable",
+    }
+)
+"""Commands that touch the tables that they name, and the location that they give, and nothing else."""
+_NAMES = ("UnresolvedIdentifier", "UnresolvedTable", "UnresolvedTableOrView", "UnresolvedRelation")
+
+
+def sql_effects(
+    spark: Any, resolver: PathResolver, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Effects:
+    """What ``spark.sql(text, ...)`` reads and changes; a plain query's reads are seen when it is analysed."""
+    text = args[1] if len(args) > 1 else kwargs.get("sqlQuery", "")
+    formatted = {name for name in kwargs if name not in ("sqlQuery", "args")}
+    try:
+        parsed = spark._jsparkSession.sessionState().sqlParser().parsePlan(_without_fields(text, formatted))
+    except PySparkException:
+        # Not SQL: Spark's own error is about to say so. With `{fields}` put in, it may well be.
+        return _UNKNOWN if formatted else Effects()
+    return _plan_effects(spark, resolver, parsed)
+
+
+def _without_fields(text: str, formatted: set[str]) -> str:
+    """The text with an identifier for each `{field}`; DataFrames that stand there are checked as arguments are."""
+    if not formatted:
+        return text
+    pieces = string.Formatter().parse(text)
+    return "".join(literal + ("" if field is None else f"`{field}`") for literal, field, _, _ in pieces)
+
+
+def _plan_effects(spark: Any, resolver: PathResolver, parsed: Any) -> Effects:
+    reads: list[Source] = []
+    changes: list[Target] = []
+    for node in _nodes(parsed):
+        kind = node.getClass().getSimpleName()
+        if kind in _OPAQUE:
+            return _UNKNOWN
+        if kind == "UnresolvedRelation":
+            reads += _relation_reads(spark, resolver, node)
+        elif kind == "InsertIntoDir":
+            location = node.storage().locationUri()
+            if location.isEmpty():
+                return _UNKNOWN
+            changes.append(resolver.target(location.get().toString()))
+        elif kind in _ON_TABLES:
+            changes += _table_changes(spark, resolver, node, kind)
+        elif _is_command(node) and not _is_harmless(kind):
+            return _UNKNOWN
+    return Effects(tuple(reads), tuple(changes))
+
+
+def _is_command(node: Any) -> bool:
+    return any(i.getSimpleName() in ("Command", "UnaryCommand", "LeafCommand") for i in _interfaces(node))
+
+
+def _interfaces(node: Any) -> Iterator[Any]:
+    jclass = node.getClass()
+    open_ = [jclass]
+    while open_:
+        current = open_.pop()
+        yield current
+        open_ += list(current.getInterfaces())
+        if current.getSuperclass() is not None:
+            open_.append(current.getSuperclass())
+
+
+def _is_harmless(kind: str) -> bool:
+    return kind in _HARMLESS or kind.startswith(_HARMLESS_PREFIXES)
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    """All nodes of a parsed plan, with those of common table expressions and subqueries."""
+    open_ = [plan, *items(plan.subqueriesAll())]
+    while open_:
+        node = open_.pop()
+        yield node
+        open_ += items(node.children())
+        if node.getClass().getSimpleName() == "UnresolvedWith":
+            open_ += items(node.innerChildren())
+        if node.getClass().getSimpleName() == "ExplainCommand":
+            open_.append(node.logicalPlan())
+
+
+def _relation_reads(spark: Any, resolver: PathResolver, relation: Any) -> Iterator[Source]:
+    """What an unresolved relation stands for: a table, a view, or files named in its place."""
+    parts = items(relation.multipartIdentifier())
+    if len(parts) == 2 and "/" in parts[1]:
+        yield Source(path=resolver.target(parts[1]).path)
+        return
+    skip = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+    try:
+        execution = spark._jsparkSession.sessionState().executePlan(relation, skip)
+        yield from sources_of(execution.analyzed())
+    except PySparkException:  # no such table: Spark's own error is about to say so
+        table = table_target(spark, parts)
+        yield Source(path=table.path, table=table.table)
+
+
+def _table_changes(spark: Any, resolver: PathResolver, node: Any, kind: str) -> Iterator[Target]:
+    if kind == "InsertIntoStatement":
+        named = [node.table()]
+    elif kind == "MergeIntoTable":
+        named = [node.targetTable()]
+    elif kind in ("DeleteFromTable", "UpdateTable"):
+        named = [node.table()]
+    else:
+        named = items(node.children())
+    for table in named:
+        name = table.getClass().getSimpleName()
+        if name in ("UnresolvedIdentifier",):
+            yield table_target(spark, items(table.nameParts()))
+        elif name in ("UnresolvedTable", "UnresolvedTableOrView") or (
+            name == "UnresolvedRelation" and kind in _WRITES_RELATION
+        ):
+            yield table_target(spark, items(table.multipartIdentifier()))
+    if kind in _WITH_LOCATION:
+        location = node.tableSpec().location()
+        if location.isDefined():
+            yield resolver.target(location.get())
+
+
+_WRITES_RELATION = frozenset({"InsertIntoStatement", "MergeIntoTable", "DeleteFromTable", "UpdateTable"})
+_WITH_LOCATION = frozenset({"CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"})
+
+
+def table_target(spark: Any, parts: Sequence[str]) -> Target:
+    """The identity of a table, which need not exist, and the folder where it lies or would be made."""
+    state = spark._jsparkSession.sessionState()
+    catalogs = state.catalogManager()
+    if len(parts) > 1 and catalogs.isCatalogRegistered(parts[0]):
+        catalog, parts = parts[0], parts[1:]
+    else:
+        catalog = catalogs.currentCatalog().name()
+    if len(parts) == 1:
+        parts = [*catalogs.currentNamespace(), parts[0]]
+    path = None
+    if catalog == "spark_catalog" and len(parts) == 2:
+        path = _session_table_path(spark, state.catalog(), *parts)
+    return Target(path=path, table=".".join([catalog, *parts]).lower())
+
+
+def _session_table_path(spark: Any, catalog: Any, database: str, table: str) -> str | None:
+    jvm = spark._jvm
+    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(table, jvm.scala.Option.apply(database))
+    try:
+        if catalog.tableExists(identifier):
+            location = catalog.getTableMetadata(identifier).storage().locationUri()
+            uri = location.get() if location.isDefined() else None
+        else:
+            uri = catalog.defaultTablePath(identifier)
+    except PySparkException:  # no such database: Spark's own error is about to say so
+        return None
+    return None if uri is None else resolve_uri(jvm.org.apache.hadoop.fs.Path(uri).toString())
+
+
+def _named_table(recorder: Recorder, name: str) -> Target:
+    parser = recorder.spark._jsparkSession.sessionState().sqlParser()
+    try:
+        return table_target(recorder.spark, items(parser.parseMultipartIdentifier(name)))
+    except PySparkException:
+        return Target(table=name.lower())
+
+
+def writer_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """``saveAsTable`` and ``insertInto``: the table, the ``path`` option, and what the DataFrame reads."""
+    writer = args[0]
+    name = args[1] if len(args) > 1 else kwargs.get("name", kwargs.get("tableName"))
+    changes = [_named_table(recorder, str(name))]
+    options = writer_field(writer._jwrite, "extraOptions")
+    path = kwargs.get("path")
+    if path is None and options.contains("path"):
+        path = options.apply("path")
+    if path is not None:
+        changes.append(recorder.resolver.target(path))
+    return Effects(_reads(writer._df), tuple(changes), fresh=False)
+
+
+def jdbc_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """``jdbc``: a table elsewhere, which pending writes of files can only be reading."""
+    relation = next(
+        (
+            source
+            for write in recorder.pending.writes
+            for source in write.sources
+            if source.path is None and (source.table or "").startswith("jdbcrelation:")
+        ),
+        None,
+    )
+    return Effects(_reads(args[0]._df), () if relation is None else (relation,), fresh=False)
+
+
+def table_writer_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """``writeTo(table)`` and ``mergeInto(table)``, when they write."""
+    name = recorder.tables.get(args[0])
+    if name is None:
+        return _UNKNOWN
+    df = getattr(args[0], "_df", None) or getattr(args[0], "_source_df", None)
+    reads = _reads(df) if df is not None else ()
+    return Effects(reads, (_named_table(recorder, name),), unknown=df is None, fresh=False)
+
+
+def catalog_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """Calls of `Catalog` that change the table named first."""
+    name = args[1] if len(args) > 1 else kwargs.get("tableName", kwargs.get("viewName"))
+    path = args[2] if len(args) > 2 else kwargs.get("path")
+    changes = [_named_table(recorder, str(name))]
+    if isinstance(path, str):
+        changes.append(recorder.resolver.target(path))
+    return Effects(changes=tuple(changes))
+
+
+def path_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """``RDD.saveAs…File(path)``."""
+    path = args[1] if len(args) > 1 else kwargs.get("path")
+    return Effects(changes=(recorder.resolver.target(str(path)),))
+
+
+def unknown_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """A call that may touch anything."""
+    return _UNKNOWN
+
+
+def _reads(df: Any) -> tuple[Source, ...]:
+    try:
+        return sources_of(df._jdf.queryExecution().analyzed())
+    except Py4JError:
+        return ()

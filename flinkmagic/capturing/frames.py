@@ -1,0 +1,58 @@
+"""The DataFrames of a program, numbered, and no longer kept alive than somebody can still use them."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class FrameRegistry:
+    """Gives every DataFrame object a number.
+
+    A frame is held weakly until it is used for the second time, or asked to be kept: what nobody refers to any more
+    can have no second consumer, and an iterative program's old frames (and the blocks that they pin) can go.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, tuple[int, weakref.ref[Any]]] = {}
+        self._uses: Counter[int] = Counter()
+        self._next = 0
+        self.kept: dict[int, DataFrame] = {}
+
+    def number(self, df: DataFrame) -> int | None:
+        """The number of a frame that is known, by identity."""
+        entry = self._numbers.get(id(df))
+        return entry[0] if entry is not None and entry[1]() is df else None
+
+    def add(self, df: DataFrame) -> int:
+        """Number a frame; a known one has its number already."""
+        known = self.number(df)
+        if known is not None:
+            return known
+        number, key = self._next, id(df)
+        self._next += 1
+
+        def forget(ref: weakref.ref[Any]) -> None:
+            if self._numbers.get(key, (None, None))[1] is ref:
+                del self._numbers[key]
+
+        self._numbers[key] = (number, weakref.ref(df, forget))
+        return number
+
+    def use(self, df: DataFrame) -> int:
+        """Note that something consumes a frame."""
+        number = self.add(df)
+        self._uses[number] += 1
+        if self._uses[number] > 1:
+            self.kept[number] = df
+        return number
+
+    def keep(self, df: DataFrame) -> int:
+        """Hold a frame as long as the registry's `kept` is held."""
+        number = self.add(df)
+        self.kept[number] = df
+        return number

@@ -1,0 +1,248 @@
+"""What happens before and after a PySpark call of the user's while it is captured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from flinkmagic.capturing import commands
+from flinkmagic.capturing.pending import Effects
+from flinkmagic.capturing.provenance import user_frame
+from flinkmagic.capturing.targets import Source, sources_of, temp_views_of
+from flinkmagic.capturing.writes import DeferringWriter
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.recorder import Recorder
+
+Args = Sequence[Any]
+Kwargs = Mapping[str, Any]
+
+
+class Hook:
+    """Lets a call through as it is.
+
+    Parameters
+    ----------
+    method : str
+        The method's name.
+    original : callable
+        The method itself.
+    """
+
+    def __init__(self, method: str, original: Callable[..., Any]) -> None:
+        self.method = method
+        self.original = original
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        """Run before the call; what is raised here is raised in its place."""
+
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        """Run after a call that returned; returns what the user gets."""
+        return result
+
+    def finish(self, args: Args) -> None:
+        """Run at the end, also where the call raised."""
+
+
+class Transformation(Hook):
+    """A call that makes a DataFrame and reads nothing: it is recorded."""
+
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        inputs = [*frames_in(args), *frames_in(kwargs.values())]
+        outputs = result if isinstance(result, list) else [result]
+        made = [df for df in outputs if isinstance(df, DataFrame) and all(df is not i for i in inputs)]
+        if made or is_grouped(result):
+            frame = user_frame()
+            text = self.text(recorder, frame, args, kwargs)
+            if is_grouped(result):
+                recorder.grouped_text[result] = text
+            inputs += self.hidden_inputs(recorder, made)
+            for df in made:
+                recorder.record(self.method, text, recorder.source.location(frame), inputs, df)
+        return result
+
+    def text(self, recorder: Recorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
+        text = recorder.source.call_text(frame, self.method, args[1:], kwargs)
+        grouped = recorder.grouped_text.get(args[0]) if args and is_grouped(args[0]) else None
+        return text if grouped is None else f"{grouped}.{text}"
+
+    def hidden_inputs(self, recorder: Recorder, made: Sequence[DataFrame]) -> list[DataFrame]:
+        """DataFrames that a call consumes without getting them as arguments."""
+        return []
+
+
+class Action(Transformation):
+    """A call that runs at once on the rows of its DataFrames; or may, where it is none that is known to be lazy."""
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        if recorder.pending:
+            frames = [*frames_in(args), *frames_in(kwargs.values())]
+            recorder.pending.settle(Effects(reads_of(frames), fresh=False), recorder.location())
+
+
+class EagerDisplay(Action):
+    """`repr` of a DataFrame, which reads rows only where eager evaluation is switched on."""
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        if (
+            recorder.pending
+            and recorder.spark.conf.get("spark.sql.repl.eagerEval.enabled", "false") == "true"
+        ):
+            super().before(recorder, args, kwargs)
+
+
+class Read(Transformation):
+    """A call that makes a DataFrame of paths, a table or a query: files are listed now."""
+
+    prefix = ""
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        if recorder.pending:
+            paths = list(strings_in((*self.path_args(args), kwargs.get("path"), kwargs.get("paths"))))
+            reads = tuple(Source(path=recorder.resolver.target(path).path) for path in paths)
+            recorder.pending.settle(Effects(reads), recorder.location())
+
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        if (
+            recorder.pending
+            and isinstance(result, DataFrame)
+            and recorder.pending.settle(Effects(reads_of([result])), recorder.location())
+        ):
+            result = self.original(*args, **kwargs)
+        return super().after(recorder, args, kwargs, result)
+
+    def path_args(self, args: Args) -> Args:
+        return args[1:] if self.method in ("parquet", "orc") else args[1:2]
+
+    def text(self, recorder: Recorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
+        text = super().text(recorder, frame, args, kwargs)
+        return text if text.startswith(self.prefix) else f"{self.prefix}.{text}"
+
+
+class FileRead(Read):
+    """A method of `DataFrameReader` that takes paths."""
+
+    prefix = "read"
+
+
+class StreamRead(Read):
+    """A method of `DataStreamReader` that takes a path."""
+
+    prefix = "readStream"
+
+
+class TableRead(Read):
+    """`table(name)`: what it reads is known when the DataFrame is there."""
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        pass
+
+    def hidden_inputs(self, recorder: Recorder, made: Sequence[DataFrame]) -> list[DataFrame]:
+        if not recorder.views:
+            return []
+        names = {name for df in made for name in temp_views_of(df._jdf.queryExecution().analyzed())}
+        return [df for name, df in recorder.views.items() if name in names]
+
+
+class Sql(TableRead):
+    """`SparkSession.sql`: a query, or a command that runs at once."""
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        if recorder.pending:
+            effects = commands.sql_effects(recorder.spark, recorder.resolver, args, kwargs)
+            recorder.pending.settle(effects, recorder.location())
+
+
+class TempView(Hook):
+    """`createOrReplaceTempView` and its like: the view stands for the DataFrame in later queries."""
+
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        name = args[1] if len(args) > 1 else kwargs.get("name")
+        recorder.views[str(name).lower()] = args[0]
+        return result
+
+
+class Save(Hook):
+    """A method of `DataFrameWriter` that saves to files: the write is taken over."""
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        writer = args[0]
+        frame = user_frame()
+
+        def on_save(jwrite: Any, path: str | None) -> None:
+            text = recorder.source.call_text(frame, self.method, args[1:], kwargs)
+            recorder.defer(writer._df, jwrite, path, text)
+
+        writer._jwrite = DeferringWriter(writer._jwrite, on_save)
+
+    def finish(self, args: Args) -> None:
+        if isinstance(args[0]._jwrite, DeferringWriter):
+            args[0]._jwrite = args[0]._jwrite.jwrite
+
+
+class TableWriter(Hook):
+    """`writeTo` and `mergeInto`: the table's name is remembered for the call that writes."""
+
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        recorder.tables[result] = str(args[1] if len(args) > 1 else kwargs.get("table"))
+        return result
+
+
+class Command(Hook):
+    """A call that changes something at once, as in a plain run.
+
+    Parameters
+    ----------
+    effects : callable
+        Gives, from the recorder and the call's arguments, what it reads and changes.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        original: Callable[..., Any],
+        effects: Callable[[Recorder, Args, Kwargs], Effects],
+    ) -> None:
+        super().__init__(method, original)
+        self._effects = effects
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        if recorder.pending:
+            recorder.pending.settle(self._effects(recorder, args, kwargs), recorder.location())
+
+
+def is_grouped(value: Any) -> bool:
+    return type(value).__name__ in ("GroupedData", "PandasCogroupedOps")
+
+
+def frames_in(values: Any) -> Iterator[DataFrame]:
+    """The DataFrames among arguments, also those in lists and behind groupings."""
+    for value in values:
+        if isinstance(value, DataFrame):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from (item for item in value if isinstance(item, DataFrame))
+        elif isinstance(value, dict):
+            yield from (item for item in value.values() if isinstance(item, DataFrame))
+        elif type(value).__name__ == "GroupedData":
+            yield value._df
+        elif type(value).__name__ == "PandasCogroupedOps":
+            yield from (value._gd1._df, value._gd2._df)
+
+
+def strings_in(values: Any) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from (item for item in value if isinstance(item, str))
+
+
+def reads_of(frames: Sequence[DataFrame]) -> tuple[Source, ...]:
+    """What DataFrames read, as their analysed plans show it."""
+    found: dict[Source, None] = {}
+    for df in frames:
+        found.update(dict.fromkeys(sources_of(df._jdf.queryExecution().analyzed())))
+    return tuple(found)

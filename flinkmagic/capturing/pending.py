@@ -1,0 +1,178 @@
+"""The pending writes of a program, and the rules that keep deferral from changing what the plain cell would do.
+
+1. A write that overwrites what it reads, or what another query of the job reads, is refused: Spark deletes first.
+2. Writes to overlapping places keep the order of the program, and a write that adds files where an earlier one reads
+   comes after it, unless that one's plan has listed its files already.
+3. A line that reads or changes the place of a pending write, or changes what a pending write reads, needs that write
+   done: it is deployed first, or the line is refused.
+
+A DataFrame over files lists them when it is made, and plain Spark reads exactly those afterwards: it does not see files
+that are appended later, deferred or not. Reading such a DataFrame is therefore free while the pending writes only
+add files. That ends where Spark's cache holds data, because a write renews cached plans, listings included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flinkmagic.capturing.program import DeferredWrite, SourceLocation
+from flinkmagic.capturing.targets import Source, Target
+from flinkmagic.errors import OverwritesInputError, PendingWriteError
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What a line that runs at once reads and changes.
+
+    Attributes
+    ----------
+    reads : tuple of Source
+    changes : tuple of Target
+    unknown : bool
+        It may read and change anything.
+    fresh : bool
+        It lists files anew, so it would miss what pending writes only add.
+    """
+
+    reads: tuple[Source, ...] = ()
+    changes: tuple[Target, ...] = ()
+    unknown: bool = False
+    fresh: bool = True
+
+
+def adds_only(write: DeferredWrite) -> bool:
+    """Whether a write leaves every file that is there."""
+    return write.mode != "overwrite"
+
+
+class PendingWrites:
+    """The writes of one program that nobody has run yet, in program order.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Its cache is looked at.
+    deploy : callable, optional
+        Runs all of them and returns when that is done. None: a line that needs them is refused.
+    """
+
+    def __init__(self, spark: Any, deploy: Callable[[], None] | None) -> None:
+        self._spark = spark
+        self._deploy = deploy
+        self.writes: list[DeferredWrite] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.writes)
+
+    def settle(self, effects: Effects, location: SourceLocation) -> bool:
+        """See to it that a line may run now; True where pending writes were deployed for it.
+
+        Raises
+        ------
+        PendingWriteError
+            Where they may not be deployed.
+        """
+        for write in self.writes:
+            touches = self._touches(effects, write)
+            if touches is not None:
+                self._need(write, touches, location)
+                return True
+        return False
+
+    def _need(self, write: DeferredWrite, touches: str, location: SourceLocation) -> None:
+        if self._deploy is None:
+            raise PendingWriteError(location, location.code, touches, write.path, write.location)
+        self._deploy()
+
+    def _touches(self, effects: Effects, write: DeferredWrite) -> str | None:
+        if effects.unknown:
+            return "may read or change"
+        if any(self._reads_pending(source, write, effects.fresh) for source in effects.reads):
+            return "reads"
+        if any(target.overlaps(write.target) for target in effects.changes):
+            return "changes"
+        for target in effects.changes:
+            if any(target.overlaps(source) for source in write.sources):
+                return f"changes {target}, which is an input of the write to"
+        return None
+
+    def _reads_pending(self, source: Source, write: DeferredWrite, fresh: bool) -> bool:
+        if not source.overlaps(write.target):
+            return False
+        return fresh or not (adds_only(write) and self._sees_listed_files(source))
+
+    def _sees_listed_files(self, source: Source) -> bool:
+        return source.listed and self._spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+    def exists_by_then(self, target: Target, now: bool) -> DeferredWrite | bool:
+        """Whether a path exists when the pending writes are done; the write that decides, where that is open."""
+        exists = now
+        for write in self.writes:
+            if write.target == target or target.holds(write.target):
+                exists = True
+            elif write.target.holds(target) and not (exists and adds_only(write)):
+                return write
+        return exists
+
+    def order(
+        self, target: Target, overwrites: bool, sources: Iterable[Source], location: SourceLocation
+    ) -> tuple[int, ...]:
+        """The pending writes after which a new one has to come; some are deployed first where rule 3 asks for it.
+
+        Raises
+        ------
+        PendingWriteError, OverwritesInputError
+            Where they may not be deployed.
+        """
+        if self.settle(Effects(reads=tuple(sources), fresh=False), location):
+            return ()
+        for write in self.writes:
+            read = next((source for source in write.sources if source.overlaps(target)), None)
+            if read is not None and overwrites:
+                if self._deploy is None:
+                    raise OverwritesInputError(str(target.path), location, str(read), write)
+                self._deploy()
+                return ()
+        return tuple(
+            write.index
+            for write in self.writes
+            if write.target.overlaps(target)
+            or any(s.overlaps(target) and not self._sees_listed_files(s) for s in write.sources)
+        )
+
+
+def check_overwrites(
+    writes: Iterable[DeferredWrite], readers: Mapping[str, Iterable[Source]] | None = None
+) -> None:
+    """Refuse a job that overwrites what it reads (rule 1); to be called before any part of it runs.
+
+    A write that replaces only the partitions that it has rows for (``partitionOverwriteMode=dynamic``) may read its
+    own target, as in plain Spark: files are moved in when all rows have been written.
+
+    Parameters
+    ----------
+    writes : iterable of DeferredWrite
+        All writes of the job.
+    readers : mapping of str to iterable of Source, optional
+        What further queries of the job read (results), by name.
+
+    Raises
+    ------
+    OverwritesInputError
+        Naming the write, and who reads its target.
+    """
+    writes = list(writes)
+    queries: list[tuple[Any, Iterable[Source]]] = [(write, write.sources) for write in writes]
+    queries += [(f"the result {name}", sources) for name, sources in (readers or {}).items()]
+    for write in writes:
+        if adds_only(write):
+            continue
+        for reader, sources in queries:
+            if reader is write and write.dynamic:
+                continue
+            for source in sources:
+                if source.overlaps(write.target):
+                    who = "its own query" if reader is write else reader
+                    raise OverwritesInputError(write.path, write.location, str(source), who)

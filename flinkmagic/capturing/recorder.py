@@ -1,0 +1,324 @@
+"""Runs beside a cell and notes what it does: its DataFrame calls, its writes, what its names stand for afterwards."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from flinkmagic.capturing import patches, writes
+from flinkmagic.capturing.frames import FrameRegistry
+from flinkmagic.capturing.pending import Effects, PendingWrites, check_overwrites
+from flinkmagic.capturing.program import (
+    CellSource,
+    DeferredWrite,
+    Program,
+    RecordedCall,
+    SessionSnapshot,
+    SkippedWrite,
+    SourceLocation,
+    read_conf,
+)
+from flinkmagic.capturing.provenance import SourceReader, expr_ids, user_frame
+from flinkmagic.capturing.targets import PathResolver, Source, Target, resolve_uri, sources_of
+from flinkmagic.errors import ObservedWriteError, OverwritesInputError, SparkConnectSessionError
+
+
+class capture:  # noqa: N801 - reads as the statement that it is used in
+    """Capture what PySpark code does, with its file writes deferred.
+
+    Within the ``with`` block, on this thread and in this context only, ``DataFrameWriter`` saves to files are analysed
+    by Spark, checked, and put off; everything else runs as always. Where the block raises, nothing is registered.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session.
+    name : str, optional
+        The program's name.
+    location : CellSource, optional
+        The cell, where the code is one. Otherwise lines are those of the files in which they stand.
+    run_pending : callable, optional
+        Called with a `Program` of the writes that are pending, to run them and to return when they are done, where
+        a line needs them. Without it such a line is refused.
+    namespace : mapping, optional
+        Where the block binds its names; by default the variables of the function, or module, around the block.
+
+    Raises
+    ------
+    SparkConnectSessionError
+        For a Spark Connect session.
+
+    Examples
+    --------
+    >>> with capture(spark) as program:  # doctest: +SKIP
+    ...     df = spark.range(3)
+    ...     df.write.parquet("out")
+    >>> program.writes[0].location.code  # doctest: +SKIP
+    'df.write.parquet("out")'
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        *,
+        name: str | None = None,
+        location: CellSource | None = None,
+        run_pending: Callable[[Program], object] | None = None,
+        namespace: Mapping[str, Any] | None = None,
+    ) -> None:
+        if type(spark).__module__.startswith("pyspark.sql.connect"):
+            raise SparkConnectSessionError
+        self._program = Program(spark, name=name, cell=location)
+        self._recorder = Recorder(self._program, run_pending)
+        self._namespace = namespace
+        self._before: dict[str, DataFrame] = {}
+
+    def __enter__(self) -> Program:
+        self._before = _bound_frames(self._variables())
+        patches.activate(self._recorder)
+        return self._program
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        patches.deactivate(self._recorder)
+        if kind is None:
+            self._recorder.finish(self._before, _bound_frames(self._variables()))
+
+    def _variables(self) -> Mapping[str, Any]:
+        if self._namespace is not None:
+            return self._namespace
+        frame = user_frame()
+        return {} if frame is None else frame.f_locals
+
+
+def _bound_frames(namespace: Mapping[str, Any]) -> dict[str, DataFrame]:
+    """The DataFrames that have a name of the user's (IPython's own begin with an underscore)."""
+    return {
+        name: value
+        for name, value in list(namespace.items())
+        if isinstance(value, DataFrame) and not name.startswith("_")
+    }
+
+
+def name_results(
+    program: Program, namespace_before: Mapping[str, Any], namespace_after: Mapping[str, Any]
+) -> None:
+    """Set a program's `variables` to the DataFrames that were bound between two states of a namespace.
+
+    Where the program writes nothing, those of them that no other of them consumes become its `results`.
+    """
+    before, after = _bound_frames(namespace_before), _bound_frames(namespace_after)
+    bound = {name: df for name, df in after.items() if before.get(name) is not df}
+    program.variables = dict(sorted(bound.items(), key=lambda item: program.registry.add(item[1])))
+    for df in program.variables.values():
+        program.registry.keep(df)
+    program.frames = dict(program.registry.kept)
+    program.results = {}
+    if program.writes or program.skipped or program.deployed:
+        return
+    distinct = {id(df): name for name, df in reversed(program.variables.items())}
+    inputs = {call.output: call.inputs for call in program.calls}
+    numbers = {name: program.registry.number(program.variables[name]) for name in distinct.values()}
+    consumed: set[int] = set()
+    for number in numbers.values():
+        consumed |= _ancestors(inputs, number)
+    program.results = {
+        name: df
+        for name, df in program.variables.items()
+        if name in numbers and numbers[name] not in consumed
+    }
+
+
+def _ancestors(inputs: Mapping[int, tuple[int, ...]], number: int | None) -> set[int]:
+    seen: set[int] = set()
+    open_ = list(inputs.get(number, ())) if number is not None else []
+    while open_:
+        frame = open_.pop()
+        if frame not in seen:
+            seen.add(frame)
+            open_ += inputs.get(frame, ())
+    return seen
+
+
+class Recorder:
+    """Notes the calls of one `capture`, and decides of each write and each line that touches one.
+
+    Only the user's own calls come here, not those that PySpark makes to serve them: `patches` sees to that.
+    """
+
+    def __init__(self, program: Program, run_pending: Callable[[Program], object] | None) -> None:
+        self.program = program
+        self.spark: Any = program.spark
+        self.thread = threading.get_ident()
+        self.depth = 0
+        self.token: Any = None
+        self.source = SourceReader(program.cell)
+        self.frames: FrameRegistry = program.registry
+        self.grouped_text: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self.views: dict[str, DataFrame] = {}
+        self.tables: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self.pending = PendingWrites(self.spark, None if run_pending is None else self._deploy_pending)
+        self._run_pending = run_pending
+        self._calls: list[RecordedCall] = []
+        self._seen_ids: set[int] = set()
+        self._skipped: list[SkippedWrite] = []
+        self._deployed: list[DeferredWrite] = []
+        self._snapshots: dict[int, tuple[Any, SessionSnapshot]] = {}
+        self._resolver: PathResolver | None = None
+
+    @property
+    def resolver(self) -> PathResolver:
+        if self._resolver is None:
+            self._resolver = PathResolver(self.spark)
+        return self._resolver
+
+    def location(self) -> SourceLocation:
+        """The user's line that is running."""
+        return self.source.location(user_frame())
+
+    def record(
+        self, method: str, text: str, location: SourceLocation, inputs: Iterable[DataFrame], output: DataFrame
+    ) -> None:
+        """Note that a call made a DataFrame."""
+        for df in inputs:
+            if self.frames.number(df) is None:
+                self._seen_ids.update(expr_ids(df._jdf))
+        numbers = tuple(dict.fromkeys(self.frames.use(df) for df in inputs))
+        ids = expr_ids(output._jdf)
+        new = tuple(i for i in ids if i not in self._seen_ids)
+        self._seen_ids.update(new)
+        number = self.frames.add(output)
+        self._calls.append(RecordedCall(len(self._calls), method, text, location, numbers, number, new, ids))
+
+    def defer(self, df: DataFrame, jwrite: Any, path: str | None, text: str) -> None:
+        """Take over a save: defer it, skip it as Spark would, or run it where it is not one of files."""
+        location = self.location()
+        spark: Any = df.sparkSession
+        command = writes.save_command(spark, df, jwrite, path)
+        if command is None:
+            self._run_now(df, jwrite, path, location)
+            return
+        jplan, jpath = df._jdf.queryExecution().analyzed(), command.outputPath()
+        target = Target(path=resolve_uri(jpath.toString()))
+        if writes.is_observed(spark, jplan):
+            raise ObservedWriteError(jpath.toString(), location)
+        mode = writes.command_mode(command)
+        if mode in ("errorifexists", "ignore") and self._path_taken(jpath, target, location):
+            if mode == "errorifexists":
+                raise writes.path_exists_error(spark, jpath) from None
+            self._skipped.append(SkippedWrite(jpath.toString(), text, location))
+            return
+        writes.check_format(spark, df, command)
+        dynamic, sources = mode == "overwrite" and command.dynamicPartitionOverwrite(), sources_of(jplan)
+        self._refuse_own_input(target, mode, dynamic, sources, location)
+        after = self.pending.order(target, mode == "overwrite", sources, location)
+        self.pending.writes.append(
+            DeferredWrite(
+                index=len(self.pending.writes),
+                name=self._sink_name(jpath.getName()),
+                df=df,
+                frame=self.frames.keep(df),
+                jwrite=jwrite,
+                command=command,
+                format=writes.command_format(command),
+                mode=mode,
+                options=writes.command_options(command),
+                partition_by=writes.partition_columns(command),
+                path=jpath.toString(),
+                target=target,
+                sources=sources,
+                text=text,
+                location=location,
+                session=self.snapshot(spark),
+                dynamic=dynamic,
+                after=after,
+            )
+        )
+
+    def _run_now(self, df: DataFrame, jwrite: Any, path: str | None, location: SourceLocation) -> None:
+        if self.pending:
+            changes = (self.resolver.target(path),) if path is not None else ()
+            sources = sources_of(df._jdf.queryExecution().analyzed())
+            self.pending.settle(Effects(sources, changes, unknown=path is None, fresh=False), location)
+        if path is None:
+            jwrite.save()
+        else:
+            jwrite.save(path)
+
+    def _path_taken(self, jpath: Any, target: Target, location: SourceLocation) -> bool:
+        """Whether the path exists when it is this write's turn."""
+        answer = self.pending.exists_by_then(target, self.resolver.exists(jpath))
+        if isinstance(answer, bool):
+            return answer
+        self.pending.settle(Effects(reads=(Source(path=target.path),)), location)
+        return self.resolver.exists(jpath)
+
+    def _refuse_own_input(
+        self, target: Target, mode: str, dynamic: bool, sources: tuple[Source, ...], location: SourceLocation
+    ) -> None:
+        if mode != "overwrite" or dynamic:
+            return
+        for source in sources:
+            if source.overlaps(target):
+                raise OverwritesInputError(str(target.path), location, str(source), "its own query")
+
+    def _sink_name(self, base: str) -> str:
+        taken = {write.name for write in (*self.pending.writes, *self._deployed)}
+        base = os.path.splitext(base)[0] or "sink"
+        name, number = base, 2
+        while name in taken:
+            name, number = f"{base}_{number}", number + 1
+        return name
+
+    def snapshot(self, spark: Any) -> SessionSnapshot:
+        """The session's state now; the same object as before where nothing changed."""
+        state = spark._jsparkSession.sessionState()
+        catalogs = state.catalogManager()
+        confs = state.conf().getAllConfs()
+        catalog = catalogs.currentCatalog().name()
+        database = ".".join(catalogs.currentNamespace())
+        known = self._snapshots.get(id(spark))
+        if known is not None:
+            snapshot = known[1]
+            if known[0].equals(confs) and (snapshot.catalog, snapshot.database) == (catalog, database):
+                return snapshot
+        snapshot = SessionSnapshot(read_conf(spark._jsparkSession), catalog, database)
+        self._snapshots[id(spark)] = (confs, snapshot)
+        return snapshot
+
+    def _deploy_pending(self) -> None:
+        assert self._run_pending is not None
+        pending = list(self.pending.writes)
+        check_overwrites(pending)
+        partial = Program(self.spark, self.program.name, self.program.cell, registry=self.frames)
+        self._fill(partial)
+        self._run_pending(partial)
+        self._deployed += pending
+        self.pending.writes.clear()
+
+    def _fill(self, program: Program) -> None:
+        program.writes = tuple(self.pending.writes)
+        program.calls = tuple(self._calls)
+        program.skipped, program.deployed = tuple(self._skipped), tuple(self._deployed)
+        program.session = self.snapshot(self.spark)
+        program.frames = dict(self.frames.kept)
+        program.complete = True
+
+    def finish(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """Complete the program of a block that ended well.
+
+        Raises
+        ------
+        OverwritesInputError
+            Where the job as a whole would overwrite what it reads.
+        """
+        check_overwrites(self.pending.writes)
+        self._fill(self.program)
+        name_results(self.program, before, after)
