@@ -1,3 +1,44 @@
-"""Flink's job manager inside a Jupyter notebook, deployed on the session's own Spark."""
+"""Flink's job manager inside a Jupyter notebook, deployed on the session's own Spark.
+
+`%load_ext flinkmagic` brings the magics. The same without a notebook:
+
+>>> with flinkmagic.capture(spark) as program:
+...     spark.range(10).write.parquet("out")
+>>> graph = flinkmagic.compile(program, name="numbers")
+>>> job = graph.run()
+
+Names are imported on first use, so that the parts that know no Spark can be used without it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flinkmagic.magics import load_ipython_extension
+    from flinkmagic.local_spark import local_session
+    from flinkmagic.session import CompiledGraph, Job, capture, compile
 
 __version__ = "0.1.0"
+
+__all__ = ["CompiledGraph", "Job", "capture", "compile", "load_ipython_extension", "local_session"]
+
+_HOMES = {
+    "CompiledGraph": "flinkmagic.session",
+    "Job": "flinkmagic.session",
+    "capture": "flinkmagic.session",
+    "compile": "flinkmagic.session",
+    "load_ipython_extension": "flinkmagic.magics",
+    "local_session": "flinkmagic.local_spark",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'flinkmagic' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -636,3 +636,11 @@ class ResultReleasedError(UserError):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"The result {name!r} was released. Run the graph again to compute it.")
+
+
+class TopologyError(UserError):
+    """A topology file that is none: bad JSON, a wrong type, an id that nothing has."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        self.place, self.problem = place, problem
+        super().__init__(f"{place}: {problem}" if place else problem)

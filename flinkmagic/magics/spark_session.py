@@ -1,0 +1,51 @@
+"""Which SparkSession a cell belongs to."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from flinkmagic.errors import SparkConnectSessionError
+from flinkmagic.local_spark import local_session
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+    from pyspark.sql import SparkSession
+
+
+def session_of(shell: InteractiveShell) -> SparkSession:
+    """The session that the user's `spark` names, else the active one, else a local one that is started.
+
+    A session that is started is bound to `spark`, as in the PySpark shell, and the user is told.
+
+    Raises
+    ------
+    SparkConnectSessionError
+        Where `spark` is a Spark Connect session: it has no SparkContext to deploy on.
+    JavaNotFoundError
+        Where a local session is needed and no Java can run it.
+    """
+    from pyspark.sql import SparkSession
+
+    named = shell.user_ns.get("spark")
+    if type(named).__module__.startswith("pyspark.sql.connect"):
+        raise SparkConnectSessionError()
+    # Of PySpark 4 the class of a Connect session derives from the same base; its module tells them apart.
+    session = named if isinstance(named, SparkSession) else SparkSession.getActiveSession()
+    if session is not None and _is_running(session):
+        if named is None:
+            shell.user_ns["spark"] = session
+        return session
+    session = local_session()
+    shell.user_ns["spark"] = session
+    print(
+        f"No SparkSession was running: started a local one, `spark` "
+        f"(Spark {session.version}, {session.sparkContext.master}).",
+        file=sys.stderr,
+    )
+    return session
+
+
+def _is_running(session: SparkSession) -> bool:
+    context = session.sparkContext
+    return context._jsc is not None and not context._jsc.sc().isStopped()

@@ -1,0 +1,9 @@
+"""Compiled graphs and their jobs: the Python API that the magics are a shell over."""
+
+from __future__ import annotations
+
+from flinkmagic.capturing.recorder import capture
+from flinkmagic.session.compiled_graph import CompiledGraph, check_name, check_parallelism, compile
+from flinkmagic.session.job import Job
+
+__all__ = ["CompiledGraph", "Job", "capture", "check_name", "check_parallelism", "compile"]

@@ -1,0 +1,76 @@
+"""A captured cell's body runs as IPython would run it."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from flinkmagic.errors import TopLevelAwaitError
+from flinkmagic.magics.cell import compile_body, is_blank
+
+
+@pytest.fixture(scope="module")
+def shell() -> InteractiveShell:
+    return InteractiveShell.instance()
+
+
+def test_variables_land_in_the_namespace_and_the_last_expression_is_the_value(shell) -> None:
+    namespace: dict = {}
+    body = compile_body(shell, "%%flinkgraph g", "a = 20\nb = a + 1\na + b")
+    assert body.run(namespace) == 41
+    assert (namespace["a"], namespace["b"]) == (20, 21)
+
+
+def test_a_cell_that_ends_in_a_statement_has_no_value(shell) -> None:
+    assert compile_body(shell, "%%flinkgraph g", "a = 1\n").run({}) is None
+
+
+def test_line_numbers_are_the_cell_s(shell) -> None:
+    body = compile_body(shell, "%%flinkgraph g --run", "x = 1\n\nraise KeyError('here')\n")
+    with pytest.raises(KeyError) as caught:
+        body.run({})
+    last = traceback.extract_tb(caught.value.__traceback__)[-1]
+    # The magic's own line is the first of the cell.
+    assert (last.filename, last.lineno, last.line) == (body.filename, 4, "raise KeyError('here')")
+
+
+def test_ipython_syntax_works(shell) -> None:
+    namespace: dict = {"get_ipython": lambda: shell}
+    body = compile_body(shell, "%%flinkgraph g", "found = !echo one\nfound[0]")
+    assert body.run(namespace) == "one"
+
+
+def test_a_syntax_error_names_the_cell_s_line(shell) -> None:
+    with pytest.raises(SyntaxError) as caught:
+        compile_body(shell, "%%flinkgraph g", "a = 1\nb = = 2\n")
+    assert caught.value.lineno == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("x = 1\nawait thing()", 3),
+        ("async for x in xs():\n    pass", 2),
+        ("if True:\n    async with lock:\n        pass", 3),
+        ("[await x for x in xs]", 2),
+    ],
+)
+def test_top_level_await_is_refused_with_its_line(shell, source: str, line: int) -> None:
+    with pytest.raises(TopLevelAwaitError, match=f"Line {line} awaits") as caught:
+        compile_body(shell, "%%flinkgraph g", source)
+    assert caught.value.line == line
+
+
+def test_a_coroutine_function_may_await(shell) -> None:
+    namespace: dict = {}
+    compile_body(shell, "%%flinkgraph g", "async def f():\n    await g()\n").run(namespace)
+    assert "f" in namespace
+
+
+@pytest.mark.parametrize(
+    ("body", "blank"), [("", True), ("\n  \n# only words\n", True), ("# words\nx = 1", False), ("pass", False)]
+)
+def test_blank(body: str, blank: bool) -> None:
+    assert is_blank(body) is blank
