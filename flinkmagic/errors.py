@@ -644,3 +644,11 @@ class TopologyError(UserError):
     def __init__(self, place: str, problem: str) -> None:
         self.place, self.problem = place, problem
         super().__init__(f"{place}: {problem}" if place else problem)
+
+
+class UsageError(UserError):
+    """A command whose words do not fit together."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        self.problem, self.remedy = problem, remedy
+        super().__init__(f"{problem}. {remedy}")

@@ -1,0 +1,137 @@
+"""`flinkmagic compile`: topologies into graphs, as data or as pictures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from flinkmagic.errors import TopologyError, UsageError
+from flinkmagic.graph.compilation import Compilation, compile_topology
+
+VIEWS = ("stream", "job", "execution", "regions")
+FORMATS = ("svg", "dot", "text", "json")
+_SUFFIXES = {"text": "txt"}
+_ANSWER_SUFFIX = ".golden.json"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the console script's parser."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "compile",
+        help="make Flink's graphs of a program that is written down as JSON",
+        description="Compile topologies into StreamGraph, JobGraph and ExecutionGraph. Without --out, one topology's "
+        "graphs are printed.",
+    )
+    parser.add_argument(
+        "topologies",
+        nargs="+",
+        type=Path,
+        metavar="TOPOLOGY",
+        help=f"a JSON file, or a folder of them (NAME{_ANSWER_SUFFIX} in a folder is left out)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="where to write the answers, at the paths that the topologies have in the folder given",
+    )
+    parser.add_argument("--view", choices=VIEWS, help="one graph instead of all")
+    parser.add_argument("--format", choices=FORMATS, help="how to draw the view (text)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile; return 0 if every topology was answered, a refusal being an answer to --out without --view."""
+    if arguments.format and not arguments.view:
+        raise UsageError("--format needs --view", f"Add --view with one of: {', '.join(VIEWS)}.")
+    topologies = list(_find(arguments.topologies))
+    if not topologies:
+        raise UsageError("there is no topology in what was given", "Name a JSON file, or a folder that holds some.")
+    if arguments.out is None and len(topologies) > 1:
+        raise UsageError(f"{len(topologies)} topologies cannot be printed at once", "Add --out DIR.")
+    render = _renderer(arguments.view, arguments.format or "text")
+    suffix = _SUFFIXES.get(arguments.format, arguments.format or "txt") if arguments.view else "json"
+    failures = 0
+    for path, relative in topologies:
+        try:
+            answer = render(compile_topology(_read(path)))
+        except TopologyError as error:
+            print(f"{path}: {error}", file=sys.stderr)
+            failures += 1
+            continue
+        if arguments.out is None:
+            print(answer)
+        else:
+            target = arguments.out / relative.with_suffix(f".{suffix}")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(answer + "\n", encoding="utf-8")
+    return 1 if failures else 0
+
+
+def _find(given: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
+    """Yield each topology with the path that its answer has: within its folder, or within the files' common folder."""
+    loose = [path.absolute().parent for path in given if not path.is_dir()]
+    common = Path(os.path.commonpath(loose)) if loose else Path()
+    for path in given:
+        if not path.is_dir():
+            yield path, path.absolute().relative_to(common)
+            continue
+        for inner in sorted(path.rglob("*.json")):
+            if not inner.name.endswith(_ANSWER_SUFFIX):
+                yield inner, inner.relative_to(path)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise TopologyError(f"byte {error.start}", "no UTF-8") from None
+    except OSError as error:
+        raise TopologyError("", f"cannot be read: {error.strerror}") from None
+
+
+def _renderer(view: str | None, form: str) -> Callable[[Compilation], str]:
+    if view is None:
+        return lambda compilation: json.dumps(compilation.report(), indent=1, ensure_ascii=False)
+    return lambda compilation: _draw(compilation, view, form)
+
+
+def _draw(compilation: Compilation, view: str, form: str) -> str:
+    if not _has(compilation, view):
+        assert compilation.refusal is not None
+        raise compilation.refusal
+    if form == "json":
+        report = compilation.report()
+        if view == "regions":
+            section = {"regions": report["execution_graph"]["regions"], "slot_sharing": report["slot_sharing"]}
+        else:
+            section = report[f"{view}_graph"]
+        return json.dumps(section, indent=1, ensure_ascii=False)
+    from flinkmagic import display
+
+    draw = {"svg": display.to_svg, "dot": display.to_dot, "text": display.to_text}[form]
+    return draw(_graph_view(compilation, view)).rstrip("\n")
+
+
+def _has(compilation: Compilation, view: str) -> bool:
+    graph = {"stream": compilation.stream_graph, "job": compilation.job_graph}.get(view, compilation.execution_graph)
+    return graph is not None
+
+
+def _graph_view(compilation: Compilation, view: str) -> Any:
+    from flinkmagic.display import execution_views, views
+
+    if view == "stream":
+        assert compilation.stream_graph is not None
+        return views.stream_view(compilation.stream_graph, compilation.job_graph)
+    if view == "job":
+        assert compilation.job_graph is not None
+        return views.job_view(compilation.job_graph)
+    assert compilation.execution_graph is not None
+    if view == "execution":
+        return execution_views.execution_view(compilation.execution_graph)
+    return execution_views.regions_view(compilation.execution_graph)

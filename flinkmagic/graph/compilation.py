@@ -1,0 +1,75 @@
+"""All three graphs of a program, as far as they can be made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flinkmagic.errors import GraphRefusedError
+from flinkmagic.graph.environment import StreamExecutionEnvironment
+from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.graph.report import (
+    Section,
+    report_execution_graph,
+    report_job_graph,
+    report_slot_sharing,
+    report_stream_graph,
+)
+from flinkmagic.graph.slot_sharing import local_input_preferred
+from flinkmagic.graph.stream_graph import StreamGraph
+from flinkmagic.graph.topology import read_topology
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """The graphs of one program; where one was refused, those before it and why."""
+
+    stream_graph: StreamGraph | None = None
+    job_graph: JobGraph | None = None
+    execution_graph: ExecutionGraph | None = None
+    refusal: GraphRefusedError | None = None
+
+    def report(self) -> Section:
+        """Report the graphs as plain data, a refusal as ``error`` with its stage."""
+        report: Section = {}
+        if self.stream_graph is not None:
+            report["name"] = self.stream_graph.name
+            report["stream_graph"] = report_stream_graph(self.stream_graph, self.job_graph)
+            if self.job_graph is not None:
+                report["job_graph"] = report_job_graph(self.job_graph, self.stream_graph)
+        if self.execution_graph is not None:
+            report["execution_graph"] = report_execution_graph(self.execution_graph)
+            groups = local_input_preferred(self.execution_graph)
+            report["slot_sharing"] = report_slot_sharing(self.execution_graph, groups)
+        if self.refusal is not None:
+            kind = type(self.refusal).__name__
+            report["error"] = {"stage": self.refusal.stage, "class": kind, "message": str(self.refusal)}
+        return report
+
+
+def compile_topology(text: str) -> Compilation:
+    """Compile a program that was written down.
+
+    Raises
+    ------
+    TopologyError
+        If the text is no topology. A refusal of the program itself is part of what is returned.
+    """
+    try:
+        environment = read_topology(text)
+    except GraphRefusedError as refusal:
+        return Compilation(refusal=refusal)
+    return compile_environment(environment)
+
+
+def compile_environment(environment: StreamExecutionEnvironment) -> Compilation:
+    """Compile what is registered with an environment; a refusal is part of what is returned."""
+    stream_graph: StreamGraph | None = None
+    job_graph: JobGraph | None = None
+    try:
+        stream_graph = environment.get_stream_graph()
+        job_graph = create_job_graph(stream_graph)
+        return Compilation(stream_graph, job_graph, build_execution_graph(job_graph))
+    except GraphRefusedError as refusal:
+        return Compilation(stream_graph, job_graph, None, refusal)

@@ -1,0 +1,227 @@
+"""Programs written down as JSON: see ``topology.schema.json`` beside this module for the format.
+
+A topology is checked in two steps, so that a mistake in the file is told from a program that Flink refuses: the schema
+and the ids here (:class:`~flinkmagic.errors.TopologyError`, with the place), the graph rules in the graphs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from flinkmagic.errors import TopologyError
+from flinkmagic.graph.environment import StreamExecutionEnvironment
+from flinkmagic.graph.exchange_mode import (
+    BatchShuffleMode,
+    ChainingStrategy,
+    RuntimeExecutionMode,
+    StreamExchangeMode,
+)
+from flinkmagic.graph.partitioner import PartitionerKind
+from flinkmagic.graph.transformations import (
+    STRING,
+    CacheTransformation,
+    CoFeedbackTransformation,
+    FeedbackTransformation,
+    MultipleInputTransformation,
+    OneInputTransformation,
+    OutputTag,
+    PartitionTransformation,
+    SelectTransformation,
+    SideOutputTransformation,
+    SinkTransformation,
+    SourceTransformation,
+    SplitTransformation,
+    Transformation,
+    TwoInputTransformation,
+    UnionTransformation,
+)
+
+Document = Mapping[str, Any]
+_Make = Callable[[Document, Sequence[Transformation], dict[str, Any]], Transformation]
+
+_COMMON = (
+    "parallelism", "max_parallelism", "slot_sharing_group", "co_location_group", "uid", "uid_hash",
+    "managed_memory_weights", "description", "metadata", "name",
+)  # fmt: skip
+
+_MAKERS: dict[str, _Make] = {
+    "source": lambda t, inputs, common: SourceTransformation(bounded=t.get("bounded") is not False, **common),
+    "one_input": lambda t, inputs, common: OneInputTransformation(inputs[0], **common),
+    "two_input": lambda t, inputs, common: TwoInputTransformation(inputs[0], inputs[1], **common),
+    "multiple_input": lambda t, inputs, common: MultipleInputTransformation(inputs, **common),
+    "sink": lambda t, inputs, common: SinkTransformation(inputs[0], **common),
+    "cache": lambda t, inputs, common: CacheTransformation(
+        inputs[0], dataset_id=t.get("dataset_id"), cached=bool(t.get("cached")), **common
+    ),
+    "union": lambda t, inputs, common: UnionTransformation(inputs, **common),
+    "partition": lambda t, inputs, common: PartitionTransformation(
+        inputs[0],
+        PartitionerKind(t["partitioner"]),
+        StreamExchangeMode(t.get("exchange_mode") or "UNDEFINED"),
+        **common,
+    ),
+    "side_output": lambda t, inputs, common: SideOutputTransformation(
+        inputs[0], OutputTag(t["tag"], t.get("tag_type") or STRING), **common
+    ),
+    "split": lambda t, inputs, common: SplitTransformation(inputs[0], **common),
+    "select": lambda t, inputs, common: SelectTransformation(inputs[0], t["selected_names"], **common),
+    "feedback": lambda t, inputs, common: FeedbackTransformation(
+        inputs[0], wait_time_ms=t.get("wait_time_ms") or 0, **common
+    ),
+    "co_feedback": lambda t, inputs, common: CoFeedbackTransformation(
+        wait_time_ms=t.get("wait_time_ms") or 0, **common
+    ),
+}
+_REGISTERED = (OneInputTransformation, TwoInputTransformation, MultipleInputTransformation, SinkTransformation)
+
+
+def read_topology(text: str) -> StreamExecutionEnvironment:
+    """Make an environment of a topology's text.
+
+    Raises
+    ------
+    TopologyError
+        If it is no JSON or no topology; the message begins with the place.
+    StreamGraphRefusedError
+        If Flink refuses to make one of the transformations.
+    """
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise TopologyError(f"line {error.lineno}, column {error.colno}", f"no JSON: {error.msg}") from None
+    except RecursionError:
+        raise TopologyError("", "no topology: it is nested too deep") from None
+    return make_environment(document)
+
+
+def make_environment(document: Any) -> StreamExecutionEnvironment:
+    """Make an environment of a topology that is parsed already; raises as :func:`read_topology` does."""
+    validate(document)
+    listed: Sequence[Document] = document["transformations"]
+    shuffle_mode = document.get("batch_shuffle_mode")
+    parallelism = document.get("default_parallelism")
+    order = _inputs_first(listed)
+    environment = StreamExecutionEnvironment(
+        document["name"],
+        RuntimeExecutionMode(document.get("runtime_mode") or "STREAMING"),
+        1 if parallelism is None else parallelism,
+        max_parallelism=document.get("max_parallelism"),
+        chaining=document.get("chaining") is not False,
+        batch_shuffle_mode=BatchShuffleMode(shuffle_mode) if shuffle_mode else None,
+    )
+    made: dict[int, Transformation] = {}
+    for index in order:
+        made[listed[index]["id"]] = _make(listed[index], made)
+    _close_iterations(environment, listed, made)
+    environment.adopt(*made.values())
+    for entry in listed:
+        transformation = made[entry["id"]]
+        if isinstance(transformation, _REGISTERED) or (
+            isinstance(transformation, CacheTransformation) and not transformation.cached
+        ):
+            environment.add_operator(transformation)
+    return environment
+
+
+def _make(entry: Document, made: Mapping[int, Transformation]) -> Transformation:
+    common = {name: entry[name] for name in _COMMON if entry.get(name) is not None}
+    common["id"] = entry["id"]
+    if entry.get("chaining_strategy"):
+        common["chaining_strategy"] = ChainingStrategy(entry["chaining_strategy"])
+    return _MAKERS[entry["kind"]](entry, [made[id] for id in entry.get("inputs", ())], common)
+
+
+def _close_iterations(
+    environment: StreamExecutionEnvironment, listed: Iterable[Document], made: Mapping[int, Transformation]
+) -> None:
+    for entry in listed:
+        iteration = made[entry["id"]]
+        if isinstance(iteration, (FeedbackTransformation, CoFeedbackTransformation)):
+            for id in entry["feedback_edges"]:
+                iteration.add_feedback_edge(made[id])
+            environment.check_feedback(iteration)
+
+
+def _inputs_first(listed: Sequence[Document]) -> list[int]:
+    """Order the entries so that inputs come before their consumers; refuse unknown ids and cycles."""
+    index_of: dict[int, int] = {}
+    for index, entry in enumerate(listed):
+        if index_of.setdefault(entry["id"], index) != index:
+            other = f"transformations[{index_of[entry['id']]}]"
+            raise TopologyError(f"transformations[{index}].id", f"{other} has the id {entry['id']}, too")
+    for index, entry in enumerate(listed):
+        for field in ("inputs", "feedback_edges"):
+            for position, id in enumerate(entry.get(field, ())):
+                if id not in index_of:
+                    raise TopologyError(
+                        f"transformations[{index}].{field}[{position}]", f"no transformation has id {id}"
+                    )
+    order: list[int] = []
+    entered: set[int] = set()
+    done: set[int] = set()
+    for root in range(len(listed)):
+        stack = [(root, 0)]
+        while stack:
+            index, position = stack.pop()
+            inputs = listed[index].get("inputs", ())
+            if position == 0 and index in done:
+                continue
+            entered.add(index)
+            if position == len(inputs):
+                order.append(index)
+                done.add(index)
+                continue
+            stack.append((index, position + 1))
+            needed = index_of[inputs[position]]
+            if needed in entered and needed not in done:
+                raise TopologyError(
+                    f"transformations[{index}].inputs[{position}]",
+                    f"{inputs[position]} closes a cycle that is no iteration; only feedback_edges may",
+                )
+            stack.append((needed, 0))
+    return order
+
+
+# The schema
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of topologies."""
+    loaded: dict[str, Any] = json.loads(files("flinkmagic.graph").joinpath("topology.schema.json").read_text())
+    return loaded
+
+
+@lru_cache(maxsize=1)
+def _validator() -> Any:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    # JSON Schema takes 2.0 for an integer; a parallelism of 2.0 would not do.
+    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    return extend(Draft202012Validator, type_checker=types)(schema())
+
+
+def validate(document: Any) -> None:
+    """Hold a document against the schema; raise a TopologyError for the first thing that is off."""
+    errors = sorted(_validator().iter_errors(document), key=lambda error: [str(part).zfill(9) for part in error.path])
+    if errors:
+        raise TopologyError(_place(errors[0].absolute_path), _problem(errors[0]))
+
+
+def _place(path: Iterable[str | int]) -> str:
+    place = ""
+    for part in path:
+        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else part
+    return place or "the topology"
+
+
+def _problem(error: Any) -> str:
+    if error.validator in ("minItems", "maxItems"):
+        count = error.validator_value
+        return f"takes {count} {'entry' if count == 1 else 'entries'}, not {len(error.instance)}"
+    problem = str(error.message)
+    return problem if len(problem) <= 200 else f"{problem[:197]}..."
