@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flinkmagic.display.dot import to_dot
+    from flinkmagic.display.execution_views import execution_view, job_snapshot, regions_view
     from flinkmagic.display.page import mime_bundle, to_html
     from flinkmagic.display.picture import to_svg
     from flinkmagic.display.snapshot import ErrorView, GraphView, JobSnapshot, TaskView
     from flinkmagic.display.text import progress_line, to_table, to_text
+    from flinkmagic.display.views import job_view, stream_view
 
 _HOMES = {
     "ErrorView": "snapshot", "GraphView": "snapshot", "JobSnapshot": "snapshot", "TaskView": "snapshot",
+    "execution_view": "execution_views", "job_snapshot": "execution_views", "regions_view": "execution_views",
+    "job_view": "views", "stream_view": "views",
     "mime_bundle": "page", "to_html": "page", "progress_line": "text", "to_table": "text", "to_text": "text",
     "to_dot": "dot", "to_svg": "picture",
 }  # fmt: skip
@@ -27,8 +31,13 @@ __all__ = [
     "GraphView",
     "JobSnapshot",
     "TaskView",
+    "execution_view",
+    "job_snapshot",
+    "job_view",
     "mime_bundle",
     "progress_line",
+    "regions_view",
+    "stream_view",
     "to_dot",
     "to_html",
     "to_svg",

@@ -23,7 +23,7 @@ CALL_SIZE, CALL_LINE = 12.5, 16.5
 NOTE_SIZE, NOTE_LINE = 11.0, 15.0
 ROW_GAP = 7.0
 MIN_TEXT, MAX_TEXT = 150.0, 300.0
-MAX_ROWS = 4
+MAX_ROWS = 6
 
 
 @dataclass(frozen=True)

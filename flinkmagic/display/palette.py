@@ -56,6 +56,26 @@ STATES: dict[str, StateStyle] = {
 }
 """By the name of Flink's ExecutionState, in the order of a task's life."""
 
+_SQUARE = ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0))
+_HALF = ((0.0, 0.5), (1.0, 0.5), (1.0, 1.0), (0.0, 1.0))
+_DIAMOND = ((0.5, 0.0), (1.0, 0.5), (0.5, 1.0), (0.0, 0.5))
+
+CELLS: dict[str, tuple[tuple[float, float], ...]] = {
+    "CREATED": ((0.35, 0.35), (0.65, 0.35), (0.65, 0.65), (0.35, 0.65)),
+    "SCHEDULED": ((0.0, 0.7), (1.0, 0.7), (1.0, 1.0), (0.0, 1.0)),
+    "DEPLOYING": _HALF,
+    "INITIALIZING": _HALF,
+    "RUNNING": ((0.0, 0.0), (1.0, 0.5), (0.0, 1.0)),
+    "FINISHED": _SQUARE,
+    "CANCELING": _DIAMOND,
+    "CANCELED": _DIAMOND,
+    "FAILED": (
+        (0.0, 0.0), (0.3, 0.0), (0.5, 0.3), (0.7, 0.0), (1.0, 0.0), (0.66, 0.5), (1.0, 1.0), (0.7, 1.0), (0.5, 0.7),
+        (0.3, 1.0), (0.0, 1.0), (0.34, 0.5),
+    ),
+}  # fmt: skip
+"""The outline of a subtask's cell in a grid, in a square of side 1: a shape for each stage of life."""
+
 ATTENTION = (
     "FAILED",
     "CANCELING",

@@ -44,6 +44,7 @@ def draw_picture(view: GraphView, *, heading: bool = True) -> Picture:
     content.add(*(_draw_cluster(c, b) for c, b in zip(view.clusters, placement.clusters, strict=True)))
     routed = list(zip(view.edges, placement.routes, strict=True))
     content.add(*(_draw_edge(view, edge, route, by_id) for edge, route in routed))
+    content.add(*(_cluster_label(c, b) for c, b in zip(view.clusters, placement.clusters, strict=True)))
     content.add(*(_draw_label(edge, route) for edge, route in routed if route.label))
     content.add(
         *(draw(card, placed.x, placed.y) for card, placed in zip(cards, placement.nodes, strict=True))
@@ -110,9 +111,19 @@ def _draw_cluster(cluster: ClusterView, placed: Box) -> Element:
         placed.x, placed.y,
         tooltip(hint),
         box(0, 0, placed.width, placed.height, rx=12, fill=palette.CLUSTER, stroke=palette.LINE, class_="fm-frame"),
-        element("text", labels.visible(cluster.label), x=13, y=18, font_size=10.5, font_weight="600",
-                fill=palette.MUTED, class_="fm-frame-text"),
         class_="fm-cluster", data_id=cluster.id, data_vertex=cluster.vertex_id,
+    )  # fmt: skip
+
+
+def _cluster_label(cluster: ClusterView, placed: Box) -> Element:
+    """The frame's words, on a ground of their own: arrows into the frame pass behind them."""
+    text = labels.visible(cluster.label)
+    width = labels.width(text, 10.5, bold=True)
+    return moved(
+        placed.x, placed.y,
+        box(9, 7, width + 8, 15, rx=4, fill=palette.CLUSTER, class_="fm-frame-label"),
+        element("text", text, x=13, y=18, font_size=10.5, font_weight="600", fill=palette.MUTED,
+                class_="fm-frame-text"),
     )  # fmt: skip
 
 

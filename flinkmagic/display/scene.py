@@ -16,7 +16,8 @@ TAGS = frozenset({"svg", "g", "rect", "path", "text", "tspan", "title", "circle"
 _ATTRIBUTES = """
     class d x y x1 y1 x2 y2 cx cy r rx width height viewBox fill stroke transform opacity role xmlns aria-label
     stroke-width stroke-dasharray stroke-linecap stroke-linejoin fill-rule font-family font-size font-weight
-    font-style text-anchor letter-spacing data-id data-vertex data-state data-source data-target data-part data-count
+    font-style text-anchor letter-spacing data-id data-vertex data-state data-source data-target
+    data-part data-across data-pitch
 """
 ATTRIBUTES = frozenset(_ATTRIBUTES.split())
 

@@ -68,8 +68,9 @@ def draw_subtasks(node: NodeView, x: float, y: float, width: float) -> Element:
     group = moved(x, y, class_="fm-subtasks", data_vertex=node.vertex_id)
     across = columns(node.parallelism)
     if not chips(node.parallelism):
-        grid = element("g", class_="fm-grid", data_count=node.parallelism)
-        return group.add(grid.add(*_grid(states, across, cell_pitch(node.parallelism))))
+        pitch = cell_pitch(node.parallelism)
+        grid = element("g", class_="fm-grid", data_across=across, data_pitch=pitch)
+        return group.add(grid.add(*_grid(states, across, pitch)))
     one = chip_width(node.parallelism, width)
     for subtask in range(node.parallelism):
         left, top = subtask % across * (one + CHIP_GAP), subtask // across * (CHIP_HEIGHT + CHIP_GAP)
@@ -107,22 +108,5 @@ def _grid(states: bytes, across: int, pitch: float) -> list[Element]:
 
 def cell(state: str, x: float, y: float, side: float) -> str:
     """Return the outline of one cell: each state's own shape, `side` wide."""
-    half, third = side / 2, side / 3
-    n = number
-    if state == "CREATED":
-        return f"M{n(x + third)} {n(y + third)}h{n(third)}v{n(third)}h-{n(third)}z"
-    if state == "SCHEDULED":
-        return f"M{n(x)} {n(y + 2 * third)}h{n(side)}v{n(third)}h-{n(side)}z"
-    if state in ("DEPLOYING", "INITIALIZING"):
-        return f"M{n(x)} {n(y + half)}h{n(side)}v{n(half)}h-{n(side)}z"
-    if state == "RUNNING":
-        return f"M{n(x)} {n(y)}l{n(side)} {n(half)}l-{n(side)} {n(half)}z"
-    if state == "FAILED":
-        arm = n(third)
-        return (
-            f"M{n(x)} {n(y)}h{arm}l{n(third / 2)} {arm}l{n(third / 2)} -{arm}h{arm}l-{arm} {n(half)}l{arm} {n(half)}"
-            f"h-{arm}l-{n(third / 2)} -{arm}l-{n(third / 2)} {arm}h-{arm}l{arm} -{n(half)}z"
-        )
-    if state in ("CANCELING", "CANCELED"):
-        return f"M{n(x + half)} {n(y)}l{n(half)} {n(half)}l-{n(half)} {n(half)}l-{n(half)} -{n(half)}z"
-    return f"M{n(x)} {n(y)}h{n(side)}v{n(side)}h-{n(side)}z"
+    points = [f"{number(x + u * side)} {number(y + v * side)}" for u, v in palette.CELLS[state]]
+    return f"M{'L'.join(points)}z"

@@ -1,0 +1,156 @@
+"""Views of an ExecutionGraph, live or archived, and how far its job has come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from flinkmagic.display import labels
+from flinkmagic.display.snapshot import (
+    ClusterView,
+    EdgeView,
+    ErrorView,
+    GraphView,
+    JobSnapshot,
+    NodeView,
+    TaskView,
+)
+from flinkmagic.display.views import job_edge, vertex_nodes
+from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+from flinkmagic.graph.intermediate_result import Connection
+
+MAX_PAIRS = 256
+"""Connections of single subtasks are listed where an edge has no more of them."""
+
+
+def states_by_vertex(graph: AccessExecutionGraph) -> dict[str, bytes]:
+    """Return the states of each job vertex' subtasks, one byte each."""
+    codes = graph.state.astype(np.uint8, copy=False)
+    return {v.id: codes[v.first : v.first + v.parallelism].tobytes() for v in graph.job_vertices}
+
+
+def job_snapshot(
+    graph: AccessExecutionGraph,
+    *,
+    status: str,
+    name: str | None = None,
+    elapsed_ms: float | None = None,
+    slots_used: int | None = None,
+    slots_total: int | None = None,
+    started_at_ms: float | None = None,
+    tasks: Sequence[TaskView] = (),
+    errors: Sequence[ErrorView] = (),
+    note: str = "",
+) -> JobSnapshot:
+    """Return how far a job has come.
+
+    Parameters
+    ----------
+    graph : AccessExecutionGraph
+        The execution graph; an archived one where the scheduler works on another thread.
+    status : str
+        Name of the JobStatus.
+    tasks : sequence of TaskView
+        All task attempts, or those that changed since the snapshot before.
+    """
+    return JobSnapshot(
+        name or graph.job_graph.name, status, elapsed_ms, states_by_vertex(graph), slots_used, slots_total,
+        started_at_ms, tuple(tasks), tuple(errors), note,
+    )  # fmt: skip
+
+
+def execution_view(graph: AccessExecutionGraph) -> GraphView:
+    """Return the view of the ExecutionGraph: each job vertex with its subtasks, and who reads of whom.
+
+    Connections of single subtasks are in an edge's `pairs` where they are at most `MAX_PAIRS`; a larger edge stands
+    for all of them.
+    """
+    nodes = _nodes(graph)
+    edges = tuple(_edge(connection) for connection in graph.connections)
+    summary = (
+        f"{labels.count(graph.n_vertices, 'execution vertex', 'execution vertices')} of "
+        f"{labels.count(len(nodes), 'job vertex', 'job vertices')}, "
+        f"{labels.count(graph.pipelined_regions.count, 'pipelined region')}"
+    )
+    return GraphView("execution", graph.job_graph.name, nodes, edges, (), summary)
+
+
+def regions_view(graph: AccessExecutionGraph) -> GraphView:
+    """Return the job vertices framed by the pipelined regions that their subtasks form.
+
+    Vertices that share a region stand in one frame. Where each subtask is a region of its own, as over blocking
+    edges, the frame of its vertex says so.
+    """
+    clusters = tuple(_region_frame(graph, index, group) for index, group in enumerate(_region_groups(graph)))
+    counts = graph.pipelined_regions.count
+    groups = len({vertex.job_vertex.slot_sharing_group.name for vertex in graph.job_vertices})
+    summary = f"{labels.count(counts, 'pipelined region')}, {labels.count(groups, 'slot sharing group')}"
+    edges = tuple(replace(_edge(connection), pairs=None) for connection in graph.connections)
+    return GraphView("regions", graph.job_graph.name, _nodes(graph), edges, clusters, summary)
+
+
+def _nodes(graph: AccessExecutionGraph) -> tuple[NodeView, ...]:
+    states = states_by_vertex(graph)
+    width = {vertex.id: vertex.parallelism for vertex in graph.job_vertices}
+    return tuple(
+        replace(node, parallelism=width[node.id], states=states[node.id])
+        for node in vertex_nodes(graph.job_graph)
+    )
+
+
+def _edge(connection: Connection) -> EdgeView:
+    return replace(job_edge(connection.job_edge), pairs=_pairs(connection))
+
+
+def _pairs(connection: Connection) -> tuple[tuple[int, int], ...] | None:
+    groups = range(connection.n_groups)
+    ranges = [
+        (connection.partition_range(group), connection.consumer_range(group)) for group in groups[:MAX_PAIRS]
+    ]
+    if len(groups) > MAX_PAIRS or sum(len(p) * len(c) for p, c in ranges) > MAX_PAIRS:
+        return None
+    return tuple((p, c) for partitions, consumers in ranges for p in partitions for c in consumers)
+
+
+def _region_groups(graph: AccessExecutionGraph) -> Iterable[list[ExecutionJobVertex]]:
+    """Job vertices that have a region in common, directly or through others, in topological order."""
+    region_of = graph.pipelined_regions.region_of
+    owner: dict[int, int] = {}
+    groups: list[list[ExecutionJobVertex]] = []
+    for vertex in graph.job_vertices:
+        regions = np.unique(region_of[vertex.first : vertex.first + vertex.parallelism]).tolist()
+        shared = sorted({owner[region] for region in regions if region in owner})
+        if not shared:
+            shared = [len(groups)]
+            groups.append([])
+        first, *others = shared
+        groups[first].append(vertex)
+        for other in others:
+            groups[first] += groups[other]
+            groups[other] = []
+            owner.update({region: first for region, group in owner.items() if group == other})
+        owner.update(dict.fromkeys(regions, first))
+    return [sorted(group, key=lambda vertex: vertex.first) for group in groups if group]
+
+
+def _region_frame(graph: AccessExecutionGraph, index: int, group: list[ExecutionJobVertex]) -> ClusterView:
+    region_of = graph.pipelined_regions.region_of
+    parts = [region_of[vertex.first : vertex.first + vertex.parallelism] for vertex in group]
+    count = len(np.unique(np.concatenate(parts)))
+    subtasks = sum(vertex.parallelism for vertex in group)
+    label = labels.count(count, "region")
+    if count == subtasks and count > 1:
+        label += ", one per subtask"
+    elif len(group) > 1:
+        label += f" over {len(group)} vertices"
+    names = sorted({vertex.job_vertex.slot_sharing_group.name for vertex in group})
+    return ClusterView(
+        id=f"regions-{index}",
+        label=label,
+        nodes=tuple(vertex.id for vertex in group),
+        vertex_id=group[0].id if len(group) == 1 else "",
+        facts=(("subtasks", str(subtasks)), ("slot sharing group", ", ".join(names))),
+    )

@@ -1,0 +1,219 @@
+"""Views of the graphs: what a reader is shown of a StreamGraph, a JobGraph, an ExecutionGraph.
+
+A node's words come from what its transformation carried: `metadata` (``call``, ``cell``, ``line``, ``code``,
+``variable``, ``operator``; all optional), then `description`, then Flink's name for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from flinkmagic.display import labels
+from flinkmagic.display.snapshot import ClusterView, EdgeView, GraphView, NodeView, OperatorLine
+from flinkmagic.graph.job_graph import JobEdge, JobGraph, JobVertex
+from flinkmagic.graph.stream_graph import Invokable, StreamEdge, StreamGraph, StreamNode
+
+
+class Words:
+    """Turns nodes into operator lines; knows whether all of a job's lines stand in one cell."""
+
+    def __init__(self, nodes: Iterable[StreamNode]) -> None:
+        cells = {str(node.metadata["cell"]) for node in nodes if node.metadata and node.metadata.get("cell")}
+        self.one_cell = len(cells) < 2
+
+    def line(self, node: StreamNode) -> OperatorLine:
+        """Return the words for one operator."""
+        facts: Mapping[str, Any] = node.metadata or {}
+        call = str(facts.get("call") or "")
+        operator = str(facts.get("operator") or ("" if call else node.description or "") or node.name)
+        return OperatorLine(
+            call=call,
+            operator=operator,
+            where=self._where(facts),
+            code=str(facts.get("code") or ""),
+            variable=str(facts.get("variable") or ""),
+            node_id=node.id,
+        )
+
+    def _where(self, facts: Mapping[str, Any]) -> str:
+        line = f"line {facts['line']}" if facts.get("line") else ""
+        cell = "" if self.one_cell and line else str(facts.get("cell") or "")
+        return ", ".join(part for part in (cell, line) if part)
+
+
+def role(node: StreamNode) -> str:
+    """Return a stream node's part in the graph."""
+    if node.iteration_id is not None:
+        return "iteration"
+    if not node.in_edges:
+        return "source"
+    if node.name.startswith("Sink: ") or (node.metadata or {}).get("role") == "sink":
+        return "sink"
+    words = f"{node.name} {(node.metadata or {}).get('operator') or ''}".lower()
+    if len(node.in_edges) > 1 and node.invokable is not Invokable.ONE_INPUT:
+        return (
+            "union" if "union" in words else "join" if "join" in words or "cartesian" in words else "operator"
+        )
+    return "operator"
+
+
+def merged(lines: Sequence[OperatorLine]) -> tuple[OperatorLine, ...]:
+    """Return `lines` with neighbours of one and the same call joined: ``HashAggregate → Project``."""
+    kept: list[OperatorLine] = []
+    for line in lines:
+        last = kept[-1] if kept else None
+        if last and line.call and (last.call, last.where) == (line.call, line.where):
+            operator = " → ".join(part for part in (last.operator, line.operator) if part)
+            kept[-1] = OperatorLine(line.call, operator, line.where, line.code, line.variable, line.node_id)
+        else:
+            kept.append(line)
+    return tuple(kept)
+
+
+def stream_view(stream_graph: StreamGraph, job_graph: JobGraph | None = None) -> GraphView:
+    """Return the view of a StreamGraph; with `job_graph`, chains are framed and nodes can be painted."""
+    words = Words(stream_graph.nodes.values())
+    vertex_of = _vertex_of(job_graph)
+    nodes = tuple(
+        NodeView(
+            id=str(node.id),
+            role=role(node),
+            name=node.name,
+            operators=(words.line(node),),
+            parallelism=node.parallelism,
+            vertex_id=vertex_of.get(node.id, ""),
+            facts=_stream_facts(node),
+        )
+        for node in stream_graph.nodes.values()
+    )
+    edges = tuple(_stream_edge(edge, vertex_of) for edge in stream_graph.edges)
+    vertices = len(set(vertex_of.values()))
+    summary = labels.count(len(nodes), "operator")
+    if vertices:
+        summary += f" in {labels.count(vertices, 'job vertex', 'job vertices')}"
+    return GraphView("stream", stream_graph.name, nodes, edges, _chains(job_graph), summary)
+
+
+def _vertex_of(job_graph: JobGraph | None) -> dict[int, str]:
+    """Which job vertex runs each stream node."""
+    vertices = job_graph.vertices.values() if job_graph else ()
+    return {node.id: vertex.id for vertex in vertices for node in vertex.operators}
+
+
+def _stream_edge(edge: StreamEdge, vertex_of: Mapping[int, str]) -> EdgeView:
+    source, target = edge.source.id, edge.target.id
+    facts = [("exchange mode", edge.exchange_mode.name)]
+    if edge.output_tag is not None:
+        facts.append(("side output", edge.output_tag.id))
+    if edge.selected_names:
+        facts.append(("selected", ", ".join(edge.selected_names)))
+    chained = source in vertex_of and vertex_of[source] == vertex_of.get(target)
+    return EdgeView(str(source), str(target), str(edge.partitioner), chained=chained, facts=tuple(facts))
+
+
+def _stream_facts(node: StreamNode) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name, str(value))
+        for name, value in (
+            ("id", node.label),
+            ("slot sharing group", node.slot_sharing_group),
+            ("co-location group", node.co_location_group),
+            ("chaining", node.chaining_strategy.name if node.chaining_strategy else None),
+            ("uid", node.uid),
+        )
+        if value is not None
+    )
+
+
+def _chains(job_graph: JobGraph | None) -> tuple[ClusterView, ...]:
+    """Frame the operators that run in one vertex, where there are several."""
+    if job_graph is None:
+        return ()
+    return tuple(
+        ClusterView(
+            id=f"chain-{vertex.id}",
+            label=f"one job vertex · {labels.count(_parallelism(vertex), 'subtask')}",
+            nodes=tuple(str(node.id) for node in reversed(vertex.operators)),
+            vertex_id=vertex.id,
+            facts=(("vertex", vertex.name),),
+        )
+        for vertex in job_graph.vertices_in_topological_order()
+        if len(vertex.operators) > 1
+    )
+
+
+def _parallelism(vertex: JobVertex) -> int:
+    """A parallelism that is undecided in the job graph is 1 in the execution graph."""
+    return max(vertex.parallelism, 1)
+
+
+def job_view(job_graph: JobGraph) -> GraphView:
+    """Return the view of a JobGraph, in topological order."""
+    vertices = job_graph.vertices_in_topological_order()
+    nodes = vertex_nodes(job_graph)
+    edges = tuple(job_edge(edge) for vertex in vertices for edge in vertex.inputs)
+    operators = sum(len(vertex.operators) for vertex in vertices)
+    tasks = sum(map(_parallelism, vertices))
+    summary = (
+        f"{labels.count(operators, 'operator')} in {labels.count(len(vertices), 'job vertex', 'job vertices')}, "
+        f"{labels.count(tasks, 'task')}"
+    )
+    return GraphView("job", job_graph.name, nodes, edges, (), summary)
+
+
+def vertex_nodes(job_graph: JobGraph) -> tuple[NodeView, ...]:
+    """Return a box for each job vertex, in topological order."""
+    vertices = job_graph.vertices_in_topological_order()
+    words = Words(node for vertex in vertices for node in vertex.operators)
+    return tuple(
+        NodeView(
+            id=vertex.id,
+            role=_vertex_role(vertex),
+            name=vertex.name,
+            operators=merged([words.line(node) for node in reversed(vertex.operators)]),
+            parallelism=_parallelism(vertex),
+            vertex_id=vertex.id,
+            badges=_badges(vertex),
+            facts=_vertex_facts(vertex),
+        )
+        for vertex in vertices
+    )
+
+
+def _vertex_role(vertex: JobVertex) -> str:
+    """A vertex is what its most telling operator is: a sink, else a join or a union, else a source."""
+    roles = [role(node) for node in vertex.operators]
+    for name in ("sink", "iteration", "join", "union"):
+        if name in roles:
+            return name
+    return "source" if "source" in roles else "operator"
+
+
+def _badges(vertex: JobVertex) -> tuple[str, ...]:
+    readers = max((len(dataset.consumers) for dataset in vertex.produced), default=0)
+    badges = [f"shared by {readers}"] if readers > 1 else []
+    if any(dataset.result_type.is_persistent for dataset in vertex.produced):
+        badges.append("kept")
+    return tuple(badges)
+
+
+def _vertex_facts(vertex: JobVertex) -> tuple[tuple[str, str], ...]:
+    facts = [("vertex", vertex.id), ("slot sharing group", vertex.slot_sharing_group.name)]
+    if vertex.max_parallelism > 0:
+        facts.append(("max parallelism", str(vertex.max_parallelism)))
+    if vertex.co_location_group is not None:
+        facts.append(("co-location group", vertex.co_location_group.name))
+    return tuple(facts)
+
+
+def job_edge(edge: JobEdge) -> EdgeView:
+    """Return the arrow of a JobEdge."""
+    return EdgeView(
+        edge.producer.id,
+        edge.target.id,
+        edge.ship_strategy_name,
+        edge.result_type.name,
+        edge.pattern.name,
+        facts=(("distribution", edge.pattern.name), ("data set", edge.source.id)),
+    )
