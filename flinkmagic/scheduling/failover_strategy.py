@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from flinkmagic.errors import PartitionNotFoundError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
+
+StateColumn = npt.NDArray[np.uint8]
 
 _CREATED = ExecutionState.CREATED.value
 
@@ -42,7 +47,7 @@ class RestartPipelinedRegionFailoverStrategy:
     ----------
     topology : SchedulingTopology
         The job.
-    states : sequence of int
+    states : array of uint8
         The code of each vertex's state, live.
     availability : ResultPartitionAvailabilityChecker
         Asked for the partitions of results that can be read twice.
@@ -51,7 +56,7 @@ class RestartPipelinedRegionFailoverStrategy:
     def __init__(
         self,
         topology: SchedulingTopology,
-        states: Sequence[int],
+        states: StateColumn,
         availability: ResultPartitionAvailabilityChecker,
     ) -> None:
         self._topology = topology
@@ -104,7 +109,7 @@ class RestartPipelinedRegionFailoverStrategy:
 
     def _regions_that_make_what_is_missing(self, group: int, lost: int | None) -> Iterable[int]:
         topology = self._topology
-        if not topology.properties_of_group(group).is_reconsumable:
+        if not topology.is_reconsumable_group[group]:
             return topology.producer_regions(group)
         start, end = topology.partition_start[group], topology.partition_end[group]
         missing = {
@@ -119,11 +124,12 @@ class RestartPipelinedRegionFailoverStrategy:
 class RestartAllFailoverStrategy:
     """Restarts everything (Flink's `RestartAllFailoverStrategy`), but for what never started."""
 
-    def __init__(self, states: Sequence[int]) -> None:
+    def __init__(self, states: StateColumn) -> None:
         self._states = states
 
     def tasks_needing_restart(self, vertex: int, cause: BaseException) -> list[int]:
-        return [v for v, state in enumerate(self._states) if state != _CREATED]
+        started: list[int] = np.flatnonzero(self._states != _CREATED).tolist()
+        return started
 
 
 def _lost_partition(topology: SchedulingTopology, cause: BaseException) -> int | None:

@@ -47,6 +47,11 @@ class ComponentMainThreadExecutor(Protocol):
         """Run `action` in `delay_ms` milliseconds; callable from any thread."""
         ...
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is on the main thread."""
+        ...
+
     def assert_running_in_main_thread(self) -> None:
         """Raise where the caller is not on the main thread."""
         ...
@@ -99,6 +104,10 @@ class ManualMainThreadExecutor:
 
     def schedule(self, action: Action, delay_ms: float) -> ScheduledCall:
         return self._agenda.add(action, self.clock.now_ms() + max(delay_ms, 0.0))
+
+    @property
+    def is_current(self) -> bool:
+        return True
 
     def assert_running_in_main_thread(self) -> None:
         """Every caller is on the main thread here."""
@@ -166,8 +175,12 @@ class MainThreadExecutor:
             self._condition.notify()
         return call
 
+    @property
+    def is_current(self) -> bool:
+        return threading.current_thread() is self._thread
+
     def assert_running_in_main_thread(self) -> None:
-        if threading.current_thread() is not self._thread:
+        if not self.is_current:
             raise RuntimeError(
                 f"called on thread {threading.current_thread().name!r}, "
                 f"but this state belongs to {self._thread.name!r}; use execute()"

@@ -105,15 +105,15 @@ class PipelinedRegionSchedulingStrategy:
         self._is_blocking_group = bytearray(topology.n_groups)
         self._has_hybrid = False
         for connection in topology.connections:
-            if not topology.properties_of_group(connection.first_group).must_be_pipelined_consumed:
+            if not topology.type_of_group(connection.first_group).must_be_pipelined_consumed:
                 self._init_connection(connection.first_group, connection.n_groups)
 
     def _init_connection(self, first_group: int, n_groups: int) -> None:
         topology = self._topology
-        properties = topology.properties_of_group(first_group)
+        is_blocking = topology.type_of_group(first_group).is_blocking
         end = first_group + n_groups
         starts, ends = topology.partition_start, topology.partition_end
-        if properties.is_blocking:
+        if is_blocking:
             self._is_blocking_group[first_group:end] = b"\x01" * n_groups
             self._missing[first_group:end] = [ends[g] - starts[g] for g in range(first_group, end)]
         else:
@@ -121,10 +121,10 @@ class PipelinedRegionSchedulingStrategy:
             self._is_hybrid_group[first_group:end] = b"\x01" * n_groups
         for group in range(first_group, end):
             producers = topology.producer_regions(group)
-            if not properties.is_blocking:
+            if not is_blocking:
                 self._missing[group] = len(producers)
             if len(producers) > 1:
-                self._init_cross_group(group, producers, properties.is_blocking)
+                self._init_cross_group(group, producers, is_blocking)
             for region in self._readers(group):
                 self._must_wait[region] = 1
 

@@ -1,7 +1,7 @@
 """The execution graph as strategies see it: read-only, and flat enough to be walked fast.
 
 Mirrors Flink's `SchedulingTopology`. Flink hands its strategies objects for vertices, partitions, groups
-and regions. Here they are numbers:
+and regions. Here they are the execution graph's own numbers:
 
 * an execution vertex is its global index, job vertices in topological order, subtasks ascending;
 * a result partition is its global index, results in the order of their producers;
@@ -17,173 +17,90 @@ an array costs more than the work done with them. Arrays build the lists, lists 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
+from flinkmagic.graph.intermediate_result import Connection, IntermediateResult
+from flinkmagic.graph.result_partition_type import ResultPartitionType
 
-
-@dataclass(frozen=True)
-class ResultProperties:
-    """What strategies ask of a result's type (Flink's `ResultPartitionType`)."""
-
-    name: str
-    must_be_pipelined_consumed: bool
-    can_be_pipelined_consumed: bool
-    is_reconsumable: bool
-    is_released_by_scheduler: bool
-    is_persistent: bool
-
-    @property
-    def is_blocking(self) -> bool:
-        """Whether consumers must wait until the partitions are finished."""
-        return not self.can_be_pipelined_consumed
-
-
-@dataclass(frozen=True)
-class Result:
-    """One result of a job vertex (Flink's `IntermediateResult`): a range of partitions."""
-
-    index: int
-    dataset_id: str
-    producer: int
-    first_partition: int
-    n_partitions: int
-    properties: ResultProperties
-
-
-@dataclass(frozen=True)
-class Connection:
-    """One job edge: which partitions of `result` its `consumer` job vertex reads, group by group.
-
-    Group `k` joins the partitions from `partition_bounds[k]` up to `partition_bounds[k + 1]` (relative to
-    the result) with the subtasks from `consumer_bounds[k]` up to `consumer_bounds[k + 1]`.
-    """
-
-    result: int
-    consumer: int
-    partition_bounds: Sequence[int]
-    consumer_bounds: Sequence[int]
-    first_group: int = field(default=-1)
-
-    @property
-    def n_groups(self) -> int:
-        """How many groups the edge has; 1 where everything is connected with everything."""
-        return len(self.partition_bounds) - 1
+Edge = tuple[int, list[int] | None]
+"""A job edge seen from one side: its first group, and each subtask's offset from it (None: all are 0)."""
 
 
 class SchedulingTopology:
     """Vertices, partitions, groups and regions of one execution graph.
 
-    Parameters
+    Attributes
     ----------
-    parallelisms : sequence of int
-        Of the job vertices, in topological order.
-    results : sequence of Result
-        In the order of their first partitions.
-    connections : sequence of Connection
-        The job edges; those of one consumer in the order of its inputs.
-    region_of : sequence of int
-        The region of each execution vertex, under any numbering.
+    job_vertex_of, region_of : list of int
+        By vertex.
+    producer_of, result_of : list of int
+        By partition: the vertex that makes it, the index of the result that it belongs to.
+    partition_start, partition_end, consumer_start, consumer_end : list of int
+        By group: its range of partitions, and its range of consumer vertices.
+    result_of_group : list of int
+        By group.
+    inputs_of, outputs_of : list of list of Edge
+        By job vertex: the edges that it reads, in the order of its inputs; the edges that read it.
     """
 
-    def __init__(
-        self,
-        parallelisms: Sequence[int],
-        results: Sequence[Result],
-        connections: Sequence[Connection],
-        region_of: Sequence[int] | IntArray,
-    ) -> None:
-        self.parallelisms = list(parallelisms)
-        self.results = list(results)
-        firsts = np.concatenate(([0], np.cumsum(np.asarray(parallelisms, dtype=np.int64))))
-        self.first_vertex: list[int] = firsts[:-1].tolist()
-        self.n_vertices = int(firsts[-1])
-        self.job_vertex_of: list[int] = np.repeat(np.arange(len(self.parallelisms)), parallelisms).tolist()
-        self.n_partitions = sum(result.n_partitions for result in results)
+    def __init__(self, graph: AccessExecutionGraph) -> None:
+        self.results: tuple[IntermediateResult, ...] = graph.results
+        self.connections: tuple[Connection, ...] = graph.connections
+        self.n_vertices = graph.n_vertices
+        self.n_partitions = graph.n_partitions
+        self.n_groups = graph.n_groups
+        self.n_regions = graph.pipelined_regions.count
+        self.parallelisms = [job_vertex.parallelism for job_vertex in graph.job_vertices]
+        self.first_vertex = [job_vertex.first for job_vertex in graph.job_vertices]
+        self.job_vertex_of: list[int] = np.repeat(np.arange(len(self.parallelisms)), self.parallelisms).tolist()
+        self._result_by_id = {result.id: result for result in self.results}
         self._init_partitions()
-        self._init_groups(connections)
-        self._init_regions(np.asarray(region_of, dtype=np.int64))
+        self._init_groups()
+        self._init_regions(graph)
 
     def _init_partitions(self) -> None:
-        sizes = [result.n_partitions for result in self.results]
-        self.result_of: list[int] = np.repeat(np.arange(len(sizes)), sizes).tolist()
-        self.producer_of: list[int] = [
-            vertex
-            for result in self.results
-            for vertex in range(
-                self.first_vertex[result.producer], self.first_vertex[result.producer] + result.n_partitions
-            )
-        ]
-        self._result_by_id = {result.dataset_id: result for result in self.results}
-        self.results_of_job_vertex: list[list[Result]] = [[] for _ in self.parallelisms]
+        self.producer_of: list[int] = []
+        self.result_of: list[int] = []
+        self.results_of_job_vertex: list[list[IntermediateResult]] = [[] for _ in self.parallelisms]
         for result in self.results:
-            self.results_of_job_vertex[result.producer].append(result)
+            self.producer_of += range(result.producer.first, result.producer.first + result.n_partitions)
+            self.result_of += [result.index] * result.n_partitions
+            self.results_of_job_vertex[result.producer.index].append(result)
 
-    def _init_groups(self, connections: Sequence[Connection]) -> None:
-        self.connections: list[Connection] = []
-        self.result_of_group: list[int] = []
+    def _init_groups(self) -> None:
         self.partition_start: list[int] = []
         self.partition_end: list[int] = []
         self.consumer_start: list[int] = []
         self.consumer_end: list[int] = []
-        self.inputs_of: list[list[tuple[int, list[int] | None]]] = [[] for _ in self.parallelisms]
-        """By job vertex, for each input: its first group, and each subtask's offset from it (None is 0)."""
-        self.outputs_of: list[list[tuple[int, list[int] | None]]] = [[] for _ in self.parallelisms]
-        """By job vertex, for each consuming edge: its first group, and each subtask's offset from it."""
-        for connection in connections:
-            self._add_connection(connection)
-        self.n_groups = len(self.result_of_group)
+        self.result_of_group: list[int] = []
+        self.inputs_of: list[list[Edge]] = [[] for _ in self.parallelisms]
+        self.outputs_of: list[list[Edge]] = [[] for _ in self.parallelisms]
+        for connection in self.connections:
+            result, consumer = connection.result, connection.consumer
+            partitions, consumers = connection.partition_bounds, connection.consumer_bounds
+            self.partition_start += (partitions[:-1] + result.first_partition).tolist()
+            self.partition_end += (partitions[1:] + result.first_partition).tolist()
+            self.consumer_start += (consumers[:-1] + consumer.first).tolist()
+            self.consumer_end += (consumers[1:] + consumer.first).tolist()
+            self.result_of_group += [result.index] * connection.n_groups
+            by_consumer = by_producer = None
+            if connection.n_groups > 1:
+                numbers = np.arange(connection.n_groups)
+                by_consumer = np.repeat(numbers, np.diff(consumers)).tolist()
+                by_producer = np.repeat(numbers, np.diff(partitions)).tolist()
+            self.inputs_of[consumer.index].append((connection.first_group, by_consumer))
+            self.outputs_of[result.producer.index].append((connection.first_group, by_producer))
+        reconsumable = [result.result_type.is_reconsumable for result in self.results]
+        self.is_reconsumable_group = bytes(reconsumable[result] for result in self.result_of_group)
 
-    def _add_connection(self, connection: Connection) -> None:
-        first_group = len(self.result_of_group)
-        result = self.results[connection.result]
-        partitions = np.asarray(connection.partition_bounds, dtype=np.int64)
-        consumers = np.asarray(connection.consumer_bounds, dtype=np.int64)
-        n_groups = connection.n_groups
-        first_consumer = self.first_vertex[connection.consumer]
-        self.connections.append(
-            Connection(
-                connection.result,
-                connection.consumer,
-                connection.partition_bounds,
-                connection.consumer_bounds,
-                first_group,
-            )
-        )
-        self.result_of_group += [result.index] * n_groups
-        self.partition_start += (partitions[:-1] + result.first_partition).tolist()
-        self.partition_end += (partitions[1:] + result.first_partition).tolist()
-        self.consumer_start += (consumers[:-1] + first_consumer).tolist()
-        self.consumer_end += (consumers[1:] + first_consumer).tolist()
-        by_consumer = by_producer = None
-        if n_groups > 1:
-            by_consumer = np.repeat(np.arange(n_groups), np.diff(consumers)).tolist()
-            by_producer = np.repeat(np.arange(n_groups), np.diff(partitions)).tolist()
-        self.inputs_of[connection.consumer].append((first_group, by_consumer))
-        self.outputs_of[result.producer].append((first_group, by_producer))
-
-    def _init_regions(self, region_of: IntArray) -> None:
-        _, first_seen, inverse = np.unique(region_of, return_index=True, return_inverse=True)
-        rank = np.empty(len(first_seen), dtype=np.int64)
-        rank[np.argsort(first_seen)] = np.arange(len(first_seen))
-        renumbered = rank[inverse]
-        order = np.argsort(renumbered, kind="stable")
-        self.n_regions = len(first_seen)
-        self.region_array: IntArray = renumbered
-        self.region_of: list[int] = renumbered.tolist()
-        self._region_vertices: list[int] = order.tolist()
-        self._region_starts: list[int] = np.concatenate(
-            ([0], np.cumsum(np.bincount(renumbered, minlength=self.n_regions)))
-        ).tolist()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no vertex at all."""
-        return self.n_vertices == 0
+    def _init_regions(self, graph: AccessExecutionGraph) -> None:
+        regions = graph.pipelined_regions
+        self.region_of: list[int] = regions.region_of.tolist()
+        self._region_vertices: list[int] = np.argsort(regions.region_of, kind="stable").tolist()
+        self._region_starts: list[int] = np.concatenate(([0], np.cumsum(regions.sizes()))).tolist()
 
     def vertices_of(self, region: int) -> list[int]:
         """The vertices of a region, ascending."""
@@ -193,9 +110,9 @@ class SchedulingTopology:
         """How many vertices a region has."""
         return self._region_starts[region + 1] - self._region_starts[region]
 
-    def properties_of_group(self, group: int) -> ResultProperties:
-        """The properties of the result that a group belongs to."""
-        return self.results[self.result_of_group[group]].properties
+    def type_of_group(self, group: int) -> ResultPartitionType:
+        """The type of the result that a group belongs to."""
+        return self.results[self.result_of_group[group]].result_type
 
     def consumed_groups(self, vertex: int) -> list[int]:
         """The groups that a vertex reads, one for each input, in the inputs' order."""
@@ -228,14 +145,6 @@ class SchedulingTopology:
             raise IndexError(f"result {dataset_id} has {result.n_partitions} partitions, no number {partition}")
         return result.first_partition + partition
 
-    def groups_of_partition(self, partition: int) -> list[int]:
-        """The groups that a partition belongs to, one for each job edge that reads its result."""
-        return [
-            group
-            for group in self.produced_groups(self.producer_of[partition])
-            if self.result_of_group[group] == self.result_of[partition]
-        ]
-
     def consumed_groups_of_region(self, region: int) -> list[int]:
         """The groups that a region's vertices read, each once."""
         return self._groups_of_region(region, self.inputs_of)
@@ -244,9 +153,7 @@ class SchedulingTopology:
         """The groups that hold a partition made in a region, each once."""
         return self._groups_of_region(region, self.outputs_of)
 
-    def _groups_of_region(
-        self, region: int, edges_of: list[list[tuple[int, list[int] | None]]]
-    ) -> list[int]:
+    def _groups_of_region(self, region: int, edges_of: list[list[Edge]]) -> list[int]:
         vertices = self.vertices_of(region)
         found: dict[int, None] = {}
         position = 0
@@ -274,9 +181,9 @@ class SchedulingTopology:
     def producer_regions(self, group: int) -> list[int]:
         """The regions that make a group's partitions, ascending."""
         start, end = self.partition_start[group], self.partition_end[group]
-        if end - start == 1:
-            return [self.region_of[self.producer_of[start]]]
         producer = self.producer_of[start]
+        if end - start == 1:
+            return [self.region_of[producer]]
         return sorted(set(self.region_of[producer : producer + end - start]))
 
     def regions_of(self, vertices: Iterable[int]) -> list[int]:

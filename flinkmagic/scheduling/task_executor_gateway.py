@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from flinkmagic.graph.execution_graph import ExecutionAttemptID
+    from flinkmagic.graph.execution import ExecutionAttemptID
     from flinkmagic.graph.execution_state import ExecutionState
+    from flinkmagic.graph.result_partition_type import ResultPartitionType
 
 
 class ResultPartitionID(NamedTuple):
@@ -72,7 +73,7 @@ class ResultPartitionDeploymentDescriptor(NamedTuple):
     """What one output of a task is written as (Flink's `ResultPartitionDeploymentDescriptor`)."""
 
     partition_id: ResultPartitionID
-    result_type: str
+    result_type: ResultPartitionType
     subpartitions: int
 
 

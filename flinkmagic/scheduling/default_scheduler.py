@@ -1,0 +1,441 @@
+"""The scheduler: what starts when, what becomes of a failure, how a job ends (Flink's `DefaultScheduler`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+
+from flinkmagic.errors import JobSuspendedError, SlotRequestCanceledError, TaskCanceledError
+from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
+from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.graph.slot_sharing import local_input_preferred
+from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.deployment_descriptors import TaskDeploymentDescriptorFactory
+from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry
+from flinkmagic.scheduling.execution_deployer import DefaultExecutionDeployer
+from flinkmagic.scheduling.execution_failure_handler import ExecutionFailureHandler
+from flinkmagic.scheduling.execution_slot_allocator import SlotSharingExecutionSlotAllocator
+from flinkmagic.scheduling.execution_vertex_versioner import ExecutionVertexVersioner
+from flinkmagic.scheduling.executions import Executions
+from flinkmagic.scheduling.failover_strategy import (
+    FailoverStrategy,
+    RestartAllFailoverStrategy,
+    RestartPipelinedRegionFailoverStrategy,
+)
+from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.job_status_machine import JobStatusMachine
+from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
+from flinkmagic.scheduling.partition_tracker import (
+    JobMasterPartitionTracker,
+    RegionPartitionGroupReleaseStrategy,
+)
+from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotProvider
+from flinkmagic.scheduling.pipelined_region_scheduling_strategy import (
+    InputDependencyConstraint,
+    PipelinedRegionSchedulingStrategy,
+)
+from flinkmagic.scheduling.preferred_resources import PreferredResources
+from flinkmagic.scheduling.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, JobListener
+from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
+from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
+
+_S = ExecutionState
+_ON_EXECUTOR = frozenset({_S.DEPLOYING, _S.INITIALIZING, _S.RUNNING})
+_ENDING = frozenset({JobStatus.CANCELLING, JobStatus.FAILING})
+
+
+class DefaultScheduler:
+    """Schedules one job, region by region, over slots that somebody else provides.
+
+    Everything runs on the main thread. Calls of providers and gateways may complete futures within the call;
+    nothing here relies on their not doing so.
+
+    Departures from Flink:
+
+    * a task that an executor reports CANCELED without having been asked counts as failed. Flink leaves such a
+      job waiting for ever;
+    * failures that come while the job is cancelling or failing are noted and change nothing;
+    * operator coordinators, checkpoints and accumulators are absent: nothing here would use them.
+
+    Parameters
+    ----------
+    execution_graph : ExecutionGraph
+        The job; this scheduler is the only one to change it.
+    main_thread : ComponentMainThreadExecutor
+        The thread that owns all this.
+    clock : Clock
+        What everything is dated by.
+    slot_provider : PhysicalSlotProvider
+        Where slots come from.
+    restart_strategy : RestartBackoffTimeStrategy, optional
+        Whether and when to restart after a failure; without one, never.
+    failover_strategy : {"region", "full"}
+        What to restart (`jobmanager.execution.failover-strategy`).
+    input_dependency : InputDependencyConstraint
+        When a region's inputs are enough.
+    listeners : sequence of JobListener
+        Told of each move.
+    event_log : JobEventLog, optional
+        Where the job's story is written.
+    slot_sharing_groups : sequence of sequences of int, optional
+        The vertices that share a slot, where another strategy than Flink's decided.
+    exception_history_size : int
+        How many failures are kept (`web.exception-history-size`).
+    rpc_timeout_ms : float
+        Given to gateways (`akka.ask.timeout`).
+    release_partitions : bool
+        Whether results go as soon as their consumers are finished
+        (`jobmanager.partition.release-during-job-execution`).
+    keep_results_of_failed_job : bool
+        Whether the results of finished regions outlive a job that failed or was canceled, for one that
+        takes them up.
+    """
+
+    def __init__(
+        self,
+        execution_graph: ExecutionGraph,
+        *,
+        main_thread: ComponentMainThreadExecutor,
+        clock: Clock,
+        slot_provider: PhysicalSlotProvider,
+        restart_strategy: RestartBackoffTimeStrategy | None = None,
+        failover_strategy: str = "region",
+        input_dependency: InputDependencyConstraint = InputDependencyConstraint.ALL,
+        listeners: Sequence[JobListener] = (),
+        event_log: JobEventLog | None = None,
+        slot_sharing_groups: Sequence[Sequence[int]] | None = None,
+        exception_history_size: int = 16,
+        rpc_timeout_ms: float = 10_000.0,
+        release_partitions: bool = True,
+        keep_results_of_failed_job: bool = False,
+    ) -> None:
+        self.execution_graph = execution_graph
+        self.topology = SchedulingTopology(execution_graph)
+        self.event_log = event_log if event_log is not None else JobEventLog(clock)
+        self._main_thread = main_thread
+        self._clock = clock
+        self._rpc_timeout_ms = rpc_timeout_ms
+        self._release_partitions = release_partitions
+        self._keep_results_of_failed_job = keep_results_of_failed_job
+        self._status = JobStatusMachine(execution_graph.job_graph.name, clock, listeners)
+        self.executions = Executions(execution_graph, clock, listeners)
+        self.tracker = JobMasterPartitionTracker(execution_graph.job_id, self.topology)
+        self.release_strategy = RegionPartitionGroupReleaseStrategy(self.topology)
+        self.allocator = self._make_allocator(slot_provider, slot_sharing_groups)
+        self._versioner = ExecutionVertexVersioner(self.topology.n_vertices)
+        self._descriptors = TaskDeploymentDescriptorFactory(
+            execution_graph.job_id, self.topology, self.executions
+        )
+        self._deployer = DefaultExecutionDeployer(
+            self.executions, self.allocator, self._versioner, self.tracker, self._descriptors, self,
+            self.event_log, rpc_timeout_ms,
+        )
+        self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, input_dependency)
+        self._failure_handler = ExecutionFailureHandler(
+            self._make_failover_strategy(failover_strategy),
+            restart_strategy or NoRestartBackoffTimeStrategy(),
+            self.topology.n_vertices,
+            exception_history_size,
+        )
+        self._waiting_for_restart: set[int] = set()
+        self._io_metrics: dict[int, IOMetrics] = {}
+        self._failure_cause: BaseException | None = None
+        self._termination_future: Future[JobStatus] = Future()
+        self._status.transition(JobStatus.CREATED)
+
+    def _make_allocator(
+        self, slot_provider: PhysicalSlotProvider, groups: Sequence[Sequence[int]] | None
+    ) -> SlotSharingExecutionSlotAllocator:
+        graph = self.execution_graph
+        if groups is None:
+            groups = [members.tolist() for members in local_input_preferred(graph).members()]
+        names = [
+            graph.job_vertex_of(group[0]).job_vertex.slot_sharing_group.name for group in groups
+        ]
+        return SlotSharingExecutionSlotAllocator(
+            slot_provider, groups, names, graph.job_graph.job_type is RuntimeExecutionMode.STREAMING,
+            PreferredResources(self.topology, self.executions),
+        )
+
+    def _make_failover_strategy(self, name: str) -> FailoverStrategy:
+        states = self.execution_graph.state
+        if name == "region":
+            return RestartPipelinedRegionFailoverStrategy(self.topology, states, self.tracker)
+        if name == "full":
+            return RestartAllFailoverStrategy(states)
+        raise ValueError(f"the failover strategy is 'region' or 'full', not {name!r}")
+
+    # -- what others read ------------------------------------------------------------------------------
+
+    @property
+    def job_status(self) -> JobStatus:
+        """The state of the job as a whole."""
+        return self._status.status
+
+    @property
+    def termination_future(self) -> Future[JobStatus]:
+        """Done with the status in which the job ended here."""
+        return self._termination_future
+
+    @property
+    def failure_cause(self) -> BaseException | None:
+        """Why the job fails or failed, or restarted last."""
+        return self._failure_cause
+
+    def request_job(self) -> ExecutionGraphInfo:
+        """A picture of the job; callable from any thread."""
+        if self._main_thread.is_current or self._termination_future.done():
+            return self._picture()
+        answer: Future[ExecutionGraphInfo] = Future()
+        self._main_thread.execute(lambda: answer.set_result(self._picture()))
+        return answer.result()
+
+    def _picture(self) -> ExecutionGraphInfo:
+        return ExecutionGraphInfo(
+            job_id=self.execution_graph.job_id,
+            job_name=self.execution_graph.job_graph.name,
+            job_status=self.job_status,
+            status_timestamps=dict(self._status.timestamps),
+            archived_execution_graph=self.execution_graph.archive(),
+            exception_history=self._failure_handler.history.entries(),
+            failure_cause=self._failure_cause,
+            number_of_restarts=self._failure_handler.number_of_restarts,
+            io_metrics=dict(self._io_metrics),
+            at_ms=self._clock.now_ms(),
+        )
+
+    # -- the course of the job -------------------------------------------------------------------------
+
+    def start_scheduling(self) -> None:
+        """Begin: CREATED becomes RUNNING, and the regions without inputs are scheduled."""
+        self._main_thread.assert_running_in_main_thread()
+        self._status.transition(JobStatus.RUNNING)
+        self.strategy.start_scheduling()
+
+    def allocate_slots_and_deploy(self, vertices: Sequence[int]) -> None:
+        """Carry out a decision of the strategy (`SchedulerOperations`)."""
+        if self.job_status is JobStatus.RUNNING or self.job_status is JobStatus.RESTARTING:
+            self._deployer.allocate_slots_and_deploy(vertices)
+
+    def update_task_execution_state(self, transition: TaskExecutionStateTransition) -> bool:
+        """Take news of an attempt; False where it is of no current attempt, or changes nothing."""
+        self._main_thread.assert_running_in_main_thread()
+        vertex = self.executions.vertex_of(transition.attempt_id)
+        if vertex is None or self.executions.is_terminal(vertex):
+            return False
+        if transition.io_metrics is not None:
+            self._io_metrics[vertex] = transition.io_metrics
+        state, to, at_ms = self.executions.state(vertex), transition.state, transition.at_ms
+        if to is _S.INITIALIZING or to is _S.RUNNING:
+            if (state, to) not in ((_S.DEPLOYING, _S.INITIALIZING), (_S.INITIALIZING, _S.RUNNING)):
+                return False
+            self.executions.transition(vertex, to, at_ms=at_ms)
+        elif to.is_terminal and state is _S.CANCELING:
+            self._end_execution(vertex, _S.CANCELED, None, at_ms)
+        elif to is _S.FINISHED and state in _ON_EXECUTOR:
+            self._finish_execution(vertex, at_ms)
+        elif to is _S.FAILED:
+            error = transition.error or TaskCanceledError(self.executions.task_name(vertex))
+            self._end_execution(vertex, _S.FAILED, error, at_ms)
+            self._handle_task_failure(vertex, error)
+        elif to is _S.CANCELED and state in _ON_EXECUTOR:
+            error = transition.error or TaskCanceledError(self.executions.task_name(vertex))
+            self._end_execution(vertex, _S.CANCELED, error, at_ms)
+            self._handle_task_failure(vertex, error)
+        else:
+            return False
+        return True
+
+    def _finish_execution(self, vertex: int, at_ms: float | None) -> None:
+        self.executions.transition(vertex, _S.FINISHED, at_ms=at_ms)
+        releasable = self.release_strategy.vertex_finished(vertex)
+        if releasable and self._release_partitions:
+            self.tracker.stop_tracking_and_release(releasable)
+        self._leave_slot(vertex)
+        if self.executions.n_finished == self.topology.n_vertices:
+            if self.job_status is JobStatus.RUNNING:
+                self._status.transition(JobStatus.FINISHED)
+                self._on_terminal()
+        else:
+            self.strategy.on_execution_finished(vertex)
+        self._end_if_all_terminal()
+
+    def _end_execution(
+        self, vertex: int, to: ExecutionState, error: BaseException | None, at_ms: float | None = None
+    ) -> None:
+        """Move an execution to CANCELED or FAILED, and give up what it held."""
+        self.executions.transition(vertex, to, error, at_ms)
+        self.tracker.stop_tracking_and_release(self.topology.produced_partitions(vertex))
+        self._leave_slot(vertex)
+        self._end_if_all_terminal()
+
+    def _leave_slot(self, vertex: int) -> None:
+        self.executions.slots.pop(vertex, None)
+        self.allocator.release(vertex)
+        self.executions.notify_terminal(vertex)
+
+    def _end_if_all_terminal(self) -> None:
+        if self.executions.n_terminal == self.topology.n_vertices:
+            if self.job_status is JobStatus.CANCELLING:
+                self._status.transition(JobStatus.CANCELED)
+                self._on_terminal()
+            elif self.job_status is JobStatus.FAILING:
+                self._status.transition(JobStatus.FAILED, self._failure_cause)
+                self._on_terminal()
+
+    def _on_terminal(self) -> None:
+        status = self.job_status
+        tracked = self.tracker.tracked_partitions()
+        if status is JobStatus.SUSPENDED or (
+            self._keep_results_of_failed_job and status is not JobStatus.FINISHED
+        ):
+            self.tracker.stop_tracking(tracked)
+        else:
+            persistent = [p for p in tracked if status is JobStatus.FINISHED and self._is_persistent(p)]
+            self.tracker.stop_tracking(persistent)
+            self.tracker.stop_tracking_and_release(tracked)
+        self.event_log.add("scheduler", f"the job is {status}")
+        self._termination_future.set_result(status)
+
+    def _is_persistent(self, partition: int) -> bool:
+        return self.topology.results[self.topology.result_of[partition]].result_type.is_persistent
+
+    # -- failures --------------------------------------------------------------------------------------
+
+    def fail_execution(self, vertex: int, error: BaseException) -> None:
+        """Fail the current execution of a vertex, for a reason that its executor does not know."""
+        state = self.executions.state(vertex)
+        if state.is_terminal:
+            return
+        slot = self.executions.slots.get(vertex)
+        if slot is not None and state in _ON_EXECUTOR:
+            slot.gateway.cancel_task(self.executions.attempt_id(vertex), self._rpc_timeout_ms)
+        if state is _S.CANCELING:
+            self._end_execution(vertex, _S.CANCELED, None)
+            return
+        self._end_execution(vertex, _S.FAILED, error)
+        self._handle_task_failure(vertex, error)
+
+    def fail_slot(self, allocation_id: str, cause: BaseException) -> None:
+        """Take news of a slot that is lost: what runs or waits in it fails."""
+        for vertex in self.allocator.vertices_in_slot(allocation_id):
+            self.fail_execution(vertex, cause)
+
+    def task_executor_lost(self, resource_id: str, cause: BaseException) -> None:
+        """Take news of an executor that is lost, with its slots and partitions."""
+        self.event_log.add("scheduler", f"{resource_id} is lost: {cause}")
+        self.tracker.stop_tracking(self.tracker.partitions_on(resource_id))
+        for allocation_id in self.allocator.allocations_on(resource_id):
+            self.fail_slot(allocation_id, cause)
+
+    def handle_global_failure(self, cause: BaseException) -> None:
+        """Take a failure that is no single task's: all tasks are restarted."""
+        self._handle_failure(ExceptionHistoryEntry(cause, self._clock.now_ms()))
+
+    def _handle_task_failure(self, vertex: int, error: BaseException) -> None:
+        execution = self.execution_graph.execution_vertex(vertex).current_execution
+        self._handle_failure(
+            ExceptionHistoryEntry(
+                error, self._clock.now_ms(), vertex, self.executions.task_name(vertex),
+                execution.attempt_id.attempt, execution.resource_id,
+            )
+        )
+
+    def _handle_failure(self, entry: ExceptionHistoryEntry) -> None:
+        self.event_log.add("scheduler", str(entry))
+        if self.job_status.is_terminal or self.job_status in _ENDING:
+            return
+        result = self._failure_handler.handle(entry)
+        self._failure_cause = result.error or entry.error
+        if result.error is None:
+            self._restart_with_delay(result.vertices, result.delay_ms)
+        else:
+            self._status.transition(JobStatus.FAILING, result.error)
+            self._cancel_everything()
+
+    def _restart_with_delay(self, vertices: list[int], delay_ms: float) -> None:
+        versions = self._versioner.record_modifications(vertices)
+        self._waiting_for_restart.update(vertices)
+        if self.job_status is JobStatus.RUNNING:
+            self._status.transition(JobStatus.RESTARTING, self._failure_cause)
+        self.event_log.add("scheduler", f"restart {len(vertices)} tasks in {delay_ms:g} ms")
+        self.strategy.on_vertices_reset(vertices)
+        self._cancel_executions(vertices)
+        self._main_thread.schedule(
+            lambda: self.executions.when_all_terminal(vertices, lambda: self._restart(vertices, versions)),
+            delay_ms,
+        )
+
+    def _restart(self, vertices: Sequence[int], versions: Sequence[int]) -> None:
+        to_restart = self._versioner.unmodified(vertices, versions)
+        if not to_restart:
+            return
+        self._waiting_for_restart.difference_update(to_restart)
+        if not self._waiting_for_restart and self.job_status is JobStatus.RESTARTING:
+            self._status.transition(JobStatus.RUNNING)
+        for vertex in to_restart:
+            self._reset(vertex)
+        self.strategy.restart_tasks(to_restart)
+
+    def _reset(self, vertex: int) -> None:
+        if self.executions.reset(vertex):
+            self.tracker.stop_tracking_and_release(self.topology.produced_partitions(vertex))
+            self.release_strategy.vertex_unfinished(vertex)
+        self._descriptors.producer_reset(vertex)
+        self._io_metrics.pop(vertex, None)
+
+    # -- ends ------------------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        """End the job for good; nothing happens where it is ending or over already."""
+        self._main_thread.assert_running_in_main_thread()
+        if self.job_status.is_terminal or self.job_status is JobStatus.CANCELLING:
+            return
+        self._status.transition(JobStatus.CANCELLING)
+        self._cancel_everything()
+
+    def suspend(self, cause: BaseException | None = None) -> None:
+        """End the job here, without waiting for its tasks; what is finished is left for whom takes it up."""
+        self._main_thread.assert_running_in_main_thread()
+        if self.job_status.is_terminal:
+            return
+        cause = cause or JobSuspendedError(self.execution_graph.job_id, "it was asked to")
+        self._versioner.record_all()
+        self._status.transition(JobStatus.SUSPENDED, cause)
+        finished = [p for p in self.tracker.tracked_partitions() if self._is_finished_partition(p)]
+        self.tracker.stop_tracking(finished)
+        self._cancel_executions(range(self.topology.n_vertices))
+        for vertex in range(self.topology.n_vertices):
+            if self.executions.state(vertex) is _S.CANCELING:
+                self._end_execution(vertex, _S.CANCELED, None)
+        self._on_terminal()
+
+    def _is_finished_partition(self, partition: int) -> bool:
+        return self.executions.state(self.topology.producer_of[partition]) is _S.FINISHED
+
+    def _cancel_everything(self) -> None:
+        self._versioner.record_all()
+        self._waiting_for_restart.clear()
+        self._cancel_executions(range(self.topology.n_vertices))
+        self._end_if_all_terminal()
+
+    def _cancel_executions(self, vertices: Iterable[int]) -> None:
+        """Cancel executions; requests for slots go first, so that no returned slot fulfils one of them."""
+        vertices = [vertex for vertex in vertices if not self.executions.is_terminal(vertex)]
+        cause = SlotRequestCanceledError()
+        for vertex in vertices:
+            if self.executions.state(vertex) is _S.SCHEDULED and vertex not in self.executions.slots:
+                self.allocator.cancel(vertex, cause)
+        for vertex in vertices:
+            state = self.executions.state(vertex)
+            if state is _S.CREATED or state is _S.SCHEDULED:
+                self.executions.transition(vertex, _S.CANCELING)
+                self._end_execution(vertex, _S.CANCELED, None)
+            elif state in _ON_EXECUTOR:
+                self.executions.transition(vertex, _S.CANCELING)
+                slot = self.executions.slots[vertex]
+                slot.gateway.cancel_task(self.executions.attempt_id(vertex), self._rpc_timeout_ms)
+

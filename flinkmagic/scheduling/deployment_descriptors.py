@@ -1,0 +1,81 @@
+"""Makes task deployment descriptors (Flink's `TaskDeploymentDescriptorFactory`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flinkmagic.scheduling.executions import Executions
+from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot
+from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
+from flinkmagic.scheduling.task_executor_gateway import (
+    InputGateDeploymentDescriptor,
+    ResultPartitionDeploymentDescriptor,
+    ResultPartitionID,
+    TaskDeploymentDescriptor,
+)
+
+
+class TaskDeploymentDescriptorFactory:
+    """Describes executions to those who run them.
+
+    All consumers of a group share one sequence of partition ids, which is kept until a producer is run
+    again (as Flink keeps its shuffle descriptors): 16,000 consumers of 16,000 partitions need one, not
+    256 million ids.
+    """
+
+    def __init__(self, job_id: str, topology: SchedulingTopology, executions: Executions) -> None:
+        self._job_id = job_id
+        self._topology = topology
+        self._executions = executions
+        self._partition_ids: dict[int, Sequence[ResultPartitionID]] = {}
+
+    def create(self, vertex: int, slot: PhysicalSlot) -> TaskDeploymentDescriptor:
+        """The descriptor of a vertex's current execution, to be run in a slot."""
+        return TaskDeploymentDescriptor(
+            job_id=self._job_id,
+            attempt_id=self._executions.attempt_id(vertex),
+            vertex=vertex,
+            task_name=self._executions.task_name(vertex),
+            allocation_id=slot.allocation_id,
+            resource_id=slot.resource_id,
+            slot_index=slot.slot_index,
+            inputs=tuple(self._input(vertex, group) for group in self._topology.consumed_groups(vertex)),
+            outputs=tuple(self._output(partition) for partition in self.produced_partitions(vertex)),
+        )
+
+    def produced_partitions(self, vertex: int) -> list[int]:
+        """The partitions that a vertex makes, in the order of a descriptor's outputs."""
+        return self._topology.produced_partitions(vertex)
+
+    def producer_reset(self, vertex: int) -> None:
+        """Forget the ids of what a vertex made: its next attempt makes others."""
+        for group in self._topology.produced_groups(vertex):
+            self._partition_ids.pop(group, None)
+
+    def partition_id(self, partition: int) -> ResultPartitionID:
+        """The id of a partition as its producer's current execution makes it."""
+        topology = self._topology
+        result = topology.results[topology.result_of[partition]]
+        producer = self._executions.attempt_id(topology.producer_of[partition])
+        return ResultPartitionID(result.id, partition - result.first_partition, producer)
+
+    def _input(self, vertex: int, group: int) -> InputGateDeploymentDescriptor:
+        topology = self._topology
+        result = topology.results[topology.result_of_group[group]]
+        start, end = topology.partition_start[group], topology.partition_end[group]
+        partition_ids = self._partition_ids.get(group)
+        if partition_ids is None:
+            partition_ids = tuple(self.partition_id(partition) for partition in range(start, end))
+            self._partition_ids[group] = partition_ids
+        subpartition = vertex - topology.consumer_start[group]
+        return InputGateDeploymentDescriptor(
+            result.id, start - result.first_partition, partition_ids, subpartition, subpartition
+        )
+
+    def _output(self, partition: int) -> ResultPartitionDeploymentDescriptor:
+        result = self._topology.results[self._topology.result_of[partition]]
+        return ResultPartitionDeploymentDescriptor(
+            self.partition_id(partition),
+            result.result_type,
+            result.n_subpartitions(partition - result.first_partition),
+        )

@@ -1,0 +1,67 @@
+"""What failed, where, and what was restarted for it (Flink's `ExceptionHistoryEntry` and its root)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ExceptionHistoryEntry:
+    """One failure (Flink's `ExceptionHistoryEntry`).
+
+    `vertex`, `task_name` and `attempt` are None for a failure of the job as a whole; `resource_id` is None
+    where the task had no executor yet.
+    """
+
+    error: BaseException
+    at_ms: float
+    vertex: int | None = None
+    task_name: str | None = None
+    attempt: int | None = None
+    resource_id: str | None = None
+
+    @property
+    def is_global(self) -> bool:
+        """Whether it was no single task's failure."""
+        return self.vertex is None
+
+    def __str__(self) -> str:
+        if self.task_name is None:
+            return f"the job failed: {self.error}"
+        where = f" on {self.resource_id}" if self.resource_id else ""
+        return f"{self.task_name} failed{where}: {self.error}"
+
+
+@dataclass(frozen=True)
+class RootExceptionHistoryEntry:
+    """A failure that made the job restart or end, and those that came with it.
+
+    `restarted` are the vertices that it restarts, empty where it ended the job.
+    """
+
+    root: ExceptionHistoryEntry
+    restarted: Sequence[int]
+    concurrent: tuple[ExceptionHistoryEntry, ...] = ()
+
+
+class ExceptionHistory:
+    """The last failures of a job, oldest first (`web.exception-history-size` is `size`)."""
+
+    def __init__(self, size: int = 16) -> None:
+        self._entries: deque[RootExceptionHistoryEntry] = deque(maxlen=size)
+
+    def add(self, entry: ExceptionHistoryEntry, restarted: Sequence[int], is_new_attempt: bool) -> None:
+        """Note a failure; one that belongs to a restart still waiting joins the failure that began it."""
+        if not is_new_attempt and self._entries:
+            last = self._entries[-1]
+            self._entries[-1] = RootExceptionHistoryEntry(
+                last.root, sorted({*last.restarted, *restarted}), (*last.concurrent, entry)
+            )
+        else:
+            self._entries.append(RootExceptionHistoryEntry(entry, tuple(restarted)))
+
+    def entries(self) -> tuple[RootExceptionHistoryEntry, ...]:
+        """A copy, for readers on other threads."""
+        return tuple(self._entries)

@@ -1,0 +1,107 @@
+"""From decision to task: slots first, all of a call's, then deployment (Flink's `DefaultExecutionDeployer`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.completable_future import CompletableFuture
+from flinkmagic.scheduling.deployment_descriptors import TaskDeploymentDescriptorFactory
+from flinkmagic.scheduling.execution_slot_allocator import SlotSharingExecutionSlotAllocator
+from flinkmagic.scheduling.execution_vertex_versioner import ExecutionVertexVersioner
+from flinkmagic.scheduling.executions import Executions
+from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
+from flinkmagic.scheduling.shared_slot import LogicalSlot
+
+
+class DeploymentFailureHandler(Protocol):
+    """Hears of executions that could not be deployed."""
+
+    def fail_execution(self, vertex: int, error: BaseException) -> None:
+        """Fail the current execution of a vertex."""
+        ...
+
+
+@dataclass
+class _Deployment:
+    """One call of `allocate_slots_and_deploy` on its way."""
+
+    vertices: Sequence[int]
+    versions: Sequence[int]
+    waiting: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.waiting = len(self.vertices)
+
+
+class DefaultExecutionDeployer:
+    """Deploys the vertices of a call when the last of their slots is there.
+
+    A slot that fails fails its execution at once. What is decided about a vertex in the meantime (a restart,
+    say) makes its part of the call void.
+    """
+
+    def __init__(
+        self,
+        executions: Executions,
+        allocator: SlotSharingExecutionSlotAllocator,
+        versioner: ExecutionVertexVersioner,
+        tracker: JobMasterPartitionTracker,
+        descriptors: TaskDeploymentDescriptorFactory,
+        failure_handler: DeploymentFailureHandler,
+        event_log: JobEventLog,
+        rpc_timeout_ms: float,
+    ) -> None:
+        self._executions = executions
+        self._allocator = allocator
+        self._versioner = versioner
+        self._tracker = tracker
+        self._descriptors = descriptors
+        self._failure_handler = failure_handler
+        self._event_log = event_log
+        self._rpc_timeout_ms = rpc_timeout_ms
+
+    def allocate_slots_and_deploy(self, vertices: Sequence[int]) -> None:
+        """Ask for the vertices' slots, and deploy them all when all of these are there."""
+        deployment = _Deployment(vertices, self._versioner.record_modifications(vertices))
+        self._executions.transition_all(vertices, ExecutionState.SCHEDULED)
+        shares = self._allocator.allocate_slots_for(vertices)
+        for vertex, version, share in zip(vertices, deployment.versions, shares, strict=True):
+            share.when_complete(self._when_assigned(deployment, vertex, version, share))
+
+    def _when_assigned(
+        self, deployment: _Deployment, vertex: int, version: int, share: CompletableFuture[LogicalSlot]
+    ) -> Callable[[LogicalSlot | None, BaseException | None], None]:
+        def assigned(slot: LogicalSlot | None, error: BaseException | None) -> None:
+            if not self._versioner.is_modified(vertex, version):
+                if slot is not None:
+                    self._executions.assign(vertex, slot.physical)
+                elif error is not None:
+                    self._failure_handler.fail_execution(vertex, error)
+            deployment.waiting -= 1
+            if deployment.waiting == 0:
+                self._deploy_all(deployment)
+
+        return assigned
+
+    def _deploy_all(self, deployment: _Deployment) -> None:
+        for vertex, version in zip(deployment.vertices, deployment.versions, strict=True):
+            if not self._versioner.is_modified(vertex, version):
+                self._deploy(vertex)
+
+    def _deploy(self, vertex: int) -> None:
+        slot = self._executions.slots[vertex]
+        self._executions.transition(vertex, ExecutionState.DEPLOYING)
+        descriptor = self._descriptors.create(vertex, slot)
+        for partition, output in zip(
+            self._descriptors.produced_partitions(vertex), descriptor.outputs, strict=True
+        ):
+            self._tracker.start_tracking(partition, output.partition_id, slot.gateway)
+        self._event_log.add("scheduler", f"deploy {descriptor.task_name} in {slot.allocation_id} on {slot.resource_id}")
+        try:
+            slot.gateway.submit_task(descriptor, self._rpc_timeout_ms)
+        except Exception as error:  # noqa: BLE001 - whatever a gateway raises fails the task, not the scheduler
+            self._failure_handler.fail_execution(vertex, error)

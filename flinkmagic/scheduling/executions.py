@@ -1,0 +1,135 @@
+"""The executions of a job: their states moved by the table, counted, and dated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from flinkmagic.graph.execution import ExecutionAttemptID
+from flinkmagic.graph.execution_state import STATES, ExecutionState
+from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.completable_future import CompletableFuture, when_all_done
+from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot
+from flinkmagic.scheduling.scheduler_ng import JobListener
+
+if TYPE_CHECKING:
+    from flinkmagic.graph.execution_graph import ExecutionGraph
+
+IS_TERMINAL = tuple(state.is_terminal for state in STATES)
+"""By the code of a state: whether it is terminal."""
+
+_CREATED, _FINISHED = ExecutionState.CREATED, ExecutionState.FINISHED
+
+
+class Executions:
+    """Moves the executions of an execution graph, and knows how many are where.
+
+    Parameters
+    ----------
+    graph : ExecutionGraph
+        Whose columns hold the states.
+    clock : Clock
+        What moves are dated by, where no earlier instant is given.
+    listeners : sequence of JobListener
+        Told after each move.
+    """
+
+    def __init__(self, graph: ExecutionGraph, clock: Clock, listeners: Sequence[JobListener]) -> None:
+        self.graph = graph
+        self._clock = clock
+        self._listeners = listeners
+        self._states = graph.state
+        self._first_of = {jv.id: (jv.first, jv.parallelism) for jv in graph.job_vertices}
+        self.slots: dict[int, PhysicalSlot] = {}
+        """The slot of each vertex whose current execution is assigned one and is not terminal."""
+        self.last_resource: dict[int, str] = {}
+        """The executor of each vertex that was ever assigned one: where it ran, and where its results lie."""
+        self._terminal_futures: dict[int, CompletableFuture[None]] = {}
+        self.n_finished = 0
+        self.n_terminal = 0
+
+    def state(self, vertex: int) -> ExecutionState:
+        """The state of a vertex's current execution."""
+        return STATES[int(self._states[vertex])]
+
+    def is_terminal(self, vertex: int) -> bool:
+        """Whether a vertex's current execution is over."""
+        return IS_TERMINAL[int(self._states[vertex])]
+
+    def vertex_of(self, attempt_id: ExecutionAttemptID) -> int | None:
+        """The vertex of which `attempt_id` is the current execution; None where it is of none."""
+        first, parallelism = self._first_of.get(attempt_id.job_vertex_id, (0, 0))
+        if not 0 <= attempt_id.subtask < parallelism:
+            return None
+        vertex = first + attempt_id.subtask
+        return vertex if self.graph.attempt[vertex] == attempt_id.attempt else None
+
+    def transition(
+        self, vertex: int, to: ExecutionState, error: BaseException | None = None, at_ms: float | None = None
+    ) -> None:
+        """Move the current execution of a vertex."""
+        at_ms = self._clock.now_ms() if at_ms is None else at_ms
+        self.graph.transition(vertex, to, at_ms, error)
+        if to.is_terminal:
+            self.n_terminal += 1
+            if to is _FINISHED:
+                self.n_finished += 1
+        self._tell((vertex,), to, at_ms, error)
+
+    def assign(self, vertex: int, slot: PhysicalSlot) -> None:
+        """Note the slot of a vertex's current execution."""
+        self.slots[vertex] = slot
+        self.last_resource[vertex] = slot.resource_id
+        self.graph.assign_resource(vertex, slot.resource_id, slot.allocation_id)
+
+    def transition_all(self, vertices: Sequence[int], to: ExecutionState) -> None:
+        """Move the current executions of several vertices to a state that is not terminal."""
+        if len(vertices) == 1:
+            self.transition(vertices[0], to)
+            return
+        at_ms = self._clock.now_ms()
+        self.graph.transition(np.asarray(vertices, dtype=np.int64), to, at_ms)
+        self._tell(vertices, to, at_ms, None)
+
+    def notify_terminal(self, vertex: int) -> None:
+        """Wake those who wait for a vertex's execution to be over; its slot is given back by now."""
+        future = self._terminal_futures.pop(vertex, None)
+        if future is not None:
+            future.complete(None)
+
+    def when_all_terminal(self, vertices: Iterable[int], action: Callable[[], None]) -> None:
+        """Call `action` once the current executions of all these vertices are over."""
+        futures = []
+        for vertex in vertices:
+            if not self.is_terminal(vertex):
+                futures.append(self._terminal_futures.setdefault(vertex, CompletableFuture()))
+        when_all_done(futures, action)
+
+    def reset(self, vertex: int) -> bool:
+        """Give a vertex a new execution, in CREATED; whether the old one was FINISHED."""
+        was_finished = self.state(vertex) is _FINISHED
+        at_ms = self._clock.now_ms()
+        self.graph.reset_for_new_execution(vertex, at_ms)
+        self.n_terminal -= 1
+        if was_finished:
+            self.n_finished -= 1
+        self._tell((vertex,), _CREATED, at_ms, None)
+        return was_finished
+
+    def attempt_id(self, vertex: int) -> ExecutionAttemptID:
+        """The id of a vertex's current execution."""
+        job_vertex = self.graph.job_vertex_of(vertex)
+        return ExecutionAttemptID(job_vertex.id, vertex - job_vertex.first, int(self.graph.attempt[vertex]))
+
+    def task_name(self, vertex: int) -> str:
+        """A vertex's name for people: `Map (3/8)`."""
+        job_vertex = self.graph.job_vertex_of(vertex)
+        return job_vertex.task_name(vertex - job_vertex.first)
+
+    def _tell(
+        self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
+    ) -> None:
+        for listener in self._listeners:
+            listener.on_execution_state_changed(vertices, state, at_ms, error)

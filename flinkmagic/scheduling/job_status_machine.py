@@ -1,0 +1,47 @@
+"""The status of one job: moved by the table only, with the time of each move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flinkmagic.errors import IllegalStateTransitionError
+from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.job_status import TRANSITIONS, JobStatus
+from flinkmagic.scheduling.scheduler_ng import JobListener
+
+
+class JobStatusMachine:
+    """Holds a job's status and tells listeners of each move.
+
+    Parameters
+    ----------
+    job_name : str
+        For messages.
+    clock : Clock
+        What moves are dated by.
+    listeners : sequence of JobListener
+        Told after each move.
+    """
+
+    def __init__(self, job_name: str, clock: Clock, listeners: Sequence[JobListener]) -> None:
+        self._job_name = job_name
+        self._clock = clock
+        self._listeners = listeners
+        self.status = JobStatus.INITIALIZING
+        self.timestamps: dict[JobStatus, float] = {JobStatus.INITIALIZING: clock.now_ms()}
+        self._history = [f"{clock.now_ms():g} ms {JobStatus.INITIALIZING}"]
+
+    def transition(self, to: JobStatus, cause: BaseException | None = None) -> None:
+        """Move to another status, or raise `IllegalStateTransitionError` with the job's story."""
+        old = self.status
+        if (old, to) not in TRANSITIONS:
+            raise IllegalStateTransitionError(
+                f"Job {self._job_name!r}", str(old), str(to), tuple(self._history)
+            )
+        at_ms = self._clock.now_ms()
+        self.status = to
+        self.timestamps[to] = at_ms
+        self._history.append(f"{at_ms:g} ms {to}")
+        del self._history[:-50]
+        for listener in self._listeners:
+            listener.on_job_status_changed(old, to, at_ms, cause)

@@ -1,0 +1,106 @@
+"""What resource manager, job master and task executors say to each other (Flink's gateways of these names)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition, TaskExecutorGateway
+
+
+class SlotOffer(NamedTuple):
+    """A slot that an executor offers to a job master (Flink's `SlotOffer`)."""
+
+    allocation_id: str
+    slot_index: int
+
+
+class ManagedTaskExecutorGateway(TaskExecutorGateway, Protocol):
+    """A task executor whose slots a resource manager hands out (the rest of Flink's `TaskExecutorGateway`)."""
+
+    def request_slot(self, slot_index: int, job_id: str, allocation_id: str) -> None:
+        """Reserve a slot for a job, and offer it to the job's master."""
+        ...
+
+    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+        """Take a slot back from the job that it was given to."""
+        ...
+
+    def heartbeat_from_resource_manager(self) -> None:
+        """Ask for a sign of life; answered through `ResourceManager.heartbeat_from_task_manager`."""
+        ...
+
+
+class JobMasterGateway(Protocol):
+    """A job's master, as executors and the resource manager see it (Flink's `JobMasterGateway`)."""
+
+    @property
+    def job_id(self) -> str:
+        """The job."""
+        ...
+
+    def register_task_manager(self, resource_id: str, gateway: ManagedTaskExecutorGateway) -> None:
+        """Take an executor's word that it has slots for this job."""
+        ...
+
+    def offer_slots(self, resource_id: str, offers: Sequence[SlotOffer]) -> list[SlotOffer]:
+        """Take those of the offered slots that are needed; the others stay with the executor."""
+        ...
+
+    def update_task_execution_state(self, transition: TaskExecutionStateTransition) -> bool:
+        """Take news of an attempt."""
+        ...
+
+    def heartbeat_from_task_manager(self, resource_id: str) -> None:
+        """Take an executor's sign of life."""
+        ...
+
+    def heartbeat_from_resource_manager(self) -> None:
+        """Take the resource manager's sign of life."""
+        ...
+
+    def fail_slot(self, resource_id: str, allocation_id: str, cause: BaseException) -> None:
+        """Take news of a slot that an executor lost."""
+        ...
+
+    def disconnect_task_manager(self, resource_id: str, cause: BaseException) -> None:
+        """Take news of an executor that is gone."""
+        ...
+
+    def notify_not_enough_resources(self, acquired: int) -> None:
+        """Take the resource manager's word that it has no more than `acquired` slots for this job."""
+        ...
+
+
+class ResourceManagerGateway(Protocol):
+    """The resource manager, as job masters and executors see it (Flink's `ResourceManagerGateway`)."""
+
+    def register_job_master(self, job_master: JobMasterGateway) -> None:
+        """Take on a job's master."""
+        ...
+
+    def declare_required_resources(self, job_id: str, slots: int) -> None:
+        """Hear how many slots a job needs in all."""
+        ...
+
+    def disconnect_job_master(self, job_id: str) -> None:
+        """Let go of a job: it needs nothing any more."""
+        ...
+
+    def register_task_executor(
+        self, resource_id: str, gateway: ManagedTaskExecutorGateway, slots: int
+    ) -> None:
+        """Take on an executor and its free slots."""
+        ...
+
+    def notify_slot_available(self, resource_id: str, slot_index: int) -> None:
+        """Hear that a slot of an executor is free again."""
+        ...
+
+    def heartbeat_from_task_manager(self, resource_id: str) -> None:
+        """Take an executor's sign of life."""
+        ...
+
+    def disconnect_task_manager(self, resource_id: str, cause: BaseException) -> None:
+        """Hear that an executor is gone."""
+        ...

@@ -1,0 +1,107 @@
+"""What a scheduler offers to a job master, and what it tells (Flink's `SchedulerNG` and its listeners)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from flinkmagic.scheduling.exception_history import RootExceptionHistoryEntry
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
+
+if TYPE_CHECKING:
+    from flinkmagic.graph.execution_graph import ArchivedExecutionGraph
+    from flinkmagic.graph.execution_state import ExecutionState
+
+
+@dataclass(frozen=True)
+class ExecutionGraphInfo:
+    """A picture of a job at one instant, safe to read on any thread (Flink's `ExecutionGraphInfo`).
+
+    `status_timestamps` holds when each status was entered last; `io_metrics` is by execution vertex, of the
+    last attempt that told any.
+    """
+
+    job_id: str
+    job_name: str
+    job_status: JobStatus
+    status_timestamps: Mapping[JobStatus, float]
+    archived_execution_graph: ArchivedExecutionGraph
+    exception_history: tuple[RootExceptionHistoryEntry, ...]
+    failure_cause: BaseException | None
+    number_of_restarts: int
+    io_metrics: Mapping[int, IOMetrics]
+    at_ms: float
+
+
+class JobListener(Protocol):
+    """Hears what happens to a job, on the main thread, after it has happened.
+
+    A listener must be quick and must not call the scheduler; it may hand work to the main thread.
+    """
+
+    def on_job_status_changed(
+        self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None
+    ) -> None:
+        """Hear of the job as a whole (Flink's `JobStatusListener`)."""
+        ...
+
+    def on_execution_state_changed(
+        self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
+    ) -> None:
+        """Hear that the current executions of `vertices` entered `state`.
+
+        CREATED means that they were reset for a new attempt.
+        """
+        ...
+
+
+class SchedulerNG(Protocol):
+    """Schedules one job (Flink's `SchedulerNG`, as far as there is something behind it here).
+
+    All but `request_job`, `job_status` and `termination_future` must be called on the main thread.
+    """
+
+    @property
+    def job_status(self) -> JobStatus:
+        """The state of the job as a whole."""
+        ...
+
+    @property
+    def termination_future(self) -> Future[JobStatus]:
+        """Done with the status in which the job ended here."""
+        ...
+
+    def start_scheduling(self) -> None:
+        """Begin."""
+        ...
+
+    def update_task_execution_state(self, transition: TaskExecutionStateTransition) -> bool:
+        """Take news of an attempt; False where it is of no current attempt, or changes nothing."""
+        ...
+
+    def handle_global_failure(self, cause: BaseException) -> None:
+        """Take a failure that is no single task's: all tasks are restarted."""
+        ...
+
+    def cancel(self) -> None:
+        """End the job for good."""
+        ...
+
+    def suspend(self, cause: BaseException) -> None:
+        """End the job here, so that another process may take it up."""
+        ...
+
+    def fail_slot(self, allocation_id: str, cause: BaseException) -> None:
+        """Take news of a slot that is lost."""
+        ...
+
+    def task_executor_lost(self, resource_id: str, cause: BaseException) -> None:
+        """Take news of an executor that is lost, with its slots and partitions."""
+        ...
+
+    def request_job(self) -> ExecutionGraphInfo:
+        """A picture of the job."""
+        ...
