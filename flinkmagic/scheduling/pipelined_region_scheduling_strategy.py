@@ -7,8 +7,8 @@ The rules, in the order in which the code keeps them:
 3. It is scheduled as soon as its inputs are consumable: a BLOCKING one when all of its partitions are
    finished, a HYBRID one when all regions that make it are scheduled. A region that makes part of an input
    itself waits for the other parts only.
-4. Regions that become schedulable together are scheduled in topological order.
-5. What a step schedules may make HYBRID consumers schedulable; they follow in the next round of that step.
+4. What a step schedules may make HYBRID consumers schedulable; they belong to the same step.
+5. The regions of a step are scheduled in topological order.
 
 Flink asks the topology for the state of every partition of a group each time that one of them finishes:
 quadratic for all-to-all edges, 2 s for 16,000 sources. Here each group counts what it still misses, and a
@@ -101,6 +101,8 @@ class PipelinedRegionSchedulingStrategy:
         """The same for a region that makes part of what it reads, counting the other regions' parts only."""
         self._cross_groups: dict[int, list[int]] = {}
         """Groups made by several regions one of which reads them too: those regions."""
+        self._is_awaited = bytearray(topology.n_groups)
+        """Groups that are not PIPELINED."""
         self._is_hybrid_group = bytearray(topology.n_groups)
         self._is_blocking_group = bytearray(topology.n_groups)
         self._has_hybrid = False
@@ -113,6 +115,7 @@ class PipelinedRegionSchedulingStrategy:
         is_blocking = topology.type_of_group(first_group).is_blocking
         end = first_group + n_groups
         starts, ends = topology.partition_start, topology.partition_end
+        self._is_awaited[first_group:end] = b"\x01" * n_groups
         if is_blocking:
             self._is_blocking_group[first_group:end] = b"\x01" * n_groups
             self._missing[first_group:end] = [ends[g] - starts[g] for g in range(first_group, end)]
@@ -234,24 +237,24 @@ class PipelinedRegionSchedulingStrategy:
         made_in = self._topology.region_of[self._topology.producer_of[self._topology.partition_start[group]]]
         return [region for region in readers if region != made_in] if made_in in readers else readers
 
-    def _maybe_schedule(self, regions: Iterable[int]) -> None:
-        """Schedule those of the regions (ascending) that can be, and then what that makes schedulable."""
-        while True:
-            seen: dict[int, bool] = {}
+    def _maybe_schedule(self, candidates: Iterable[int]) -> None:
+        """Find all regions that can start now, then schedule them in topological order."""
+        to_schedule: list[int] = []
+        while candidates:
             opened: list[int] = []
-            for region in regions:
-                if not self._scheduled[region] and self._are_inputs_consumable(region, seen):
-                    self._operations.allocate_slots_and_deploy(self._topology.vertices_of(region))
+            for region in candidates:
+                if self._scheduled[region] == _NOT_SCHEDULED and self._are_inputs_consumable(region):
+                    to_schedule.append(region)
                     opened += self._mark_scheduled(region)
-            if not opened:
-                return
             consumers: set[int] = set()
             for group in opened:
                 consumers.update(self._readers(group))
-            regions = sorted(consumers)
+            candidates = sorted(consumers)
+        to_schedule.sort()
+        for region in to_schedule:
+            self._operations.allocate_slots_and_deploy(self._topology.vertices_of(region))
 
-    def _are_inputs_consumable(self, region: int, seen: dict[int, bool]) -> bool:
-        """Whether a region may start. `seen` holds what was found in this round, as Flink's cache does."""
+    def _are_inputs_consumable(self, region: int) -> bool:
         if not self._must_wait[region]:
             return True
         topology = self._topology
@@ -261,18 +264,12 @@ class PipelinedRegionSchedulingStrategy:
             groups = topology.consumed_groups_of_region(region)
         any_input = False
         for group in groups:
-            if self._is_blocking_group[group]:
-                hybrid = False
-            elif self._is_hybrid_group[group]:
-                hybrid = True
-            else:
+            if not self._is_awaited[group]:
                 continue
             if (group, region) in self._missing_elsewhere:
                 consumable = self._missing_elsewhere[group, region] == 0
             elif topology.region_of[topology.producer_of[topology.partition_start[group]]] == region:
                 continue
-            elif hybrid:
-                consumable = seen.setdefault(group, self._missing[group] == 0)
             else:
                 consumable = self._missing[group] == 0
             any_input = True

@@ -83,7 +83,7 @@ class _Run:
         self._submitted: deque[TaskDeploymentDescriptor] = deque()
         self._canceled: deque[ExecutionAttemptID] = deque()
         self._slots = 0
-        self.running: deque[int] = deque()
+        self._running: deque[ExecutionAttemptID] = deque()
         self.scheduled: list[list[int]] = []
         self.scheduler = DefaultScheduler(
             self.graph, main_thread=self._main_thread, clock=clock, slot_provider=self,
@@ -144,9 +144,8 @@ class _Run:
                 descriptor = self._submitted.popleft()
                 self._report(descriptor.attempt_id, _S.INITIALIZING)
                 if self._report(descriptor.attempt_id, _S.RUNNING):
-                    self.running.append(descriptor.vertex)
+                    self._running.append(descriptor.attempt_id)
             self._main_thread.run_ready()
-        self.running = deque(v for v in self.running if self.graph.state_of(v) is _S.RUNNING)
 
     def _report(
         self, attempt_id: ExecutionAttemptID, state: ExecutionState, error: BaseException | None = None
@@ -155,6 +154,13 @@ class _Run:
             TaskExecutionStateTransition(attempt_id, state, error)
         )
 
+    def running(self) -> list[int]:
+        """The running tasks' vertices, those deployed first in front."""
+        running = [(a, self.scheduler.executions.vertex_of(a)) for a in self._running]
+        alive = [(a, v) for a, v in running if v is not None and self.graph.state_of(v) is _S.RUNNING]
+        self._running = deque(attempt_id for attempt_id, _ in alive)
+        return [vertex for _, vertex in alive]
+
     def take_scheduled(self) -> list[list[Vertex]]:
         """The scheduling calls since the last look."""
         calls, self.scheduled = self.scheduled, []
@@ -162,7 +168,7 @@ class _Run:
 
     def finish_next(self) -> dict[str, Any]:
         """Finish the task that runs for longest."""
-        vertex = self.running.popleft()
+        vertex = self.running()[0]
         self._report(self.scheduler.executions.attempt_id(vertex), _S.FINISHED)
         self._settle()
         return {"finished": self.identify(vertex), "scheduled": self.take_scheduled()}
@@ -175,7 +181,7 @@ class _Run:
     def finish_all(self) -> list[dict[str, Any]]:
         """Finish task after task until none runs."""
         finishes = []
-        while self.running:
+        while self.running():
             finishes.append(self.finish_next())
         return finishes
 
@@ -222,8 +228,8 @@ def _failover(job_graph: JobGraph, identify: Identify) -> list[dict[str, Any]]:
     for state in (_S.SCHEDULED, _S.DEPLOYING, _S.INITIALIZING, _S.RUNNING):
         graph.transition(everything, state, 0.0)
     strategies = [
-        RestartPipelinedRegionFailoverStrategy(topology, graph.state, _Available(lambda _p, yes=yes: yes))
-        for yes in (True, False)
+        RestartPipelinedRegionFailoverStrategy(topology, graph.state, _Available(is_available))
+        for is_available in (lambda _partition: True, lambda _partition: False)
     ]
     failure = RuntimeError("failed")
     found = []
@@ -280,22 +286,38 @@ def _failover_midway(run: _Run, after: int) -> dict[str, Any]:
 def _recovery(run: _Run, after: int) -> dict[str, Any]:
     """The rest of the run after the task that runs for longest has failed."""
     run.finish(after)
-    failed = run.running[0]
+    failed = run.running()[0]
     return {"after_finishes": after, **_rest_after_failure(run, failed, RuntimeError("failed"))}
 
 
 def _recovery_partition_lost(run: _Run, after: int) -> dict[str, Any] | None:
-    """The same where a finished result turns out to be lost that a running task reads."""
+    """The same where a finished result turns out to be lost that a running task reads.
+
+    It happens as soon after `after` as there is such a task. None where there is none to the end.
+    """
     run.finish(after)
-    for vertex in run.running:
+    while run.running():
+        found = _first_finished_input(run)
+        if found is not None:
+            vertex, partition = found
+            result = run.graph.result_of(partition)
+            error = PartitionNotFoundError(result.id, partition - result.first_partition)
+            lost = run.identify_partition(partition)
+            rest = _rest_after_failure(run, vertex, error)
+            return {"after_finishes": after, "lost_partition": lost, **rest}
+        run.finish(1)
+        after += 1
+    return None
+
+
+def _first_finished_input(run: _Run) -> tuple[int, int] | None:
+    """A running task, and a finished partition that it reads and that could be read again."""
+    for vertex in run.running():
         for group in run.graph.consumed_partition_groups(vertex):
-            for partition in group.partitions:
-                producer = run.graph.producer_of(partition)
-                if run.scheduler.tracker.is_tracked(partition) and run.graph.state_of(producer) is _S.FINISHED:
-                    number = partition - group.result.first_partition
-                    lost = run.identify_partition(partition)
-                    rest = _rest_after_failure(run, vertex, PartitionNotFoundError(group.result.id, number))
-                    return {"after_finishes": after, "lost_partition": lost, **rest}
+            if group.result_type.is_reconsumable:
+                for partition, producer in zip(group.partitions, group.producers, strict=True):
+                    if run.scheduler.tracker.is_tracked(partition) and run.graph.state_of(producer) is _S.FINISHED:
+                        return vertex, partition
     return None
 
 
