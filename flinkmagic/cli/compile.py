@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from flinkmagic.errors import TopologyError, UsageError
+from flinkmagic.errors import TopologyError, UsageError, UserError
 from flinkmagic.graph.compilation import Compilation, compile_topology
 
 VIEWS = ("stream", "job", "execution", "regions")
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     for path, relative in topologies:
         try:
             answer = render(compile_topology(_read(path)))
-        except TopologyError as error:
+        except UserError as error:
             print(f"{path}: {error}", file=sys.stderr)
             failures += 1
             continue
@@ -96,8 +96,18 @@ def _read(path: Path) -> str:
 
 def _renderer(view: str | None, form: str) -> Callable[[Compilation], str]:
     if view is None:
-        return lambda compilation: json.dumps(compilation.report(), indent=1, ensure_ascii=False)
+        return lambda compilation: json.dumps(_report(compilation), indent=1, ensure_ascii=False)
     return lambda compilation: _draw(compilation, view, form)
+
+
+def _report(compilation: Compilation) -> dict[str, Any]:
+    """The graphs, and what the scheduler does with them."""
+    report = compilation.report()
+    if compilation.execution_graph is not None and compilation.job_graph is not None:
+        from flinkmagic.scheduling.scheduling_trace import scheduling_sections
+
+        report |= scheduling_sections(compilation.job_graph)
+    return report
 
 
 def _draw(compilation: Compilation, view: str, form: str) -> str:

@@ -17,6 +17,7 @@ from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.graph.report import report_vertices
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.failover_strategy import RestartPipelinedRegionFailoverStrategy
@@ -34,22 +35,19 @@ from flinkmagic.scheduling.task_executor_gateway import (
 MAX_VERTICES_OF_FAILOVER = 60
 """Above so many execution vertices the sections on failures are left out: they grow with the square."""
 
-Vertex = list[Any]
-"""`[head, subtask]`, as `identify` gives it."""
-Identify = Callable[[int], Vertex]
+Vertex = list[int | str]
+"""`[head, subtask]`."""
 
 _S = ExecutionState
 
 
-def scheduling_sections(job_graph: JobGraph, identify: Identify) -> dict[str, Any]:
+def scheduling_sections(job_graph: JobGraph) -> dict[str, Any]:
     """Make the sections `failover`, `failover_midway`, `scheduling_trace` and both `recovery`s of a job.
 
     Parameters
     ----------
     job_graph : JobGraph
         The job. It is run on execution graphs of its own.
-    identify : callable
-        Names an execution vertex, given by its global index: `[head, subtask]`.
 
     Returns
     -------
@@ -57,26 +55,25 @@ def scheduling_sections(job_graph: JobGraph, identify: Identify) -> dict[str, An
         The sections by name, None where there is nothing to say: no failures in jobs of more than
         `MAX_VERTICES_OF_FAILOVER` vertices, and half way only where the job gets to its end.
     """
-    run = _Run(job_graph, identify)
+    run = _Run(job_graph)
     trace = run.trace()
     sections: dict[str, Any] = {"failover": None, "failover_midway": None, "scheduling_trace": trace}
     sections |= {"recovery": None, "recovery_partition_lost": None}
     if trace["total"] <= MAX_VERTICES_OF_FAILOVER:
-        sections["failover"] = _failover(job_graph, identify)
+        sections["failover"] = _failover(job_graph)
         if trace["finished"] == trace["total"]:
             half = int(trace["total"]) // 2
-            sections["failover_midway"] = _failover_midway(_Run(job_graph, identify), half)
-            sections["recovery"] = _recovery(_Run(job_graph, identify), half)
-            sections["recovery_partition_lost"] = _recovery_partition_lost(_Run(job_graph, identify), half)
+            sections["failover_midway"] = _failover_midway(_Run(job_graph), half)
+            sections["recovery"] = _recovery(_Run(job_graph), half)
+            sections["recovery_partition_lost"] = _recovery_partition_lost(_Run(job_graph), half)
     return sections
 
 
 class _Run:
     """A job on slots that are always there; its own slot provider, gateway and listener."""
 
-    def __init__(self, job_graph: JobGraph, identify: Identify) -> None:
+    def __init__(self, job_graph: JobGraph) -> None:
         clock = ManualClock()
-        self.identify = identify
         self.graph: ExecutionGraph = build_execution_graph(job_graph)
         self.resource_id = "task-manager"
         self._main_thread = ManualMainThreadExecutor(clock)
@@ -190,8 +187,11 @@ class _Run:
         self._report(self.scheduler.executions.attempt_id(vertex), _S.FAILED, error)
         self._settle()
 
+    def identify(self, vertex: int) -> Vertex:
+        return report_vertices(self.graph, (vertex,))[0]
+
     def identify_all(self, vertices: Iterable[int]) -> list[Vertex]:
-        return [self.identify(vertex) for vertex in vertices]
+        return report_vertices(self.graph, vertices)
 
     def identify_partition(self, partition: int) -> list[Any]:
         """`[head, subtask, index of the data set]`."""
@@ -220,7 +220,7 @@ class _Available:
         return [partition for partition in range(start, end) if not self._is_available(partition)]
 
 
-def _failover(job_graph: JobGraph, identify: Identify) -> list[dict[str, Any]]:
+def _failover(job_graph: JobGraph) -> list[dict[str, Any]]:
     """Restart sets with every task running: all partitions available, none, and the first input's lost."""
     graph = build_execution_graph(job_graph)
     topology = SchedulingTopology(graph)
@@ -235,7 +235,7 @@ def _failover(job_graph: JobGraph, identify: Identify) -> list[dict[str, Any]]:
     found = []
     for vertex in range(graph.n_vertices):
         if_all, if_none = (
-            [identify(v) for v in strategy.tasks_needing_restart(vertex, failure)] for strategy in strategies
+            report_vertices(graph, strategy.tasks_needing_restart(vertex, failure)) for strategy in strategies
         )
         lost = None
         groups = graph.consumed_partition_groups(vertex)
@@ -244,13 +244,13 @@ def _failover(job_graph: JobGraph, identify: Identify) -> list[dict[str, Any]]:
             error = PartitionNotFoundError(result.id, partition - result.first_partition)
             restart = strategies[0].tasks_needing_restart(vertex, error)
             lost = {
-                "producer": identify(graph.producer_of(partition)),
+                "producer": report_vertices(graph, (graph.producer_of(partition),))[0],
                 "dataset_index": result.dataset.index,
-                "restart": [identify(v) for v in restart],
+                "restart": report_vertices(graph, restart),
             }
         found.append(
             {
-                "vertex": identify(vertex),
+                "vertex": report_vertices(graph, (vertex,))[0],
                 "all_available": if_all,
                 "none_available": if_none,
                 "first_input_partition_lost": lost,
