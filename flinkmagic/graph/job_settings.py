@@ -77,8 +77,10 @@ class JobSettings:
         Name to path of the SparkContext's files, Python files and archives (Flink's distributed cache).
     blob_keys : tuple of str
         Keys of uploaded jars in a blob server; Spark has its own file server, so they are its addresses.
-    time_characteristic, state_backend, checkpoint_config, savepoint_restore_settings, schedule_mode
+    time_characteristic, state_backend, checkpoint_config, savepoint_restore_settings
         Informative.
+    schedule_mode : ScheduleMode or None
+        Informative; None is what Flink chose for the runtime mode.
     input_dependency_constraint : InputDependencyConstraint
         Read by the scheduler.
     global_job_parameters : Mapping of str to str
@@ -93,6 +95,6 @@ class JobSettings:
     state_backend: str | None = None
     checkpoint_config: CheckpointConfig = CheckpointConfig()
     savepoint_restore_settings: SavepointRestoreSettings = SavepointRestoreSettings()
-    schedule_mode: ScheduleMode = ScheduleMode.EAGER
+    schedule_mode: ScheduleMode | None = None
     input_dependency_constraint: InputDependencyConstraint = InputDependencyConstraint.ALL
     global_job_parameters: Mapping[str, Any] = field(default_factory=dict)

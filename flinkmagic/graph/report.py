@@ -79,7 +79,7 @@ def report_job_graph(graph: JobGraph, stream_graph: StreamGraph) -> Section:
     co_location: dict[object, int] = {}
     section: Section = {}
     if stream_graph.has_split:
-        section["schedule_mode"] = graph.settings.schedule_mode.name
+        section["schedule_mode"] = graph.schedule_mode.name
     else:
         section["job_type"] = graph.job_type.name
     section["vertices"] = [

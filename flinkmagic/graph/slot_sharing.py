@@ -7,11 +7,12 @@ Mirrors ``LocalInputPreferredSlotSharingStrategy``. Job vertices are taken in to
 2. those left over join the first free group that leftovers made, else a new one.
 
 A group is free for a subtask if it is of the vertex's slot sharing group and holds no other subtask of the vertex.
+Departure: where the first input settles pass 1 (nearly always), it is done for all subtasks at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +21,10 @@ import numpy.typing as npt
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.intermediate_result import Connection
-from flinkmagic.graph.job_graph import SlotSharingGroup
+from flinkmagic.graph.job_graph import CoLocationGroup, SlotSharingGroup
+
+_NONE = -1
+_Groups = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class ExecutionSlotSharingGroups:
         By group.
     """
 
-    group_of: npt.NDArray[np.int32]
+    group_of: _Groups
     count: int
     slot_sharing_group_of: list[SlotSharingGroup] = field(repr=False)
 
@@ -50,74 +54,101 @@ class ExecutionSlotSharingGroups:
 
 def local_input_preferred(graph: AccessExecutionGraph) -> ExecutionSlotSharingGroups:
     """Share the slots of a job out."""
-    return _LocalInputPreferred(graph).build()
+    strategy = _LocalInputPreferred(graph.n_vertices)
+    for job_vertex in graph.job_vertices:
+        strategy.assign(job_vertex)
+    return ExecutionSlotSharingGroups(strategy.group_of, len(strategy.made_for), strategy.made_for)
 
 
 class _LocalInputPreferred:
-    def __init__(self, graph: AccessExecutionGraph) -> None:
-        self._graph = graph
-        self._group_of = np.full(graph.n_vertices, -1, dtype=np.int32)
-        self._made_for: list[SlotSharingGroup] = []
-        self._of_constraint: dict[tuple[int, int], int] = {}
+    def __init__(self, n_vertices: int) -> None:
+        self.group_of: _Groups = np.full(n_vertices, _NONE, dtype=np.int32)
+        self.made_for: list[SlotSharingGroup] = []
+        self._made: dict[SlotSharingGroup, list[_Groups]] = {}
+        self._of_constraint: dict[CoLocationGroup, list[int]] = {}
 
-    def build(self) -> ExecutionSlotSharingGroups:
-        for job_vertex in self._graph.job_vertices:
-            self._assign(job_vertex)
-        return ExecutionSlotSharingGroups(self._group_of, len(self._made_for), self._made_for)
-
-    def _assign(self, job_vertex: ExecutionJobVertex) -> None:
-        slot_sharing_group = job_vertex.job_vertex.slot_sharing_group
-        taken: set[int] = set()
-        candidates = [_Candidates(self._group_of, connection) for connection in job_vertex.inputs]
+    def assign(self, job_vertex: ExecutionJobVertex) -> None:
+        group = job_vertex.job_vertex.slot_sharing_group
+        # A vertex's subtasks are in groups of the vertex's own slot sharing group: other producers offer nothing.
+        inputs = [c for c in job_vertex.inputs if c.result.producer.job_vertex.slot_sharing_group is group]
         co_location = job_vertex.job_vertex.co_location_group
-        assigned: list[int] = []
-        for subtask in range(job_vertex.parallelism):
-            group = -1
-            if co_location is not None:
-                group = self._of_constraint.get((id(co_location), subtask), -1)
-            if group < 0:
-                group = self._of_producers(subtask, candidates, slot_sharing_group, taken)
-            if group >= 0:
-                taken.add(group)
-            assigned.append(group)
-        self._assign_leftovers(assigned, taken, slot_sharing_group)
-        self._group_of[job_vertex.first : job_vertex.first + job_vertex.parallelism] = assigned
+        assigned = None if co_location else self._of_first_input(job_vertex, inputs)
+        if assigned is None:
+            assigned = self._one_by_one(job_vertex, inputs, co_location)
+        self._assign_leftovers(assigned, group)
+        self.group_of[job_vertex.first : job_vertex.first + job_vertex.parallelism] = assigned
         if co_location is not None:
-            for subtask, group in enumerate(assigned):
-                self._of_constraint[id(co_location), subtask] = group
+            known = self._of_constraint.setdefault(co_location, [])
+            known[: job_vertex.parallelism] = assigned.tolist()
 
-    def _of_producers(
-        self, subtask: int, candidates: list[_Candidates], slot_sharing_group: SlotSharingGroup, taken: set[int]
-    ) -> int:
-        for candidate in candidates:
-            for group in candidate.groups_for(subtask):
-                if group not in taken and self._made_for[group] is slot_sharing_group:
-                    return group
-        return -1
+    def _groups_of_producers(self, connection: Connection) -> _Groups:
+        producer = connection.result.producer
+        return self.group_of[producer.first : producer.first + producer.parallelism]
 
-    def _assign_leftovers(
-        self, assigned: list[int], taken: set[int], slot_sharing_group: SlotSharingGroup
-    ) -> None:
-        free = (
-            group
-            for group, made_for in enumerate(tuple(self._made_for))
-            if made_for is slot_sharing_group and group not in taken
-        )
-        for subtask, group in enumerate(assigned):
-            if group < 0:
-                group = next(free, -1)
-                if group < 0:
-                    group = len(self._made_for)
-                    self._made_for.append(slot_sharing_group)
-                assigned[subtask] = group
+    def _of_first_input(self, job_vertex: ExecutionJobVertex, inputs: Sequence[Connection]) -> _Groups | None:
+        """Pass 1 for all subtasks; None where it has to be made one by one.
+
+        In each group of the input the k-th consumer takes the k-th producer's group, as far as there are producers.
+        """
+        assigned: _Groups = np.full(job_vertex.parallelism, _NONE, dtype=np.int32)
+        if not inputs:
+            return assigned
+        connection = inputs[0]
+        if connection.result.producer.job_vertex.co_location_group is not None:
+            return None  # its subtasks may share groups
+        partition_bounds, consumer_bounds = connection.partition_bounds, connection.consumer_bounds
+        sizes = np.diff(consumer_bounds)
+        group = np.repeat(np.arange(connection.n_groups), sizes)
+        position = np.arange(job_vertex.parallelism) - consumer_bounds[group]
+        taking = position < np.diff(partition_bounds)[group]
+        if len(inputs) > 1 and not taking.all():
+            return None  # what the other inputs offer depends on the order
+        producers = (partition_bounds[group] + position)[taking]
+        assigned[taking] = self._groups_of_producers(connection)[producers]
+        return assigned
+
+    def _one_by_one(
+        self, job_vertex: ExecutionJobVertex, inputs: Sequence[Connection], co_location: CoLocationGroup | None
+    ) -> _Groups:
+        co_located = self._of_constraint.get(co_location, []) if co_location else []
+        candidates = [_Candidates(self._groups_of_producers(connection), connection) for connection in inputs]
+        taken: set[int] = set()
+        assigned: _Groups = np.full(job_vertex.parallelism, _NONE, dtype=np.int32)
+        for subtask in range(job_vertex.parallelism):
+            if subtask < len(co_located):
+                group = co_located[subtask]
+            else:
+                offers = (group for candidate in candidates for group in candidate.groups_for(subtask))
+                group = next((group for group in offers if group not in taken), _NONE)
+            assigned[subtask] = group
+            taken.add(group)
+        return assigned
+
+    def _assign_leftovers(self, assigned: _Groups, group: SlotSharingGroup) -> None:
+        leftovers = np.flatnonzero(assigned == _NONE)
+        if not leftovers.size:
+            return
+        made = self._made.setdefault(group, [])
+        if made:
+            existing = np.concatenate(made)
+            free = np.ones(len(self.made_for), dtype=np.bool_)
+            free[assigned[assigned != _NONE]] = False
+            joined = existing[free[existing]][: leftovers.size]
+            assigned[leftovers[: joined.size]] = joined
+            leftovers = leftovers[joined.size :]
+        if leftovers.size:
+            count = len(self.made_for)
+            new = np.arange(count, count + leftovers.size, dtype=np.int32)
+            assigned[leftovers] = new
+            made.append(new)
+            self.made_for += [group] * len(new)
 
 
 class _Candidates:
     """The groups of the producers of one input, each offered once: a group refused or taken is not free any more."""
 
-    def __init__(self, group_of: npt.NDArray[np.int32], connection: Connection) -> None:
-        producer = connection.result.producer
-        self._groups = group_of[producer.first : producer.first + producer.parallelism].tolist()
+    def __init__(self, groups: _Groups, connection: Connection) -> None:
+        self._groups = groups.tolist()
         self._connection = connection
         self._left: dict[int, list[int]] = {}
 
