@@ -84,19 +84,20 @@ class CompletableFuture(Generic[T]):
                 callback(self._value, self._error)
 
 
-def when_all_done(futures: Iterable[CompletableFuture[T]], action: Callable[[], None]) -> None:
-    """Call `action` once every future is done, failed ones too (`FutureUtils.waitForAll`)."""
+def all_done(futures: Iterable[CompletableFuture[T]]) -> CompletableFuture[None]:
+    """A future that is done once all of these are, failed ones too (`FutureUtils.waitForAll`)."""
+    every: CompletableFuture[None] = CompletableFuture()
     pending = [future for future in futures if not future.is_done]
-    if not pending:
-        action()
-        return
     left = len(pending)
 
     def one_done(_value: T | None, _error: BaseException | None) -> None:
         nonlocal left
         left -= 1
         if left == 0:
-            action()
+            every.complete(None)
 
     for future in pending:
         future.when_complete(one_done)
+    if not pending:
+        every.complete(None)
+    return every

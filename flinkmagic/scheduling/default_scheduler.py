@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 
-from flinkmagic.errors import JobSuspendedError, SlotRequestCanceledError, TaskCanceledError
-from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
+from flinkmagic.errors import JobSuspendedError, TaskCanceledError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.graph.slot_sharing import local_input_preferred
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.deployment_descriptors import TaskDeploymentDescriptorFactory
 from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry
 from flinkmagic.scheduling.execution_deployer import DefaultExecutionDeployer
 from flinkmagic.scheduling.execution_failure_handler import ExecutionFailureHandler
-from flinkmagic.scheduling.execution_slot_allocator import SlotSharingExecutionSlotAllocator
+from flinkmagic.scheduling.execution_operations import ON_EXECUTOR, ExecutionOperations
 from flinkmagic.scheduling.execution_vertex_versioner import ExecutionVertexVersioner
 from flinkmagic.scheduling.executions import Executions
-from flinkmagic.scheduling.failover_strategy import (
-    FailoverStrategy,
-    RestartAllFailoverStrategy,
-    RestartPipelinedRegionFailoverStrategy,
-)
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.job_status_machine import JobStatusMachine
-from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
+from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
 from flinkmagic.scheduling.partition_tracker import (
     JobMasterPartitionTracker,
     RegionPartitionGroupReleaseStrategy,
@@ -36,14 +29,13 @@ from flinkmagic.scheduling.pipelined_region_scheduling_strategy import (
     InputDependencyConstraint,
     PipelinedRegionSchedulingStrategy,
 )
-from flinkmagic.scheduling.preferred_resources import PreferredResources
 from flinkmagic.scheduling.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
+from flinkmagic.scheduling.scheduler_components import make_allocator, make_failover_strategy
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, JobListener
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
 
 _S = ExecutionState
-_ON_EXECUTOR = frozenset({_S.DEPLOYING, _S.INITIALIZING, _S.RUNNING})
 _ENDING = frozenset({JobStatus.CANCELLING, JobStatus.FAILING})
 
 
@@ -124,7 +116,12 @@ class DefaultScheduler:
         self.executions = Executions(execution_graph, clock, listeners)
         self.tracker = JobMasterPartitionTracker(execution_graph.job_id, self.topology)
         self.release_strategy = RegionPartitionGroupReleaseStrategy(self.topology)
-        self.allocator = self._make_allocator(slot_provider, slot_sharing_groups)
+        self.allocator = make_allocator(
+            execution_graph, self.executions, slot_provider, slot_sharing_groups, self.topology
+        )
+        self._operations = ExecutionOperations(
+            self.executions, self.allocator, self.tracker, self.topology, rpc_timeout_ms
+        )
         self._versioner = ExecutionVertexVersioner(self.topology.n_vertices)
         self._descriptors = TaskDeploymentDescriptorFactory(
             execution_graph.job_id, self.topology, self.executions
@@ -135,7 +132,7 @@ class DefaultScheduler:
         )
         self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, input_dependency)
         self._failure_handler = ExecutionFailureHandler(
-            self._make_failover_strategy(failover_strategy),
+            make_failover_strategy(failover_strategy, execution_graph, self.topology, self.tracker),
             restart_strategy or NoRestartBackoffTimeStrategy(),
             self.topology.n_vertices,
             exception_history_size,
@@ -145,28 +142,6 @@ class DefaultScheduler:
         self._failure_cause: BaseException | None = None
         self._termination_future: Future[JobStatus] = Future()
         self._status.transition(JobStatus.CREATED)
-
-    def _make_allocator(
-        self, slot_provider: PhysicalSlotProvider, groups: Sequence[Sequence[int]] | None
-    ) -> SlotSharingExecutionSlotAllocator:
-        graph = self.execution_graph
-        if groups is None:
-            groups = [members.tolist() for members in local_input_preferred(graph).members()]
-        names = [
-            graph.job_vertex_of(group[0]).job_vertex.slot_sharing_group.name for group in groups
-        ]
-        return SlotSharingExecutionSlotAllocator(
-            slot_provider, groups, names, graph.job_graph.job_type is RuntimeExecutionMode.STREAMING,
-            PreferredResources(self.topology, self.executions),
-        )
-
-    def _make_failover_strategy(self, name: str) -> FailoverStrategy:
-        states = self.execution_graph.state
-        if name == "region":
-            return RestartPipelinedRegionFailoverStrategy(self.topology, states, self.tracker)
-        if name == "full":
-            return RestartAllFailoverStrategy(states)
-        raise ValueError(f"the failover strategy is 'region' or 'full', not {name!r}")
 
     # -- what others read ------------------------------------------------------------------------------
 
@@ -187,11 +162,9 @@ class DefaultScheduler:
 
     def request_job(self) -> ExecutionGraphInfo:
         """A picture of the job; callable from any thread."""
-        if self._main_thread.is_current or self._termination_future.done():
+        if self._termination_future.done():
             return self._picture()
-        answer: Future[ExecutionGraphInfo] = Future()
-        self._main_thread.execute(lambda: answer.set_result(self._picture()))
-        return answer.result()
+        return ask(self._main_thread, self._picture, self._rpc_timeout_ms / 1000.0)
 
     def _picture(self) -> ExecutionGraphInfo:
         return ExecutionGraphInfo(
@@ -234,16 +207,12 @@ class DefaultScheduler:
                 return False
             self.executions.transition(vertex, to, at_ms=at_ms)
         elif to.is_terminal and state is _S.CANCELING:
-            self._end_execution(vertex, _S.CANCELED, None, at_ms)
-        elif to is _S.FINISHED and state in _ON_EXECUTOR:
+            self._end_execution(vertex, _S.CANCELED, at_ms=at_ms)
+        elif to is _S.FINISHED and state in ON_EXECUTOR:
             self._finish_execution(vertex, at_ms)
-        elif to is _S.FAILED:
+        elif to is _S.FAILED or (to is _S.CANCELED and state in ON_EXECUTOR):
             error = transition.error or TaskCanceledError(self.executions.task_name(vertex))
-            self._end_execution(vertex, _S.FAILED, error, at_ms)
-            self._handle_task_failure(vertex, error)
-        elif to is _S.CANCELED and state in _ON_EXECUTOR:
-            error = transition.error or TaskCanceledError(self.executions.task_name(vertex))
-            self._end_execution(vertex, _S.CANCELED, error, at_ms)
+            self._end_execution(vertex, to, error, at_ms)
             self._handle_task_failure(vertex, error)
         else:
             return False
@@ -254,7 +223,7 @@ class DefaultScheduler:
         releasable = self.release_strategy.vertex_finished(vertex)
         if releasable and self._release_partitions:
             self.tracker.stop_tracking_and_release(releasable)
-        self._leave_slot(vertex)
+        self._operations.leave_slot(vertex)
         if self.executions.n_finished == self.topology.n_vertices:
             if self.job_status is JobStatus.RUNNING:
                 self._status.transition(JobStatus.FINISHED)
@@ -264,18 +233,10 @@ class DefaultScheduler:
         self._end_if_all_terminal()
 
     def _end_execution(
-        self, vertex: int, to: ExecutionState, error: BaseException | None, at_ms: float | None = None
+        self, vertex: int, to: ExecutionState, error: BaseException | None = None, at_ms: float | None = None
     ) -> None:
-        """Move an execution to CANCELED or FAILED, and give up what it held."""
-        self.executions.transition(vertex, to, error, at_ms)
-        self.tracker.stop_tracking_and_release(self.topology.produced_partitions(vertex))
-        self._leave_slot(vertex)
+        self._operations.end(vertex, to, error, at_ms)
         self._end_if_all_terminal()
-
-    def _leave_slot(self, vertex: int) -> None:
-        self.executions.slots.pop(vertex, None)
-        self.allocator.release(vertex)
-        self.executions.notify_terminal(vertex)
 
     def _end_if_all_terminal(self) -> None:
         if self.executions.n_terminal == self.topology.n_vertices:
@@ -310,11 +271,10 @@ class DefaultScheduler:
         state = self.executions.state(vertex)
         if state.is_terminal:
             return
-        slot = self.executions.slots.get(vertex)
-        if slot is not None and state in _ON_EXECUTOR:
-            slot.gateway.cancel_task(self.executions.attempt_id(vertex), self._rpc_timeout_ms)
+        if state in ON_EXECUTOR:
+            self._operations.cancel_on_executor(vertex)
         if state is _S.CANCELING:
-            self._end_execution(vertex, _S.CANCELED, None)
+            self._end_execution(vertex, _S.CANCELED)
             return
         self._end_execution(vertex, _S.FAILED, error)
         self._handle_task_failure(vertex, error)
@@ -363,10 +323,10 @@ class DefaultScheduler:
             self._status.transition(JobStatus.RESTARTING, self._failure_cause)
         self.event_log.add("scheduler", f"restart {len(vertices)} tasks in {delay_ms:g} ms")
         self.strategy.on_vertices_reset(vertices)
-        self._cancel_executions(vertices)
+        self._operations.cancel(vertices)
+        canceled = self.executions.all_terminal(vertices)
         self._main_thread.schedule(
-            lambda: self.executions.when_all_terminal(vertices, lambda: self._restart(vertices, versions)),
-            delay_ms,
+            lambda: canceled.when_complete(lambda _value, _error: self._restart(vertices, versions)), delay_ms
         )
 
     def _restart(self, vertices: Sequence[int], versions: Sequence[int]) -> None:
@@ -407,10 +367,10 @@ class DefaultScheduler:
         self._status.transition(JobStatus.SUSPENDED, cause)
         finished = [p for p in self.tracker.tracked_partitions() if self._is_finished_partition(p)]
         self.tracker.stop_tracking(finished)
-        self._cancel_executions(range(self.topology.n_vertices))
+        self._operations.cancel(range(self.topology.n_vertices))
         for vertex in range(self.topology.n_vertices):
             if self.executions.state(vertex) is _S.CANCELING:
-                self._end_execution(vertex, _S.CANCELED, None)
+                self._operations.end(vertex, _S.CANCELED)
         self._on_terminal()
 
     def _is_finished_partition(self, partition: int) -> bool:
@@ -419,23 +379,5 @@ class DefaultScheduler:
     def _cancel_everything(self) -> None:
         self._versioner.record_all()
         self._waiting_for_restart.clear()
-        self._cancel_executions(range(self.topology.n_vertices))
+        self._operations.cancel(range(self.topology.n_vertices))
         self._end_if_all_terminal()
-
-    def _cancel_executions(self, vertices: Iterable[int]) -> None:
-        """Cancel executions; requests for slots go first, so that no returned slot fulfils one of them."""
-        vertices = [vertex for vertex in vertices if not self.executions.is_terminal(vertex)]
-        cause = SlotRequestCanceledError()
-        for vertex in vertices:
-            if self.executions.state(vertex) is _S.SCHEDULED and vertex not in self.executions.slots:
-                self.allocator.cancel(vertex, cause)
-        for vertex in vertices:
-            state = self.executions.state(vertex)
-            if state is _S.CREATED or state is _S.SCHEDULED:
-                self.executions.transition(vertex, _S.CANCELING)
-                self._end_execution(vertex, _S.CANCELED, None)
-            elif state in _ON_EXECUTOR:
-                self.executions.transition(vertex, _S.CANCELING)
-                slot = self.executions.slots[vertex]
-                slot.gateway.cancel_task(self.executions.attempt_id(vertex), self._rpc_timeout_ms)
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import STATES, ExecutionState
 from flinkmagic.scheduling.clock import Clock
-from flinkmagic.scheduling.completable_future import CompletableFuture, when_all_done
+from flinkmagic.scheduling.completable_future import CompletableFuture, all_done
 from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot
 from flinkmagic.scheduling.scheduler_ng import JobListener
 
@@ -99,13 +99,14 @@ class Executions:
         if future is not None:
             future.complete(None)
 
-    def when_all_terminal(self, vertices: Iterable[int], action: Callable[[], None]) -> None:
-        """Call `action` once the current executions of all these vertices are over."""
-        futures = []
-        for vertex in vertices:
-            if not self.is_terminal(vertex):
-                futures.append(self._terminal_futures.setdefault(vertex, CompletableFuture()))
-        when_all_done(futures, action)
+    def all_terminal(self, vertices: Iterable[int]) -> CompletableFuture[None]:
+        """A future that is done once the current executions of all these vertices are over."""
+        futures = [
+            self._terminal_futures.setdefault(vertex, CompletableFuture())
+            for vertex in vertices
+            if not self.is_terminal(vertex)
+        ]
+        return all_done(futures)
 
     def reset(self, vertex: int) -> bool:
         """Give a vertex a new execution, in CREATED; whether the old one was FINISHED."""

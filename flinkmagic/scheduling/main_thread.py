@@ -13,13 +13,15 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from concurrent.futures import Future
+from typing import Protocol, TypeVar
 
 from flinkmagic.scheduling.clock import Clock, ManualClock
 
 _LOG = logging.getLogger(__name__)
 
 Action = Callable[[], object]
+T = TypeVar("T")
 
 
 class ScheduledCall:
@@ -55,6 +57,22 @@ class ComponentMainThreadExecutor(Protocol):
     def assert_running_in_main_thread(self) -> None:
         """Raise where the caller is not on the main thread."""
         ...
+
+
+def ask(main_thread: ComponentMainThreadExecutor, question: Callable[[], T], timeout_s: float) -> T:
+    """Have `question` answered on the main thread, from whatever thread; raise what it raises."""
+    if main_thread.is_current:
+        return question()
+    answer: Future[T] = Future()
+
+    def put() -> None:
+        try:
+            answer.set_result(question())
+        except BaseException as error:  # noqa: BLE001 - it is the caller's
+            answer.set_exception(error)
+
+    main_thread.execute(put)
+    return answer.result(timeout_s)
 
 
 class _Agenda:
