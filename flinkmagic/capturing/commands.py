@@ -152,18 +152,27 @@ def _nodes(plan: Any) -> Iterator[Any]:
 
 
 def _relation_reads(spark: Any, resolver: PathResolver, relation: Any) -> Iterator[Source]:
-    """What an unresolved relation stands for: a table, a view, or files named in its place."""
+    """What an unresolved relation stands for: files named in its place, a view, or a table.
+
+    A table is not analysed: that would list its files, and Spark remembers the list for the whole session.
+    """
     parts = items(relation.multipartIdentifier())
     if len(parts) == 2 and "/" in parts[1]:
         yield Source(path=resolver.target(parts[1]).path)
         return
-    skip = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-    try:
-        execution = spark._jsparkSession.sessionState().executePlan(relation, skip)
-        yield from sources_of(execution.analyzed())
-    except PySparkException:  # no such table: Spark's own error is about to say so
-        table = table_target(spark, parts)
-        yield Source(path=table.path, table=table.table)
+    if _is_view(spark, parts):
+        skip = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+        yield from sources_of(spark._jsparkSession.sessionState().executePlan(relation, skip).analyzed())
+        return
+    table = table_target(spark, parts)
+    yield Source(path=table.path, table=table.table)
+
+
+def _is_view(spark: Any, parts: Sequence[str]) -> bool:
+    jvm, catalog = spark._jvm, spark._jsparkSession.sessionState().catalog()
+    database = jvm.scala.Option.apply(parts[-2] if len(parts) > 1 else None)
+    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(parts[-1], database)
+    return bool(catalog.isTempView(identifier)) or bool(catalog.isView(jvm.PythonUtils.toSeq(list(parts))))
 
 
 def _table_changes(spark: Any, resolver: PathResolver, node: Any, kind: str) -> Iterator[Target]:
@@ -227,8 +236,18 @@ def _named_table(recorder: Recorder, name: str) -> Target:
     parser = recorder.spark._jsparkSession.sessionState().sqlParser()
     try:
         return table_target(recorder.spark, items(parser.parseMultipartIdentifier(name)))
-    except PySparkException:
+    except PySparkException:  # no name: Spark's own error is about to say so
         return Target(table=name.lower())
+
+
+def table_effects(recorder: Recorder, name: str) -> Effects:
+    """``table(name)``, as far as it is known before the table's files are listed."""
+    parser = recorder.spark._jsparkSession.sessionState().sqlParser()
+    try:
+        relation = parser.parsePlan(f"TABLE {name}")
+    except PySparkException:  # no name: Spark's own error is about to say so
+        return Effects()
+    return _plan_effects(recorder.spark, recorder.resolver, relation)
 
 
 def writer_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:

@@ -11,7 +11,7 @@ from flinkmagic.capturing import commands
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.provenance import user_frame
 from flinkmagic.capturing.targets import Source, sources_of, temp_views_of
-from flinkmagic.capturing.writes import DeferringWriter
+from flinkmagic.capturing.writes import DeferringWriter, writer_field
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
@@ -100,9 +100,13 @@ class Read(Transformation):
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
-            paths = list(strings_in((*self.path_args(args), kwargs.get("path"), kwargs.get("paths"))))
-            reads = tuple(Source(path=recorder.resolver.target(path).path) for path in paths)
+            targets = map(recorder.resolver.target, self.paths(args, kwargs))
+            reads = tuple(Source(path=target.path) for target in targets)
             recorder.pending.settle(Effects(reads), recorder.location())
+
+    def paths(self, args: Args, kwargs: Kwargs) -> list[str]:
+        """The paths that the call names."""
+        return list(strings_in((*args[1:2], kwargs.get("path"), kwargs.get("name"))))
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         if (
@@ -113,18 +117,24 @@ class Read(Transformation):
             result = self.original(*args, **kwargs)
         return super().after(recorder, args, kwargs, result)
 
-    def path_args(self, args: Args) -> Args:
-        return args[1:] if self.method in ("parquet", "orc") else args[1:2]
-
     def text(self, recorder: Recorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
         text = super().text(recorder, frame, args, kwargs)
         return text if text.startswith(self.prefix) else f"{self.prefix}.{text}"
 
 
 class FileRead(Read):
-    """A method of `DataFrameReader` that takes paths."""
+    """A method of `DataFrameReader` that takes paths, or has got one by `option("path", ...)`."""
 
     prefix = "read"
+
+    def paths(self, args: Args, kwargs: Kwargs) -> list[str]:
+        named = strings_in((*args[1:], kwargs.get("paths"))) if self.method in ("parquet", "orc") else ()
+        paths = [*named, *super().paths(args, kwargs)]
+        if not paths:
+            options = writer_field(args[0]._jreader, "extraOptions")
+            if options is not None and options.contains("path"):
+                paths.append(options.apply("path"))
+        return paths
 
 
 class StreamRead(Read):
@@ -134,16 +144,25 @@ class StreamRead(Read):
 
 
 class TableRead(Read):
-    """`table(name)`: what it reads is known when the DataFrame is there."""
+    """`table(name)`: a table's folder is known before its files are listed, the rest when the DataFrame is there."""
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
-        pass
+        if recorder.pending:
+            name = args[1] if len(args) > 1 else kwargs.get("tableName", "")
+            recorder.pending.settle(commands.table_effects(recorder, str(name)), recorder.location())
 
     def hidden_inputs(self, recorder: Recorder, made: Sequence[DataFrame]) -> list[DataFrame]:
         if not recorder.views:
             return []
         names = {name for df in made for name in temp_views_of(df._jdf.queryExecution().analyzed())}
         return [df for name, df in recorder.views.items() if name in names]
+
+
+class ForeignRead(Read):
+    """`jdbc` and `changes`: no files."""
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        pass
 
 
 class Sql(TableRead):

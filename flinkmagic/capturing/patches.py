@@ -291,8 +291,9 @@ def _readers() -> Iterator[tuple[type, str, Make]]:
     for owner, read in ((DataFrameReader, hooks.FileRead), (DataStreamReader, hooks.StreamRead)):
         for name in ("load", "json", "csv", "parquet", "orc", "text", "xml"):
             yield owner, name, _with(read)
-        for name in ("table", "changes", "jdbc"):
-            yield owner, name, _with(hooks.TableRead)
+        yield owner, "table", _with(hooks.TableRead)
+        for name in ("changes", "jdbc"):
+            yield owner, name, _with(hooks.ForeignRead)
 
 
 def _writers() -> Iterator[tuple[type, str, Make]]:

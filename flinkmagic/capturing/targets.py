@@ -121,6 +121,9 @@ class PathResolver:
 
     def target(self, path: str) -> Target:
         """The target that a path of the user's names; it need not exist, and may hold glob patterns."""
+        scheme, authority, _ = _split(path)
+        if scheme == "file" or (scheme and authority):
+            return Target(path=resolve_uri(path))
         jpath = self._jvm.org.apache.hadoop.fs.Path(path)
         qualified = jpath.getFileSystem(self._hadoop_conf).makeQualified(jpath)
         return Target(path=resolve_uri(qualified.toString()))

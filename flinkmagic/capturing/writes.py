@@ -61,7 +61,7 @@ class DeferringWriter:
 
 
 def writer_field(jwrite: Any, name: str) -> Any:
-    """A setting of a Java ``DataFrameWriter``, which has no accessors for them in 3.5."""
+    """A setting of a Java ``DataFrameWriter`` or ``DataFrameReader``, which have no accessors for them in 3.5."""
     jclass = jwrite.getClass()
     while jclass is not None:
         for field in jclass.getDeclaredFields():
@@ -170,9 +170,9 @@ def partition_columns(command: Any) -> tuple[str, ...]:
 
 
 def command_options(command: Any) -> dict[str, str]:
-    """The writer's options without the path."""
+    """The writer's options, without the path and what Spark keeps among them for itself."""
     entries = (entry.partition(" -> ") for entry in command.options().mkString("\x01").split("\x01") if entry)
-    return {key: value for key, _, value in entries if key.lower() != "path"}
+    return {key: value for key, _, value in entries if key.lower() != "path" and not key.startswith("__")}
 
 
 _MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "errorifexists", "Ignore": "ignore"}

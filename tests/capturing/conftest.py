@@ -1,0 +1,78 @@
+"""A cell to capture, and what plain Spark does with the same lines."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from flinkmagic.capturing.program import CellSource, Program
+from flinkmagic.capturing.recorder import capture
+
+CELL_FILE = "/tmp/ipykernel_1/4242.py"
+
+
+class Cell:
+    """Runs source text as a cell of a notebook would be run, plainly or captured."""
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.namespace: dict[str, Any] = {"spark": spark, "F": F, "at": self.at}
+        self.deployed: list[str] = []
+
+    def at(self, name: str) -> str:
+        """A path in the test's own folder."""
+        return str(self.folder / name)
+
+    def plain(self, source: str) -> None:
+        """Run lines without flinkmagic."""
+        exec(compile(textwrap.dedent(source), CELL_FILE, "exec"), self.namespace)
+
+    def capture(self, source: str, deploying: bool = False, **options: Any) -> Program:
+        """Run lines captured; with `deploying`, lines that need a pending write get it."""
+        source = textwrap.dedent(source)
+        location = CellSource("cell 3", CELL_FILE, source)
+        run_pending = self.deploy if deploying else None
+        with capture(
+            self.spark, location=location, run_pending=run_pending, namespace=self.namespace, **options
+        ) as program:
+            exec(compile(source, CELL_FILE, "exec"), self.namespace)
+        return program
+
+    def deploy(self, program: Program) -> None:
+        """Run a program's writes one after the other, each as Spark's own command."""
+        everything = self.spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.ALL()
+        for write in program.writes:
+            state = self.spark._jsparkSession.sessionState()
+            state.executePlan(write.command, everything).commandExecuted()
+            self.deployed.append(write.name)
+
+    def rows(self, name: str, file_format: str = "parquet") -> list[Any]:
+        """The first column of what lies at a path, sorted."""
+        df = self.spark.read.format(file_format).load(self.at(name))
+        return sorted(row[0] for row in df.collect())
+
+    def made(self) -> set[str]:
+        """What lies in the test's folder."""
+        return {path.name for path in self.folder.iterdir()}
+
+
+@pytest.fixture
+def cell(spark: Any, tmp_path: Path) -> Cell:
+    return Cell(spark, tmp_path)
+
+
+@pytest.fixture
+def numbers(cell: Cell) -> Callable[[str, int], str]:
+    """Writes the numbers below n as parquet to a name, plainly."""
+
+    def write(name: str, n: int) -> str:
+        cell.spark.range(n).write.mode("overwrite").parquet(cell.at(name))
+        return cell.at(name)
+
+    return write

@@ -1,0 +1,379 @@
+"""Order and safety of deferred writes: nothing happens that the plain cell would not have done, and rows stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from flinkmagic.capturing.pending import check_overwrites
+from flinkmagic.capturing.targets import Source, sources_of
+from flinkmagic.errors import OverwritesInputError, PendingWriteError
+
+
+def test_two_appends_to_one_target_keep_their_order(cell: Any) -> None:
+    program = cell.capture("""\
+        spark.range(2).write.mode("append").parquet(at("out"))
+        spark.range(9).write.parquet(at("other"))
+        spark.range(5, 7).write.mode("append").parquet(at("out"))
+        spark.range(9).write.mode("append").parquet(at("out/day=1"))
+        """)
+    assert [write.after for write in program.writes] == [(), (), (0,), (0, 2)]
+
+
+def test_an_overwrite_comes_after_what_it_overwrites(cell: Any) -> None:
+    program = cell.capture("""\
+        spark.range(2).write.mode("append").parquet(at("out/day=1"))
+        spark.range(5).write.mode("overwrite").parquet(at("out"))
+        """)
+    assert program.writes[1].after == (0,)
+    cell.deploy(program)
+    assert cell.rows("out") == [0, 1, 2, 3, 4]
+
+
+def test_a_second_write_finds_the_path_taken_by_the_first(cell: Any) -> None:
+    with pytest.raises(AnalysisException) as error:
+        cell.capture("""\
+            spark.range(2).write.parquet(at("out"))
+            spark.range(3).write.parquet(at("out"))
+            """)
+    assert "PATH_ALREADY_EXISTS" in str(error.value)
+    with pytest.raises(AnalysisException, match="PATH_ALREADY_EXISTS"):
+        cell.capture("""\
+            spark.range(2).write.parquet(at("out/day=1"))
+            spark.range(3).write.parquet(at("out"))
+            """)
+    assert cell.made() == set()
+
+
+def test_a_path_below_a_pending_write_is_open_until_that_has_run(cell: Any) -> None:
+    source = """\
+        spark.range(4).withColumn("k", F.col("id") % 2).write.partitionBy("k").parquet(at("out"))
+        spark.range(3).write.mode("ignore").parquet(at("out/k=1"))
+        spark.range(5).write.mode("ignore").parquet(at("out/k=7"))
+        """
+    with pytest.raises(PendingWriteError, match=r"cell 3, line 2: .* reads file:.*/out, .* cell 3, line 1"):
+        cell.capture(source)
+    program = cell.capture(source, deploying=True)
+    assert [skipped.location.line for skipped in program.skipped] == [2]
+    assert [write.name for write in program.deployed] == ["out"]
+    assert [(write.location.line, write.after) for write in program.writes] == [(3, ())]
+
+
+READS = {
+    "read": 'spark.read.parquet(at("out"))',
+    "load": 'spark.read.format("parquet").load(at("out"))',
+    "option": 'spark.read.option("path", at("out")).schema("id long").format("parquet").load()',
+    "many": 'spark.read.parquet(at("there"), at("out"))',
+    "list": 'spark.read.load([at("there"), at("out")], format="parquet")',
+    "partition": 'spark.read.parquet(at("out/day=1"))',
+    "parent": "spark.read.schema('id long').parquet(at(''))",
+    "glob": 'spark.read.parquet(at("o*"))',
+    "relative": "spark.read.parquet(at('there/../out'))",
+    "sql": 'spark.sql(f"select * from parquet.`{at(chr(111) + chr(117) + chr(116))}`")',
+    "sql with": "spark.sql(f\"with a as (select * from parquet.`{at(str().join(list('out')))}`) select * from a\")",
+    "text of an rdd": 'spark.sparkContext.textFile(at("out"))',
+    "stream": 'spark.readStream.schema("id long").parquet(at("out"))',
+}
+
+
+@pytest.mark.parametrize("line", READS.values(), ids=READS.keys())
+def test_a_read_of_a_pending_target_is_refused_naming_both_lines(cell: Any, numbers: Any, line: str) -> None:
+    numbers("there", 3)
+    with pytest.raises(PendingWriteError) as error:
+        cell.capture(f'spark.range(5).write.mode("overwrite").parquet(at("out"))\ndf = {line}')
+    text = str(error.value)
+    assert text.startswith(f"cell 3, line 2: `df = {line}` reads file:{cell.at('out')}, ")
+    assert "the write of cell 3, line 1 is still pending" in text
+    assert "another cell" in text
+    assert "the DataFrame itself" in text
+    assert cell.made() == {"there"}
+
+
+@pytest.mark.parametrize("existing", [True, False])
+def test_a_read_of_a_pending_target_deploys_it_first(cell: Any, numbers: Any, existing: bool) -> None:
+    if existing:
+        numbers("out", 3)
+    program = cell.capture(
+        """\
+        spark.range(5).write.mode("overwrite").parquet(at("out"))
+        spark.range(1).write.parquet(at("also"))
+        df = spark.read.parquet(at("out"))
+        n = df.count()
+        df.write.parquet(at("copy"))
+        """,
+        deploying=True,
+    )
+    assert cell.namespace["n"] == 5
+    assert cell.deployed == ["out", "also"]
+    assert [write.name for write in program.deployed] == ["out", "also"]
+    assert [(write.index, write.name, write.after) for write in program.writes] == [(0, "copy", ())]
+    cell.deploy(program)
+    assert cell.rows("copy") == [0, 1, 2, 3, 4]
+
+
+def test_a_read_by_way_of_a_link_is_seen(cell: Any, numbers: Any) -> None:
+    numbers("data/out", 3)
+    (cell.folder / "link").symlink_to(cell.folder / "data")
+    with pytest.raises(PendingWriteError):
+        cell.capture("""\
+            spark.range(5).write.mode("append").parquet(at("data/out"))
+            spark.read.parquet(at("link/out"))
+            """)
+
+
+def test_a_table_in_the_pending_folder_is_seen(cell: Any, numbers: Any) -> None:
+    numbers("out", 3)
+    cell.plain("spark.sql(f\"create table pending_numbers using parquet location '{at('out')}'\")")
+    try:
+        with pytest.raises(PendingWriteError, match="reads"):
+            cell.capture("""\
+                spark.range(5).write.mode("append").parquet(at("out"))
+                df = spark.table("pending_numbers")
+                """)
+        with pytest.raises(PendingWriteError, match="reads"):
+            cell.capture("""\
+                spark.range(5).write.mode("append").parquet(at("out"))
+                df = spark.sql("select count(*) from pending_numbers")
+                """)
+        cell.capture(
+            """\
+            spark.range(5).write.mode("append").parquet(at("out"))
+            n = spark.sql("select count(*) n from pending_numbers").first()["n"]
+            """,
+            deploying=True,
+        )
+        assert cell.namespace["n"] == 8
+    finally:
+        cell.plain("spark.sql('drop table pending_numbers')")
+
+
+ACTIONS = [
+    "df.count()",
+    "df.collect()",
+    "df.show()",
+    "df.toPandas()",
+    "df.rdd",
+    "df.isEmpty()",
+    "df.toLocalIterator()",
+]
+ACTIONS += [
+    "df.foreach(print)",
+    "df.localCheckpoint()",
+    "df.groupBy('id').pivot('id')",
+    "spark.range(3).join(df, 'id').head()",
+]
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_an_action_on_what_a_pending_write_overwrites_is_refused(
+    cell: Any, numbers: Any, action: str
+) -> None:
+    numbers("x", 3)
+    cell.plain('df = spark.read.parquet(at("x"))')
+    with pytest.raises(PendingWriteError, match=r"cell 3, line 2: .* reads file:.*/x, .* cell 3, line 1"):
+        cell.capture(f'spark.range(9).write.mode("overwrite").parquet(at("x"))\n{action}')
+    assert cell.rows("x") == [0, 1, 2]
+
+
+def test_an_action_on_something_else_goes_on(cell: Any, numbers: Any) -> None:
+    numbers("x", 3)
+    program = cell.capture("""\
+        df = spark.read.parquet(at("x"))
+        df.limit(2).write.parquet(at("out"))
+        n = df.count()
+        """)
+    assert cell.namespace["n"] == 3
+    assert len(program.writes) == 1
+
+
+def test_a_frame_made_before_an_append_reads_what_it_listed_as_in_a_plain_run(
+    cell: Any, numbers: Any
+) -> None:
+    source = """\
+        df = spark.read.parquet(at("{x}"))
+        spark.range(10, 12).write.mode("append").parquet(at("{x}"))
+        n = df.count()
+        df.write.parquet(at("{x}_copy"))
+        """
+    numbers("x", 3), numbers("plain", 3)
+    cell.plain(source.replace("{x}", "plain"))
+    plain = cell.namespace["n"], cell.rows("plain"), cell.rows("plain_copy")
+    program = cell.capture(source.replace("{x}", "x"))
+    assert [write.after for write in program.writes] == [(), ()]
+    cell.deploy(program)
+    assert (cell.namespace["n"], cell.rows("x"), cell.rows("x_copy")) == plain
+    assert plain == (3, [0, 1, 2, 10, 11], [0, 1, 2])
+
+
+def test_a_cached_frame_sees_appends_so_it_has_to_wait(cell: Any, numbers: Any) -> None:
+    numbers("x", 3)
+    source = """\
+        df = spark.read.parquet(at("x")).cache()
+        n = [df.count()]
+        spark.range(10, 12).write.mode("append").parquet(at("x"))
+        n.append(df.count())
+        """
+    try:
+        with pytest.raises(PendingWriteError, match="line 4"):
+            cell.capture(source)
+        cell.capture(source, deploying=True)
+        assert cell.namespace["n"] == [3, 5]
+    finally:
+        cell.spark.catalog.clearCache()
+
+
+def test_appending_to_what_is_read_stays_allowed(cell: Any, numbers: Any) -> None:
+    numbers("x", 3)
+    program = cell.capture('spark.read.parquet(at("x")).write.mode("append").parquet(at("x"))')
+    cell.deploy(program)
+    assert cell.rows("x") == [0, 0, 1, 1, 2, 2]
+
+
+def test_appending_where_an_earlier_write_reads_a_table_comes_after_it(cell: Any) -> None:
+    cell.plain(
+        "spark.range(4).withColumn('k', F.col('id') % 2).write.partitionBy('k').saveAsTable('read_numbers')"
+    )
+    try:
+        program = cell.capture("""\
+            table = spark.table("read_numbers")
+            place = table.inputFiles()[0].rsplit("/", 2)[0]
+            table.write.parquet(at("copy"))
+            spark.range(9, 10).write.mode("append").parquet(place + "/k=1")
+            """)
+        assert [write.after for write in program.writes] == [(), (0,)]
+    finally:
+        cell.plain("spark.sql('drop table read_numbers')")
+
+
+OVERWRITES = {
+    "itself": 'spark.read.parquet(at("x")).write.mode("overwrite").parquet(at("x"))',
+    "a partition of itself": 'spark.read.parquet(at("x")).write.mode("overwrite").parquet(at("x/day=1"))',
+    "the folder above": 'spark.read.parquet(at("x")).write.mode("overwrite").parquet(at(""))',
+    "through a link": 'spark.read.parquet(at("x")).write.mode("overwrite").parquet(at("link/x"))',
+    "in a join": 'spark.range(3).join(spark.read.parquet(at("x")), "id").write.mode("overwrite").csv(at("x"))',
+    "in a subquery": 'range(9, "id in (select id from xs)").write.mode("overwrite").csv(at("x"))',
+    "by a table": 'spark.table("xt").write.mode("overwrite").parquet(at("x"))',
+}
+
+
+@pytest.mark.parametrize("line", OVERWRITES.values(), ids=OVERWRITES.keys())
+@pytest.mark.parametrize("deploying", [True, False])
+def test_overwriting_what_the_write_reads_is_refused_and_rows_stay(
+    cell: Any, numbers: Any, line: str, deploying: bool
+) -> None:
+    numbers("x", 3)
+    (cell.folder / "link").symlink_to(cell.folder)
+    cell.plain("""\
+        spark.read.parquet(at("x")).createOrReplaceTempView("xs")
+        spark.sql(f"create table xt using parquet location '{at('x')}'")
+        range = lambda n, condition: spark.sql(f"select * from range({n}) where {condition}")
+        """)
+    try:
+        with pytest.raises(
+            OverwritesInputError, match=r"cell 3, line 1: the write overwrites .* nothing has been"
+        ):
+            cell.capture(line, deploying)
+    finally:
+        cell.plain("spark.sql('drop table xt')")
+    assert cell.rows("x") == [0, 1, 2]
+
+
+def test_a_cycle_of_two_sinks_is_refused_and_rows_stay(cell: Any, numbers: Any) -> None:
+    numbers("a", 3), numbers("b", 5)
+    with pytest.raises(PendingWriteError, match=r"cell 3, line 4: .* reads .*/b, .* cell 3, line 3"):
+        cell.capture("""\
+            a = spark.read.parquet(at("a"))
+            b = spark.read.parquet(at("b"))
+            a.write.mode("overwrite").parquet(at("b"))
+            b.write.mode("overwrite").parquet(at("a"))
+            """)
+    assert (cell.rows("a"), cell.rows("b")) == ([0, 1, 2], [0, 1, 2, 3, 4])
+
+
+def test_overwriting_what_an_earlier_write_reads_is_refused_or_runs_that_first(
+    cell: Any, numbers: Any
+) -> None:
+    numbers("x", 3)
+    source = """\
+        spark.read.parquet(at("x")).write.parquet(at("copy"))
+        spark.range(9).write.mode("overwrite").parquet(at("x"))
+        """
+    with pytest.raises(
+        OverwritesInputError, match=r"line 2: .*/x, and the write to .*/copy \(cell 3, line 1\) reads"
+    ):
+        cell.capture(source)
+    assert cell.rows("x") == [0, 1, 2]
+    program = cell.capture(source, deploying=True)
+    cell.deploy(program)
+    assert (cell.rows("copy"), cell.rows("x")) == ([0, 1, 2], list(range(9)))
+
+
+def test_a_checkpoint_breaks_the_dependency(cell: Any, numbers: Any) -> None:
+    numbers("x", 3)
+    program = cell.capture("""\
+        df = spark.read.parquet(at("x")).where("id > 0").localCheckpoint()
+        df.write.mode("overwrite").parquet(at("x"))
+        """)
+    cell.deploy(program)
+    assert cell.rows("x") == [1, 2]
+
+
+def test_replacing_partitions_of_the_own_path_stays_allowed(cell: Any) -> None:
+    cell.plain("""\
+        spark.range(4).withColumn("k", F.col("id") % 2).write.partitionBy("k").parquet(at("x"))
+        """)
+    program = cell.capture("""\
+        odd = spark.read.parquet(at("x")).where("k = 1").withColumn("id", F.col("id") + 100)
+        odd.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy("k").parquet(at("x"))
+        """)
+    assert [write.dynamic for write in program.writes] == [True]
+    cell.deploy(program)
+    assert cell.rows("x") == [0, 2, 101, 103]
+
+
+def test_the_check_of_a_whole_job_sees_every_reader(cell: Any, numbers: Any) -> None:
+    numbers("x", 3)
+    program = cell.capture('spark.range(9).write.mode("overwrite").parquet(at("x/day=1"))')
+    check_overwrites(program.writes)
+    check_overwrites(program.writes, {"other": [Source(path=f"file:{cell.at('y')}")]})
+    readers = {"total": sources_of(cell.spark.read.parquet(cell.at("x"))._jdf.queryExecution().analyzed())}
+    with pytest.raises(OverwritesInputError, match=r"/x/day=1, and the result total reads file:.*/x\."):
+        check_overwrites(program.writes, readers)
+    appended = cell.capture('spark.range(9).write.mode("append").parquet(at("x/day=1"))')
+    check_overwrites(appended.writes, readers)
+
+
+def test_an_error_while_deploying_comes_out_of_the_line(cell: Any) -> None:
+    def fail(program: Any) -> None:
+        raise RuntimeError(f"{len(program.writes)} writes, {program.writes[0].name}, {program.complete}")
+
+    cell.deploy = fail
+    with pytest.raises(RuntimeError, match="1 writes, out, True"):
+        cell.capture(
+            """\
+            spark.range(5).write.parquet(at("out"))
+            spark.read.parquet(at("out"))
+            """,
+            deploying=True,
+        )
+
+
+def test_the_callback_may_use_spark_without_being_captured(cell: Any) -> None:
+    seen: list[Any] = []
+
+    def deploy(program: Any) -> None:
+        program.writes[0].df.write.parquet(cell.at("out"))
+        seen.append(cell.spark.read.parquet(cell.at("out")).count())
+
+    cell.deploy = deploy
+    program = cell.capture(
+        """\
+        spark.range(5).write.parquet(at("out"))
+        df = spark.read.parquet(at("out"))
+        """,
+        deploying=True,
+    )
+    assert seen == [5]
+    assert [call.method for call in program.calls] == ["range", "parquet"]

@@ -1,0 +1,99 @@
+"""Places: which of them overlap, and what a plan reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flinkmagic.capturing.targets import PathResolver, Source, Target, resolve_uri, sources_of, temp_views_of
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "overlap"),
+    [
+        ("file:/a/b", "file:/a/b", True),
+        ("file:/a/b", "file:/a/b/day=1", True),
+        ("file:/a/b/day=1", "file:/a/b", True),
+        ("file:/a/b/day=1", "file:/a/b/day=2", False),
+        ("file:/a/b", "file:/a/bc", False),
+        ("file:/a/b", "hdfs://host/a/b", False),
+        ("file:/a/b*", "file:/a/bc", True),
+        ("file:/a/b*/x", "file:/a/bc", True),
+        ("file:/a/b*", "file:/a/c", False),
+        ("file:/a/{b,c}", "file:/a/c", True),
+    ],
+)
+def test_paths_overlap_with_what_is_above_and_below(one: str, other: str, overlap: bool) -> None:
+    assert Target(path=one).overlaps(Target(path=other)) is overlap
+    assert Target(path=other).overlaps(Source(path=one)) is overlap
+
+
+def test_tables_overlap_by_identity_and_by_folder() -> None:
+    table = Target(path="file:/w/t", table="spark_catalog.default.t")
+    assert table.overlaps(Target(table="spark_catalog.default.t"))
+    assert table.overlaps(Target(path="file:/w/t/day=1"))
+    assert not table.overlaps(Target(path="file:/w/u", table="spark_catalog.default.u"))
+    assert not Target(table="jdbc:x").overlaps(Target(path="file:/w"))
+
+
+def test_only_a_folder_above_holds() -> None:
+    assert Target(path="file:/a").holds(Target(path="file:/a/b"))
+    assert not Target(path="file:/a").holds(Target(path="file:/a"))
+    assert not Target(path="file:/a/b").holds(Target(path="file:/a"))
+    assert not Target(path="file:/a").holds(Target(path="file:/ab"))
+
+
+def test_uris_of_one_place_are_one(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    real = f"file:{(tmp_path / 'data').resolve()}/day=1"
+    assert resolve_uri(f"file:{tmp_path}/link/day=1") == real
+    assert resolve_uri(f"file://{tmp_path}/data/../link/day=1") == real
+    assert resolve_uri("s3://bucket/a/") == resolve_uri("s3a://bucket/a")
+    assert resolve_uri("hdfs://host:9/a b#1") == "hdfs://host:9/a b#1"
+
+
+def test_a_relative_path_is_qualified_by_hadoop(spark: Any) -> None:
+    resolver = PathResolver(spark)
+    assert resolver.target("out").path == resolve_uri(f"file:{Path.cwd()}/out")
+    assert resolver.target("hdfs://host:9/a").path == "hdfs://host:9/a"
+
+
+def _sources(df: Any) -> tuple[Source, ...]:
+    return sources_of(df._jdf.queryExecution().analyzed())
+
+
+def test_a_plan_tells_its_files(cell: Any, numbers: Any) -> None:
+    left, right = numbers("left", 3), numbers("right", 4)
+    df = cell.spark.read.parquet(left).join(cell.spark.read.parquet(right), "id").union(cell.spark.range(2))
+    assert _sources(df) == (
+        Source(path=resolve_uri(f"file:{left}"), listed=True),
+        Source(path=resolve_uri(f"file:{right}"), listed=True),
+    )
+
+
+def test_a_plan_tells_the_files_of_its_subqueries(cell: Any, numbers: Any) -> None:
+    cell.spark.read.parquet(numbers("inner", 3)).createOrReplaceTempView("inner_numbers")
+    df = cell.spark.sql("select * from range(5) where id in (select id from inner_numbers)")
+    assert _sources(df) == (Source(path=resolve_uri(f"file:{cell.at('inner')}"), listed=True),)
+    assert temp_views_of(df._jdf.queryExecution().analyzed()) == {"inner_numbers"}
+
+
+def test_a_plan_tells_its_tables(cell: Any) -> None:
+    cell.spark.range(3).write.mode("overwrite").saveAsTable("told")
+    try:
+        (table, files) = _sources(cell.spark.table("told"))
+        assert table.table == "spark_catalog.default.told"
+        assert table.path == files.path
+        assert str(files.path).endswith("/warehouse/told")
+        assert (table.listed, files.listed) == (False, False)
+    finally:
+        cell.spark.sql("drop table told")
+
+
+def test_a_checkpoint_cuts_the_sources_off(cell: Any, numbers: Any) -> None:
+    df = cell.spark.read.parquet(numbers("x", 3))
+    assert len(_sources(df)) == 1
+    assert _sources(df.localCheckpoint()) == ()
