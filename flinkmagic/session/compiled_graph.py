@@ -8,9 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.program import Program
-from flinkmagic.display import mime_bundle
-from flinkmagic.display.snapshot import GraphView, JobSnapshot
-from flinkmagic.display.views import execution_view, job_view, stream_view
+from flinkmagic.display import (
+    GraphView,
+    JobSnapshot,
+    execution_view,
+    job_view,
+    mime_bundle,
+    stream_view,
+)
 from flinkmagic.errors import (
     InvalidNameError,
     InvalidParallelismError,
@@ -24,10 +29,10 @@ from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.planning import PlannedJob, plan
 from flinkmagic.session.job import Job
-from flinkmagic.session.summary import graph_summary, sharing_notes
+from flinkmagic.session.summary import graph_summary, sharing_notes, sink_line
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 DEFAULT_NAME = "job"
 
@@ -152,6 +157,9 @@ class CompiledGraph:
         captured = program.name if isinstance(program, Program) else None
         self.name = name or captured or DEFAULT_NAME
         self.program = program
+        self.spark: SparkSession = (
+            program.spark if isinstance(program, Program) else next(iter(program.values())).sparkSession
+        )
         self.parallelism = parallelism
         self.slots = slots
         self.jobs: list[Job] = []
@@ -159,9 +167,10 @@ class CompiledGraph:
         planned = self._plan()
         # The plan that was shown is the plan of the first run; later runs plan anew (see `run`).
         self._unused_plan: PlannedJob | None = planned
-        self.sinks = tuple(planned.sinks)
-        self.shared = tuple(planned.shared)
-        self.warnings = tuple(planned.warnings)
+        self.sinks = planned.sinks
+        self.shared = planned.shared
+        self.warnings = planned.warnings
+        self._slots_planned_for = planned.slots
         self.stream_graph: StreamGraph = planned.environment.get_stream_graph()
         self.job_graph: JobGraph = create_job_graph(self.stream_graph)
         self._compiled: ExecutionGraph = build_execution_graph(self.job_graph)
@@ -197,7 +206,7 @@ class CompiledGraph:
                 self._compiled = build_execution_graph(self.job_graph)
                 self._views = None
             execution_graph = build_execution_graph(self.job_graph) if self.jobs else self._compiled
-            job = Job(self.name, planned, execution_graph, slots=self.slots)
+            job = Job(self.name, planned, execution_graph, self.spark, self.slots)
             self.jobs.append(job)
         job._start()
         if wait:
@@ -210,7 +219,7 @@ class CompiledGraph:
         if self.jobs:
             lines += self.jobs[-1].report()
         else:
-            lines += [f"  {sink.name}: {sink.describe()}" for sink in self.sinks]
+            lines += [f"  {sink_line(sink)}" for sink in self.sinks]
         return "\n".join(lines)
 
     def views(self) -> tuple[GraphView, ...]:
@@ -232,7 +241,7 @@ class CompiledGraph:
         return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=notes)
 
     def _headline(self) -> str:
-        return graph_summary(self.stream_graph, self.job_graph, self._compiled, self.slots)
+        return graph_summary(self.stream_graph, self.job_graph, self._compiled, self._slots_planned_for)
 
     def _plan(self) -> PlannedJob:
         return plan(self.program, parallelism=self.parallelism, slots=self.slots, name=self.name)

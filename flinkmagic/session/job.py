@@ -2,14 +2,169 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING
 
-from flinkmagic.deployment import JobFailure, SparkDeployment, TaskRecord
-from flinkmagic.display.snapshot import ErrorView, JobSnapshot
+from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecord
+from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
+from flinkmagic.errors import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.planning import PlannedJob
+from flinkmagic.scheduling.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.session.snapshots import job_snapshot
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.session.summary import sink_line
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Job:
+    """A run of a compiled graph on the session's SparkContext. Made by `CompiledGraph.run`.
+
+    Attributes
+    ----------
+    name : str
+        The graph's name.
+    execution_graph : ExecutionGraph
+        The states of this run; changed by the job's own thread while it runs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        planned: PlannedJob,
+        execution_graph: ExecutionGraph,
+        spark: SparkSession,
+        slots: int | None = None,
+    ) -> None:
+        self.name = name
+        self.execution_graph = execution_graph
+        self.sinks = planned.sinks
+        self._deployment = SparkDeployment(planned, execution_graph, spark=spark, slots=slots)
+        # Kept rows and shuffle files live as long as somebody can ask this job for them.
+        weakref.finalize(self, _release_when_over, self._deployment)
+
+    @property
+    def status(self) -> JobStatus:
+        """The state of the job as a whole."""
+        return self._deployment.status
+
+    def wait(self, timeout: float | None = None) -> JobStatus:
+        """Wait until the job is over, or for `timeout` seconds at most; return its status then."""
+        return self._deployment.wait(timeout)
+
+    def cancel(self) -> None:
+        """End all of this job's Spark work, and nothing else of the session's; returns at once."""
+        self._deployment.cancel()
+
+    def tasks(self) -> list[TaskRecord]:
+        """One record for each attempt of each task, in the order in which Spark launched them."""
+        return self._deployment.tasks()
+
+    def exceptions(self) -> tuple[RootExceptionHistoryEntry, ...]:
+        """What failed, oldest first, each with the vertex, subtask, attempt and executor."""
+        return self._deployment.exceptions()
+
+    def result(self, name: str) -> DataFrame:
+        """The rows of a result, as a DataFrame of the user's session; reading it computes nothing again.
+
+        Parameters
+        ----------
+        name : str
+            The name of the DataFrame in the program.
+
+        Raises
+        ------
+        UnknownResultError
+            Where the job keeps no result of that name.
+        ResultNotReadyError
+            Where it has not been computed (yet).
+        ResultReleasedError
+            After `release`.
+        """
+        return self._deployment.result(name)
+
+    def release(self) -> None:
+        """Let go of kept rows and shuffle files; `result` gives none any more. Only after the job's end."""
+        self._deployment.release()
+
+    def snapshot(self) -> JobSnapshot:
+        """How far the job has come, for pictures and progress lines."""
+        state = self._deployment.snapshot()
+        info = state.job
+        started_ms = min(info.status_timestamps.values())
+        ended_ms = info.status_timestamps[info.job_status] if info.job_status.is_terminal else info.at_ms
+        return job_snapshot(
+            info.archived_execution_graph,
+            status=info.job_status.value,
+            name=self.name,
+            elapsed_ms=ended_ms - started_ms,
+            slots_used=state.slots_used,
+            slots_total=state.slots_total,
+            started_at_ms=started_ms,
+            tasks=_task_views(state),
+            errors=_error_views(info),
+        )
+
+    def report(self) -> list[str]:
+        """What became of the job, sink by sink."""
+        snapshot = self.snapshot()
+        finished = {sink.index for sink in self._deployment.finished_sinks()}
+        counts = ", ".join(f"{number} {state}" for state, number in snapshot.task_counts.items())
+        lines = [f"{snapshot.status} after {(snapshot.elapsed_ms or 0.0) / 1000:.1f} s ({counts})"]
+        for sink in self.sinks:
+            mark = "✓" if sink.index in finished else "✗" if self.status.is_terminal else "…"
+            lines.append(f"  {mark} {sink_line(sink)}")
+        return lines
+
+    def __repr__(self) -> str:
+        return f"<Job {self.name}: {self.status}>"
+
+    def _start(self) -> None:
+        self._deployment.start()
+
+
+def _release_when_over(deployment: SparkDeployment) -> None:
+    deployment.termination_future.add_done_callback(lambda _: deployment.release())
+
+
+def _task_views(state: DeploymentSnapshot) -> list[TaskView]:
+    return [
+        TaskView(
+            vertex_id=task.vertex_id,
+            subtask=task.subtask,
+            attempt=task.attempt,
+            state=task.state.name,
+            slot=task.slot,
+            executor=task.executor,
+            start_ms=task.start_ms,
+            end_ms=task.end_ms,
+            rows_in=task.rows_in,
+            rows_out=task.rows_out,
+            bytes_in=task.bytes_in,
+            bytes_out=task.bytes_out,
+            error=task.error or None,
+        )
+        for task in state.tasks
+        if task.role == "task"
+    ]
+
+
+def _error_views(info: ExecutionGraphInfo) -> list[ErrorView]:
+    views = []
+    for entry in info.exception_history:
+        root, error = entry.root, entry.root.error
+        known = isinstance(error, VertexFailedError)
+        vertex = info.archived_execution_graph.execution_vertex(root.vertex) if root.vertex is not None else None
+        views.append(
+            ErrorView(
+                message=error.cause if known else str(error),
+                where=", ".join(part for part in (root.task_name or "", error.where if known else "") if part),
+                vertex_id=vertex.job_vertex.id if vertex is not None else "",
+                subtask=vertex.subtask if vertex is not None else None,
+                attempt=root.attempt,
+                traceback=error.python_traceback if known else "",
+            )
+        )
+    return views

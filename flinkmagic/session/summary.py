@@ -1,4 +1,4 @@
-"""The lines that sum a graph up."""
+"""The lines that sum a graph and its runs up."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.stream_graph import StreamGraph
-from flinkmagic.planning import SharedResult
+from flinkmagic.planning.sinks import PlannedSink, SharedStage
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -16,18 +16,29 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def graph_summary(
-    stream_graph: StreamGraph, job_graph: JobGraph, execution_graph: ExecutionGraph, slots: int | None
+    stream_graph: StreamGraph, job_graph: JobGraph, execution_graph: ExecutionGraph, slots: int
 ) -> str:
     """Such as ``9 operators in 5 job vertices, 17 tasks, 17 regions; 4 slots``."""
-    text = (
+    return (
         f"{counted(len(stream_graph.nodes), 'operator')} in "
         f"{counted(len(job_graph.vertices), 'job vertex', 'job vertices')}, "
         f"{counted(execution_graph.n_vertices, 'task')}, "
-        f"{counted(execution_graph.pipelined_regions.count, 'region')}"
+        f"{counted(execution_graph.pipelined_regions.count, 'region')}; {counted(slots, 'slot')}"
     )
-    return f"{text}; {counted(slots, 'slot')}" if slots is not None else text
 
 
-def sharing_notes(shared: Sequence[SharedResult]) -> list[str]:
+def sharing_notes(shared: Sequence[SharedStage]) -> list[str]:
     """One line for each result that several sinks read."""
-    return [str(result) for result in shared]
+    return [
+        f"{stage.variable or stage.what} is shared by {counted(len(stage.sinks), 'sink')} "
+        f"({', '.join(stage.sinks)}) and computed once"
+        for stage in shared
+    ]
+
+
+def sink_line(sink: PlannedSink) -> str:
+    """What a sink writes where, or that its rows stay: ``by_hour -> parquet, overwrite: file:/…/by_hour``."""
+    where = f" ({sink.location})" if sink.location is not None else ""
+    if sink.kind == "result":
+        return f"{sink.name}: rows that stay in the session{where}"
+    return f"{sink.name}: {sink.facts['format']}, {sink.facts['mode']} -> {sink.target}{where}"
