@@ -577,8 +577,8 @@ class DriverClassesRefusedError(FlinkMagicError):
         self.name, self.reason = name, reason
         first = reason.strip().splitlines()[0] if reason.strip() else "no reason given"
         super().__init__(
-            f"Spark's driver did not compile {name}.java, which reads its plans: {first}. Check that the driver's class "
-            "path holds Spark's own Janino."
+            f"Spark's driver did not compile {name}.java, which reads its plans: {first}. Check that the "
+            "driver's class path holds Spark's own Janino."
         )
 
 
@@ -652,3 +652,24 @@ class UsageError(UserError):
     def __init__(self, problem: str, remedy: str) -> None:
         self.problem, self.remedy = problem, remedy
         super().__init__(f"{problem}. {remedy}")
+
+
+class ConnectSessionError(UserError):
+    """A Spark Connect session, whose SparkContext is out of reach."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This is a Spark Connect session: it has no SparkContext here, so its stages cannot be scheduled. "
+            "Use a classic session (SparkSession.builder.master(...) without a remote)."
+        )
+
+
+class StreamingFrameError(UserError):
+    """A streaming DataFrame in a batch job."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"{name!r} is a streaming DataFrame, and jobs are compiled for batch. Read its source with spark.read, or "
+            "start it as a streaming query outside of the cell."
+        )

@@ -1,0 +1,75 @@
+"""Clones of the session on which a job is planned, so that the user's configuration is never touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import SparkSession
+
+    from flinkmagic.capturing.program import SessionSnapshot
+
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+_PLANNING = {
+    # Stages are ours to schedule: an adaptive plan schedules its own.
+    "spark.sql.adaptive.enabled": "false",
+    # Many folders are listed by a Spark job otherwise, and planning starts none.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
+}
+
+
+class SessionClones:
+    """One clone for each state of the session that a job's lines saw.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The user's session, which is only read.
+    parallelism : int, optional
+        How many partitions shuffles make.
+    slots : int
+        Without a parallelism: twice as many partitions as this, at most.
+    """
+
+    def __init__(self, spark: SparkSession, parallelism: int | None, slots: int) -> None:
+        self._spark = spark
+        self._parallelism = parallelism
+        self._slots = slots
+        self._clones: list[tuple[SessionSnapshot | None, JavaObject]] = []
+
+    def of(self, snapshot: SessionSnapshot | None) -> tuple[JavaObject, str]:
+        """The Java session for a line's state (None: as the session is now), and a name for that state."""
+        for number, (known, clone) in enumerate(self._clones):
+            if known is snapshot or known == snapshot:
+                return clone, str(number)
+        clone = self._spark._jsparkSession.cloneSession()
+        if snapshot is not None:
+            snapshot.apply_to(clone)
+        conf = clone.sessionState().conf()
+        for key, value in _PLANNING.items():
+            conf.setConfString(key, value)
+        conf.setConfString(SHUFFLE_PARTITIONS, str(self._shuffle_partitions(conf)))
+        self._clones.append((snapshot, clone))
+        return clone, str(len(self._clones) - 1)
+
+    def parallelism(self) -> int:
+        """The parallelism of the first state that was asked for."""
+        clone, _ = self.of(self._clones[0][0] if self._clones else None)
+        return int(clone.sessionState().conf().numShufflePartitions())
+
+    def plan(self, logical_plan: JavaObject, clone: JavaObject) -> JavaObject:
+        """The QueryExecution of an analysed plan; a command on top is planned and not run. On 3.5 and 4.x."""
+        jvm = self._spark._jvm
+        assert jvm is not None
+        skip = jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+        return clone.sessionState().executePlan(logical_plan, skip)
+
+    def reuses_exchanges(self, clone: JavaObject) -> bool:
+        """Whether the user lets Spark reuse equal exchanges."""
+        return bool(clone.sessionState().conf().exchangeReuseEnabled())
+
+    def _shuffle_partitions(self, conf: JavaObject) -> int:
+        if self._parallelism is not None:
+            return self._parallelism
+        return max(1, min(int(conf.numShufflePartitions()), 2 * self._slots))

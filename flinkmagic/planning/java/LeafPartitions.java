@@ -1,0 +1,86 @@
+package flinkmagic.planning;
+
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.RDDScanExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
+import org.apache.spark.sql.execution.command.ExecutedCommandExec;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase;
+import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
+import scala.collection.Iterator;
+import scala.collection.Seq;
+
+/**
+ * How many partitions a leaf of a physical plan reads, without starting a Spark job.
+ *
+ * A leaf that waits for a subquery (dynamic partition pruning, a pushed-down scalar subquery) cannot be asked: it is
+ * counted as if nothing were pruned.
+ */
+public class LeafPartitions {
+    /** The number, or -1 where this is no leaf whose partitions are known before it runs. */
+    public static int count(SparkPlan leaf) throws Exception {
+        if (leaf instanceof ExecutedCommandExec || leaf instanceof V2CommandExec) {
+            return -1;  // asking would run the command
+        }
+        if (leaf instanceof InMemoryTableScanExec) {
+            InMemoryTableScanExec scan = (InMemoryTableScanExec) leaf;
+            return scan.relation().cacheBuilder().isCachedColumnBuffersLoaded()
+                ? scan.relation().cacheBuilder().cachedColumnBuffers().getNumPartitions() : -1;
+        }
+        if (leaf instanceof FileSourceScanExec) {
+            return unpruned((FileSourceScanExec) leaf).inputRDD().getNumPartitions();
+        }
+        if (leaf instanceof DataSourceV2ScanExecBase) {
+            Partitioning partitioning = leaf.outputPartitioning();
+            return partitioning instanceof UnknownPartitioning
+                ? ((DataSourceV2ScanExecBase) leaf).inputPartitions().size() : partitioning.numPartitions();
+        }
+        return leaf.subqueries().isEmpty() ? leaf.execute().getNumPartitions() : -1;
+    }
+
+    /** Whether the leaf may read less than counted. */
+    public static boolean prunedLater(SparkPlan leaf) {
+        return !leaf.subqueries().isEmpty();
+    }
+
+    private static FileSourceScanExec unpruned(FileSourceScanExec scan) {
+        if (scan.subqueries().isEmpty()) {
+            return scan;
+        }
+        Object[] arguments = new Object[scan.productArity()];
+        for (int i = 0; i < arguments.length; i++) {
+            Object argument = scan.productElement(i);
+            arguments[i] = argument == scan.partitionFilters() || argument == scan.dataFilters()
+                ? withoutSubqueries((Seq) argument) : argument;
+        }
+        return (FileSourceScanExec) scan.makeCopy(arguments);
+    }
+
+    private static Seq withoutSubqueries(Seq filters) {
+        scala.collection.mutable.ListBuffer kept = new scala.collection.mutable.ListBuffer();
+        Iterator all = filters.iterator();
+        while (all.hasNext()) {
+            Expression filter = (Expression) all.next();
+            if (!holdsPlan(filter)) {
+                kept.$plus$eq(filter);
+            }
+        }
+        return kept.toList();
+    }
+
+    private static boolean holdsPlan(Expression expression) {
+        if (expression instanceof org.apache.spark.sql.catalyst.expressions.PlanExpression) {
+            return true;
+        }
+        Iterator children = expression.children().iterator();
+        while (children.hasNext()) {
+            if (holdsPlan((Expression) children.next())) {
+                return true;
+            }
+        }
+        return false;
+    }
+}

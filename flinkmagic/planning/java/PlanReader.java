@@ -1,0 +1,207 @@
+package flinkmagic.planning;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.ReusedSubqueryExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.SubqueryExec;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
+import org.apache.spark.sql.execution.exchange.Exchange;
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
+import scala.collection.Iterator;
+
+/**
+ * Reads the physical plans of one job, each in one call from Python: over the gateway a tree of a hundred nodes costs
+ * hundreds of round trips. Structure and text are read; nothing is executed.
+ *
+ * Nodes are numbered over all plans of the job. Written for Janino: no lambdas, no type inference, raw collections.
+ */
+public class PlanReader {
+    private final ArrayList nodes = new ArrayList();
+    private final IdentityHashMap numbers = new IdentityHashMap();
+    private final HashMap firstOfKind = new HashMap();
+    private final IdentityHashMap fingerprints = new IdentityHashMap();
+    private ArrayList records;
+    private int maxFields;
+    private String scope;
+
+    /**
+     * Returns the facts of the nodes that were not read before, as JSON; the first is the root's.
+     *
+     * @param scope only exchanges and subqueries that were read under equal scopes are found to be equal
+     */
+    public String read(SparkPlan root, String scope, int maxFields) throws Exception {
+        this.scope = scope;
+        this.maxFields = maxFields;
+        this.records = new ArrayList();
+        Integer number = visit(root);
+        Map answer = new LinkedHashMap();
+        answer.put("root", number);
+        answer.put("nodes", records);
+        return new ObjectMapper().writeValueAsString(answer);
+    }
+
+    /** The physical operator of a number. */
+    public SparkPlan node(int number) {
+        return (SparkPlan) nodes.get(number);
+    }
+
+    private Integer visit(SparkPlan wrapped) throws Exception {
+        SparkPlan plan = unwrap(wrapped);
+        Integer known = (Integer) numbers.get(plan);
+        if (known != null) {
+            return known;
+        }
+        Integer number = Integer.valueOf(nodes.size());
+        numbers.put(plan, number);
+        nodes.add(plan);
+        Map record = new LinkedHashMap();
+        records.add(record);
+        record.put("number", number);
+        record.put("class", plan.getClass().getName());
+        record.put("name", plan.nodeName());
+        record.put("text", plan.simpleString(maxFields));
+        record.put("output", outputIds(plan));
+        record.put("children", visitAll(plan.children().iterator()));
+        record.put("subqueries", visitAll(plan.subqueries().iterator()));
+        SparkPlan inside = inside(plan);
+        boolean cached = plan instanceof InMemoryTableScanExec;
+        int partitions = -1;
+        if (plan.children().isEmpty() && (inside == null || cached)) {
+            partitions = LeafPartitions.count(plan);
+            record.put("partitions", Integer.valueOf(partitions));
+            record.put("pruned", Boolean.valueOf(LeafPartitions.prunedLater(plan)));
+        }
+        if (inside != null && partitions < 0) {
+            String outside = scope;
+            scope = cached ? scope + "/cached " + number : scope;  // a cached plan runs as it is
+            record.put("inside", visit(inside));
+            scope = outside;
+        }
+        if (plan instanceof ShuffleExchangeLike) {
+            record.put("partitioning", plan.outputPartitioning().getClass().getSimpleName());
+            record.put("partitions", Integer.valueOf(plan.outputPartitioning().numPartitions()));
+        }
+        if (plan instanceof Exchange || plan instanceof SubqueryExec) {
+            record.put("same", firstEqual(plan, number));
+        }
+        return number;
+    }
+
+    /** The plan that stands behind an operator which is a leaf to Spark's tree. */
+    private static SparkPlan inside(SparkPlan plan) {
+        if (plan instanceof ReusedExchangeExec) {
+            return (SparkPlan) ((ReusedExchangeExec) plan).child();
+        }
+        if (plan instanceof ReusedSubqueryExec) {
+            return (SparkPlan) ((ReusedSubqueryExec) plan).child();
+        }
+        if (plan instanceof InMemoryTableScanExec) {
+            return (SparkPlan) ((InMemoryTableScanExec) plan).relation().cachedPlan();
+        }
+        if (plan instanceof AdaptiveSparkPlanExec) {
+            return ((AdaptiveSparkPlanExec) plan).initialPlan();
+        }
+        return null;
+    }
+
+    /** Wrappers of code generation are no operators. */
+    private static SparkPlan unwrap(SparkPlan plan) {
+        while (plan instanceof WholeStageCodegenExec || plan instanceof InputAdapter) {
+            plan = (SparkPlan) plan.children().head();
+        }
+        return plan;
+    }
+
+    private List visitAll(Iterator plans) throws Exception {
+        List found = new ArrayList();
+        while (plans.hasNext()) {
+            found.add(visit((SparkPlan) plans.next()));
+        }
+        return found;
+    }
+
+    private static List outputIds(SparkPlan plan) {
+        List found = new ArrayList();
+        Iterator output = ((QueryPlan) plan).output().iterator();
+        while (output.hasNext()) {
+            found.add(Long.valueOf(((Attribute) output.next()).exprId().id()));
+        }
+        return found;
+    }
+
+    /**
+     * The number of the first exchange (or subquery) of this job that gives the same rows, which may be its own.
+     *
+     * Spark's own test, as its rule ReuseExchangeAndSubquery makes it, takes two scans of one folder for equal though
+     * their DataFrames listed its files at different times; so the listed files are part of the key.
+     */
+    private Integer firstEqual(SparkPlan plan, Integer number) {
+        StringBuilder files = new StringBuilder();
+        listedFiles(plan, files);
+        List key = new ArrayList();
+        key.add(scope);
+        key.add(files.toString());
+        key.add(((QueryPlan) plan).canonicalized());
+        Integer first = (Integer) firstOfKind.get(key);
+        if (first == null) {
+            firstOfKind.put(key, number);
+            return number;
+        }
+        return first;
+    }
+
+    private void listedFiles(SparkPlan plan, StringBuilder into) {
+        if (plan instanceof FileSourceScanExec) {
+            into.append(fingerprint(((FileSourceScanExec) plan).relation().location())).append(';');
+        }
+        SparkPlan inside = inside(plan);
+        if (inside != null) {
+            listedFiles(inside, into);
+        }
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            listedFiles((SparkPlan) children.next(), into);
+        }
+        Iterator subqueries = plan.subqueries().iterator();
+        while (subqueries.hasNext()) {
+            listedFiles((SparkPlan) subqueries.next(), into);
+        }
+    }
+
+    private String fingerprint(FileIndex index) {
+        String known = (String) fingerprints.get(index);
+        if (known != null) {
+            return known;
+        }
+        String made = "";
+        if (index instanceof PartitioningAwareFileIndex) {
+            ArrayList lines = new ArrayList();
+            Iterator files = ((PartitioningAwareFileIndex) index).allFiles().iterator();
+            while (files.hasNext()) {
+                FileStatus file = (FileStatus) files.next();
+                lines.add(file.getPath() + "|" + file.getLen() + "|" + file.getModificationTime());
+            }
+            java.util.Collections.sort(lines);
+            made = lines.size() + ":" + lines.hashCode();
+        }
+        fingerprints.put(index, made);
+        return made;
+    }
+}

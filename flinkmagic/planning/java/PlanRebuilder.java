@@ -1,0 +1,170 @@
+package flinkmagic.planning;
+
+import java.lang.reflect.Constructor;
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+
+import org.apache.spark.Dependency;
+import org.apache.spark.ShuffleDependency;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.execution.BaseSubqueryExec;
+import org.apache.spark.sql.execution.ExecSubqueryExpression;
+import org.apache.spark.sql.execution.RDDScanExec;
+import org.apache.spark.sql.execution.ReusedSubqueryExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.exchange.Exchange;
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import scala.Function1;
+import scala.collection.Iterator;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Makes the plans that are run out of the plans that were read: equal exchanges and subqueries become one, and an
+ * operator whose shuffle is not in the plan gives way to the rows behind that shuffle.
+ *
+ * Every node is rebuilt once, so that an exchange is one object (and one shuffle id) in all plans of the job.
+ */
+public class PlanRebuilder {
+    private final IdentityHashMap standsFor = new IdentityHashMap();
+    private final IdentityHashMap hidden = new IdentityHashMap();
+    private final IdentityHashMap made = new IdentityHashMap();
+
+    /** Use the rows of `first` in place of `plan`: two exchanges, or two subqueries. */
+    public synchronized void share(SparkPlan plan, SparkPlan first) {
+        standsFor.put(plan, first);
+    }
+
+    /** `plan` makes a shuffle of its own when it is executed. */
+    public synchronized void hide(SparkPlan plan) {
+        hidden.put(plan, null);
+    }
+
+    /** The plan that is run for a plan that was read; always the same object. */
+    public synchronized SparkPlan rebuild(SparkPlan plan) throws Exception {
+        SparkPlan known = (SparkPlan) made.get(plan);
+        if (known == null) {
+            known = hidden.containsKey(plan) ? behindShuffle(plan) : make(plan);
+            made.put(plan, known);
+        }
+        return known;
+    }
+
+    /** The shuffle that a hidden operator makes; the stages below have been run. */
+    public synchronized ShuffleDependency shuffleOf(SparkPlan plan) throws Exception {
+        RDDScanExec scan = (RDDScanExec) rebuild(plan);
+        RDD rdd = scan.rdd();
+        while (true) {
+            Iterator dependencies = rdd.dependencies().iterator();
+            if (!dependencies.hasNext()) {
+                return null;
+            }
+            Dependency dependency = (Dependency) dependencies.next();
+            if (dependency instanceof ShuffleDependency) {
+                return (ShuffleDependency) dependency;
+            }
+            rdd = dependency.rdd();
+        }
+    }
+
+    private SparkPlan make(SparkPlan plan) throws Exception {
+        SparkPlan first = (SparkPlan) standsFor.get(plan);
+        if (first != null && plan instanceof Exchange) {
+            return new ReusedExchangeExec(plan.output(), (Exchange) rebuild(first));
+        }
+        if (first != null) {
+            return new ReusedSubqueryExec((BaseSubqueryExec) rebuild(first));
+        }
+        if (plan instanceof ReusedExchangeExec) {
+            SparkPlan child = rebuild(((ReusedExchangeExec) plan).child());
+            if (child == ((ReusedExchangeExec) plan).child()) {
+                return plan;
+            }
+            Exchange exchange = child instanceof ReusedExchangeExec
+                ? ((ReusedExchangeExec) child).child() : (Exchange) child;
+            return new ReusedExchangeExec(plan.output(), exchange);
+        }
+        if (plan instanceof ReusedSubqueryExec) {
+            SparkPlan child = rebuild((SparkPlan) ((ReusedSubqueryExec) plan).child());
+            if (child == ((ReusedSubqueryExec) plan).child()) {
+                return plan;
+            }
+            return child instanceof ReusedSubqueryExec ? child : new ReusedSubqueryExec((BaseSubqueryExec) child);
+        }
+        return withNewSubqueries(withNewChildren(plan));
+    }
+
+    private SparkPlan withNewChildren(SparkPlan plan) throws Exception {
+        ArrayList children = new ArrayList();
+        boolean changed = false;
+        Iterator old = plan.children().iterator();
+        while (old.hasNext()) {
+            SparkPlan child = (SparkPlan) old.next();
+            SparkPlan rebuilt = rebuild(child);
+            changed = changed || rebuilt != child;
+            children.add(rebuilt);
+        }
+        return changed ? (SparkPlan) plan.withNewChildren(ScalaSeq.of(children)) : plan;
+    }
+
+    private SparkPlan withNewSubqueries(SparkPlan plan) throws Exception {
+        IdentityHashMap replaced = new IdentityHashMap();
+        Iterator subqueries = plan.subqueries().iterator();
+        while (subqueries.hasNext()) {
+            SparkPlan subquery = (SparkPlan) subqueries.next();
+            SparkPlan rebuilt = rebuild(subquery);
+            if (rebuilt != subquery) {
+                replaced.put(subquery, rebuilt);
+            }
+        }
+        return replaced.isEmpty() ? plan : (SparkPlan) plan.transformExpressions(new WithNewPlan(replaced));
+    }
+
+    private SparkPlan behindShuffle(SparkPlan plan) throws Exception {
+        RDD rows = make(plan).execute();
+        Constructor constructor = RDDScanExec.class.getConstructors()[0];
+        Object[] arguments = new Object[constructor.getParameterTypes().length];
+        arguments[0] = plan.output();
+        arguments[1] = rows;
+        arguments[2] = plan.nodeName();
+        arguments[3] = plan.outputPartitioning();
+        arguments[4] = plan.outputOrdering();
+        if (arguments.length > 5) {  // 4.x: the stream that it reads, if any
+            arguments[5] = scala.None$.MODULE$;
+        }
+        return (SparkPlan) constructor.newInstance(arguments);
+    }
+
+    /** Scala's collection of the version that runs. */
+    static class ScalaSeq {
+        static scala.collection.immutable.Seq of(ArrayList items) {
+            scala.collection.mutable.ListBuffer buffer = new scala.collection.mutable.ListBuffer();
+            for (int i = 0; i < items.size(); i++) {
+                buffer.$plus$eq(items.get(i));
+            }
+            return buffer.toList();
+        }
+    }
+
+    /** Expressions over the rebuilt subqueries. */
+    static class WithNewPlan extends AbstractPartialFunction {
+        private final IdentityHashMap replaced;
+
+        WithNewPlan(IdentityHashMap replaced) {
+            this.replaced = replaced;
+        }
+
+        public boolean isDefinedAt(Object expression) {
+            return expression instanceof ExecSubqueryExpression
+                && replaced.containsKey(((ExecSubqueryExpression) expression).plan());
+        }
+
+        public Object applyOrElse(Object expression, Function1 otherwise) {
+            if (!isDefinedAt(expression)) {
+                return otherwise.apply(expression);
+            }
+            ExecSubqueryExpression subquery = (ExecSubqueryExpression) expression;
+            return subquery.withNewPlan((BaseSubqueryExec) replaced.get(subquery.plan()));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+"""The words of operators: the user's own call first, Spark's operator second."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.program import Program, RecordedCall, SourceLocation
+    from flinkmagic.planning.partitions import PartitionCounts
+    from flinkmagic.planning.plan_reader import PlanNode
+
+TEXT_LENGTH = 200
+"""How much of Spark's own text of an operator is kept."""
+
+_EXPR_ID = re.compile(r"#\d+L?")
+_PLAN_ID = re.compile(r", \[(?:plan_)?id=#?\d+\]")
+_LOCATION = re.compile(r"Location: \w+ ?\([^)]*\)\[([^\],]+)")
+_SCAN = re.compile(r"Scan (\S+) ?(.*)")
+
+
+@dataclass(frozen=True)
+class OperatorLabel:
+    """What is said of an operator.
+
+    Attributes
+    ----------
+    description : str
+        One line: ``groupBy("hour").agg(...) (cell 3, line 4): HashAggregate``.
+    metadata : dict
+        ``operator`` (Spark's name), ``text`` (Spark's own words, shortened), ``kind`` (Spark's class), ``node``, and,
+        where the user's call is known: ``call``, ``cell``, ``line``, ``code``, ``variable``. ``partitions`` where Spark
+        will run another number of tasks than the operator has subtasks, ``exact`` false where it decides that later.
+    """
+
+    description: str
+    metadata: dict[str, Any]
+
+
+@dataclass(eq=False)
+class OperatorLabels:
+    """Labels for the operators of a job.
+
+    Attributes
+    ----------
+    program : Program, optional
+        What was captured.
+    counts : PartitionCounts
+        How many partitions operators have.
+    calls : dict of int to RecordedCall
+        The user's call of an operator, by the operator's number; filled plan by plan.
+    """
+
+    program: Program | None
+    counts: PartitionCounts
+    calls: dict[int, RecordedCall] = field(default_factory=dict)
+
+    def of(self, node: PlanNode) -> OperatorLabel:
+        """The label of one operator."""
+        call = self.calls.get(node.number)
+        facts = call_facts(self.program, call)
+        facts |= {"operator": node.name, "text": spark_text(node), "kind": node.kind, "node": node.number}
+        count = self.counts.of(node)
+        if count.number == 0:
+            facts["partitions"] = 0
+        if not count.exact:
+            facts["exact"] = False
+        described = node.name if call is None else f"{call.text} ({call.location}): {node.name}"
+        return OperatorLabel(described, facts)
+
+
+def call_facts(program: Program | None, call: RecordedCall | None) -> dict[str, Any]:
+    """The JSON-able facts of a call; none where there is no call."""
+    if call is None or program is None:
+        return {}
+    facts = {"call": call.text, **location_facts(call.location)}
+    names = program.names_of(call.output)
+    if names:
+        facts["variable"] = names[0]
+    return facts
+
+
+def location_facts(location: SourceLocation | None) -> dict[str, Any]:
+    """Cell, line and code of a line of the user's."""
+    if location is None:
+        return {}
+    return {"cell": location.cell, "line": location.line, "code": location.code}
+
+
+def spark_text(node: PlanNode) -> str:
+    """Spark's own text of an operator, without expression ids, shortened."""
+    text = _EXPR_ID.sub("", _PLAN_ID.sub("", node.text))
+    return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1] + "…"
+
+
+def source_name(node: PlanNode) -> str:
+    """A short name for a leaf: ``parquet flights``, ``Range``."""
+    scan = _SCAN.match(node.name)
+    if scan is None:
+        return node.name
+    file_format, table = scan[1], scan[2].strip()
+    if not table:
+        location = _LOCATION.search(node.text)
+        table = location[1].rstrip("/").rpartition("/")[2] if location else ""
+    return f"{file_format} {table}".strip()

@@ -1,0 +1,125 @@
+"""How many partitions an operator has, derived from the structure of the plan.
+
+Asking Spark (``execute().getNumPartitions()``) starts jobs above a broadcast, a range exchange or a subquery; so only
+leaves are asked, and what stands above them is derived by the rules of Spark's operators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flinkmagic.planning.plan_reader import (
+    ADAPTIVE,
+    BROADCAST_EXCHANGE,
+    CACHED_SCAN,
+    REUSED_EXCHANGE,
+    SHUFFLE_EXCHANGE,
+    PlanForest,
+    PlanNode,
+)
+
+HIDDEN_SHUFFLES = frozenset({"TakeOrderedAndProjectExec", "CollectLimitExec", "CollectTailExec"})
+"""Operators that bring their input into one partition by a shuffle that is no operator of the plan."""
+
+_OUTER = frozenset({"LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "LeftAnti"})
+
+
+@dataclass(frozen=True)
+class PartitionCount:
+    """A number of partitions.
+
+    Attributes
+    ----------
+    number : int
+        It may be 0: then Spark runs no task.
+    exact : bool
+        False where Spark decides only when it runs; then the number is that without pruning and merging.
+    """
+
+    number: int
+    exact: bool = True
+
+
+class PartitionCounts:
+    """The partition counts of the nodes of a forest, each derived once."""
+
+    def __init__(self, forest: PlanForest) -> None:
+        self._forest = forest
+        self._known: dict[int, PartitionCount] = {}
+
+    def of(self, node: PlanNode) -> PartitionCount:
+        """How many partitions the operator's output has (of an exchange: what it makes)."""
+        known = self._known.get(node.number)
+        if known is None:
+            known = self._known[node.number] = self._derive(node)
+        return known
+
+    def starts_job(self, node: PlanNode) -> bool:
+        """Whether Spark starts a job merely to make the operator's RDD."""
+        if node.kind == "AttachDistributedSequenceExec":
+            return True
+        return node.kind == "BroadcastNestedLoopJoinExec" and self._matches_build_side(node)
+
+    def _derive(self, node: PlanNode) -> PartitionCount:
+        if node.kind == SHUFFLE_EXCHANGE:
+            return PartitionCount(node.partitions or 0)
+        if node.kind in HIDDEN_SHUFFLES:
+            return PartitionCount(1, self.of(node.children[0]).exact)
+        if not node.children:
+            return self._leaf(node)
+        streams = [self.of(child) for child in node.children if not is_broadcast(child)]
+        exact = all(stream.exact for stream in streams)
+        if not streams:
+            return PartitionCount(1, False)
+        return PartitionCount(self._combine(node, [stream.number for stream in streams]), exact)
+
+    def _leaf(self, node: PlanNode) -> PartitionCount:
+        if node.partitions is not None:
+            return PartitionCount(node.partitions, not node.pruned)
+        if node.inside is None:
+            return PartitionCount(1, False)
+        inside = self.of(node.inside)
+        if node.kind == REUSED_EXCHANGE:
+            return inside
+        return PartitionCount(inside.number, inside.exact and node.kind != ADAPTIVE)
+
+    def _combine(self, node: PlanNode, streams: list[int]) -> int:
+        if node.kind == "CoalesceExec":
+            wanted = self._forest.jvm_node(node).numPartitions()
+            # CoalesceExec(1) promises one partition, even of nothing.
+            return 1 if wanted == 1 else min(wanted, streams[0])
+        if node.kind == "UnionExec":
+            # From 4.1 a union of equally partitioned inputs puts their partitions side by side.
+            together = self._forest.jvm_node(node).outputPartitioning().numPartitions()
+            return together if together > 0 and len(set(streams)) == 1 else sum(streams)
+        if node.kind == "CartesianProductExec":
+            return streams[0] * streams[1]
+        if node.kind == "BroadcastNestedLoopJoinExec" and self._matches_build_side(node):
+            extra = self._forest.sc.defaultParallelism
+            # Semi and anti joins answer from the build side alone.
+            return extra if self._join_type(node) in ("LeftSemi", "LeftAnti") else streams[0] + extra
+        return streams[0]
+
+    def _matches_build_side(self, node: PlanNode) -> bool:
+        """Whether the join must first find, by a job, which rows of the broadcast side had a match."""
+        build_is_left = is_broadcast(node.children[0])
+        join_type = self._join_type(node)
+        outer_of_stream = {"LeftOuter": not build_is_left, "RightOuter": build_is_left}
+        if join_type in ("LeftSemi", "LeftAnti"):
+            return build_is_left
+        return join_type in _OUTER and not outer_of_stream.get(join_type, False)
+
+    def _join_type(self, node: PlanNode) -> str:
+        return str(self._forest.jvm_node(node).joinType().toString())
+
+
+def is_broadcast(node: PlanNode) -> bool:
+    """Whether a node's rows reach its consumer as a broadcast variable."""
+    if node.kind == REUSED_EXCHANGE and node.inside is not None:
+        return is_broadcast(node.inside)
+    return node.kind == BROADCAST_EXCHANGE
+
+
+def is_adaptive_cache(node: PlanNode) -> bool:
+    """Whether a leaf reads a cached plan that plans its own stages while it runs."""
+    return node.kind == CACHED_SCAN and node.inside is not None and node.inside.kind == ADAPTIVE

@@ -1,0 +1,156 @@
+"""Spark's physical plans as plain Python records.
+
+The trees of all sinks of a job are read into one `PlanForest`, whose nodes are numbered over all of them. Wrappers of
+code generation (``WholeStageCodegenExec``, ``InputAdapter``) are no operators and are left out. Nothing is executed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.planning import driver_classes
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
+
+MAX_FIELDS = 25
+"""How many columns of a node are spelled out in its text; Spark's own default."""
+
+SHUFFLE_EXCHANGE = "ShuffleExchangeExec"
+BROADCAST_EXCHANGE = "BroadcastExchangeExec"
+REUSED_EXCHANGE = "ReusedExchangeExec"
+SUBQUERY = "SubqueryExec"
+SUBQUERY_BROADCAST = "SubqueryBroadcastExec"
+REUSED_SUBQUERY = "ReusedSubqueryExec"
+CACHED_SCAN = "InMemoryTableScanExec"
+ADAPTIVE = "AdaptiveSparkPlanExec"
+
+
+@dataclass(frozen=True, eq=False)
+class PlanNode:
+    """One physical operator.
+
+    Attributes
+    ----------
+    number : int
+        Its number among all nodes of the job.
+    kind : str
+        The simple name of its class: ``HashAggregateExec``.
+    class_name : str
+        The full one.
+    name, text : str
+        Spark's ``nodeName`` and ``simpleString``.
+    output : tuple of int
+        Expression ids of its output attributes.
+    children, subqueries : tuple of PlanNode
+        Its inputs, and the plans in its expressions.
+    inside : PlanNode, optional
+        What stands behind a leaf: the exchange that a ReusedExchangeExec reads, the subquery of a ReusedSubqueryExec,
+        the cached plan of an InMemoryTableScanExec, the plan of an AdaptiveSparkPlanExec.
+    partitions : int, optional
+        Of an exchange: how many it makes. Of a leaf: how many it reads, as far as that is known before it runs.
+    pruned : bool
+        Of a leaf: whether it may read less when it runs.
+    partitioning : str
+        Of a shuffle: the class of its partitioning (``HashPartitioning``, ``RangePartitioning``, ...).
+    same : int
+        Of an exchange or a subquery: the number of the first of the job with equal rows, its own where it is that.
+    """
+
+    number: int
+    kind: str
+    class_name: str
+    name: str
+    text: str
+    output: tuple[int, ...]
+    children: tuple[PlanNode, ...]
+    subqueries: tuple[PlanNode, ...]
+    inside: PlanNode | None = None
+    partitions: int | None = None
+    pruned: bool = False
+    partitioning: str = ""
+    same: int = -1
+
+    @property
+    def is_exchange(self) -> bool:
+        return self.kind in (SHUFFLE_EXCHANGE, BROADCAST_EXCHANGE)
+
+    def __repr__(self) -> str:
+        return f"PlanNode({self.number}, {self.text!r})"
+
+
+@dataclass(eq=False)
+class PlanForest:
+    """The physical plans of one job.
+
+    Parameters
+    ----------
+    sc : SparkContext
+        Whose driver reads.
+
+    Attributes
+    ----------
+    nodes : dict of int to PlanNode
+        All nodes by number.
+    """
+
+    sc: SparkContext
+    nodes: dict[int, PlanNode] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._reader = driver_classes.new_instance(self.sc, "PlanReader")
+
+    def read(self, plan: JavaObject, scope: str = "") -> PlanNode:
+        """Read a physical plan; nodes that it has in common with earlier ones are the same objects.
+
+        Parameters
+        ----------
+        plan : py4j.java_gateway.JavaObject
+            A ``SparkPlan``.
+        scope : str
+            Exchanges are found to be equal only within a scope: the configuration under which they were planned.
+        """
+        answer = json.loads(self._reader.read(plan, scope, MAX_FIELDS))
+        records = {record["number"]: record for record in answer["nodes"]}
+        # A node's children have higher numbers than it, or were read before.
+        for number in sorted(records, reverse=True):
+            self._add(records[number], records)
+        return self.nodes[answer["root"]]
+
+    def _add(self, record: dict[str, Any], records: dict[int, dict[str, Any]]) -> PlanNode:
+        number = record["number"]
+        known = self.nodes.get(number)
+        if known is not None:
+            return known
+
+        def node(other: int) -> PlanNode:
+            return self.nodes[other] if other in self.nodes else self._add(records[other], records)
+
+        made = PlanNode(
+            number=number,
+            kind=record["class"].rpartition(".")[2],
+            class_name=record["class"],
+            name=record["name"].strip(),
+            text=record["text"],
+            output=tuple(record["output"]),
+            children=tuple(node(child) for child in record["children"]),
+            subqueries=tuple(node(subquery) for subquery in record["subqueries"]),
+            inside=node(record["inside"]) if "inside" in record else None,
+            partitions=_known(record.get("partitions")),
+            pruned=record.get("pruned", False),
+            partitioning=record.get("partitioning", ""),
+            same=record.get("same", number),
+        )
+        self.nodes[number] = made
+        return made
+
+    def jvm_node(self, node: PlanNode) -> JavaObject:
+        """The ``SparkPlan`` of a node, as it was read."""
+        return self._reader.node(node.number)
+
+
+def _known(count: int | None) -> int | None:
+    return None if count is None or count < 0 else count

@@ -1,0 +1,292 @@
+"""From a captured program, or DataFrames, to a planned job: Transformations and the handles to run them by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.capturing.program import Program
+from flinkmagic.errors import ConnectSessionError, NotAProgramError, StreamingFrameError
+from flinkmagic.graph.environment import StreamExecutionEnvironment
+from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
+from flinkmagic.graph.transformations import SinkTransformation
+from flinkmagic.planning.clones import SessionClones
+from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
+from flinkmagic.planning.partitions import PartitionCounts
+from flinkmagic.planning.plan_reader import PlanForest, PlanNode
+from flinkmagic.planning.provenance import Provenance
+from flinkmagic.planning.sinks import PlannedSink, SharedStage, SinkRequest
+from flinkmagic.planning.stage_handles import StageHandles
+from flinkmagic.planning.translation import Stage, Translator
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import DataFrame, SparkSession
+
+_WRITE_OPERATORS = frozenset({"WriteFilesExec"})
+"""What Spark puts between a write's command and its query; both are the sink."""
+
+
+@dataclass(eq=False)
+class PlannedJob:
+    """A job that is planned and not compiled.
+
+    Attributes
+    ----------
+    name : str
+        The job's name.
+    environment : StreamExecutionEnvironment
+        BATCH, with the operators registered.
+    sinks : tuple of PlannedSink
+        In program order.
+    control_edges : dict of int to tuple of int
+        By the index of a sink the indices of earlier ones that must have ended before its own stage starts. Flink's
+        graphs have no such edges.
+    shared : tuple of SharedStage
+        What several sinks use and is computed once.
+    parallelism : int
+        How many partitions shuffles make where the user did not say otherwise.
+    slots : int
+        What the parallelism was derived from.
+    session_clone : py4j.java_gateway.JavaObject
+        The Java session on which the (first) plan was made; kept alive with the job.
+    warnings : tuple of str
+        What the user should know.
+    """
+
+    name: str
+    environment: StreamExecutionEnvironment
+    sinks: tuple[PlannedSink, ...]
+    control_edges: dict[int, tuple[int, ...]]
+    shared: tuple[SharedStage, ...]
+    parallelism: int
+    slots: int
+    session_clone: JavaObject = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+
+def plan(
+    program_or_dataframes: Program | DataFrame | Sequence[DataFrame] | Mapping[str, DataFrame],
+    *,
+    spark: SparkSession | None = None,
+    parallelism: int | None = None,
+    slots: int | None = None,
+    name: str | None = None,
+) -> PlannedJob:
+    """Plan the writes of a program, else its results, else the DataFrames given. Starts no Spark job.
+
+    Parameters
+    ----------
+    program_or_dataframes : Program, DataFrame, sequence or mapping of DataFrame
+        What to compute. DataFrames without names are called ``result``, or ``result1`` and so on.
+    spark : SparkSession, optional
+        The session; the program's or the DataFrames' own by default.
+    parallelism : int, optional
+        How many partitions shuffles make; by default the smaller of the session's ``spark.sql.shuffle.partitions`` and
+        twice the slots.
+    slots : int, optional
+        How many tasks may run at once; by default Spark's default parallelism.
+    name : str, optional
+        The job's name; by default the program's.
+
+    Raises
+    ------
+    UserError
+        One of its subclasses for each thing that cannot be planned.
+    """
+    program = program_or_dataframes if isinstance(program_or_dataframes, Program) else None
+    frames = None if isinstance(program_or_dataframes, Program) else _named(program_or_dataframes)
+    spark = spark or (program.spark if program else _session_of(frames or {}))
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise ConnectSessionError
+    requests = _requests(program) if program else _result_requests(frames or {}, None)
+    slots = slots or spark.sparkContext.defaultParallelism
+    return _Planner(spark, program, parallelism, slots).plan(
+        requests, name or (program.name if program else None) or "job"
+    )
+
+
+class _Planner:
+    """The parts that plan one job."""
+
+    def __init__(self, spark: SparkSession, program: Program | None, parallelism: int | None, slots: int) -> None:
+        self._program = program
+        self._slots = slots
+        self._clones = SessionClones(spark, parallelism, slots)
+        self._forest = PlanForest(spark.sparkContext)
+        self._counts = PartitionCounts(self._forest)
+        self._handles = StageHandles(self._forest, self._counts)
+        self._labels = OperatorLabels(program, self._counts)
+        self._provenance = Provenance(program)
+        self._translator = Translator(self._counts, self._handles, self._labels)
+        self._read = -1
+
+    def plan(self, requests: Sequence[SinkRequest], name: str) -> PlannedJob:
+        made = [self._sink(index, request) for index, request in enumerate(requests)]
+        parallelism = self._clones.parallelism()
+        environment = StreamExecutionEnvironment(name, RuntimeExecutionMode.BATCH, parallelism)
+        for operator in self._translator.operators:
+            environment.add_operator(operator)
+        return PlannedJob(
+            name=name,
+            environment=environment,
+            sinks=tuple(map(self._planned_sink, range(len(requests)), requests, made)),
+            control_edges={index: request.after for index, request in enumerate(requests) if request.after},
+            shared=self._shared(requests),
+            parallelism=parallelism,
+            slots=self._slots,
+            session_clone=self._clones.of(requests[0].snapshot)[0],
+        )
+
+    def _sink(self, index: int, request: SinkRequest) -> SinkTransformation:
+        clone, scope = self._clones.of(request.snapshot)
+        query_execution = self._clones.plan(request.logical_plan, clone)
+        jvm_plan = query_execution.executedPlan()
+        if not self._clones.reuses_exchanges(clone):
+            scope = f"{scope}/{index}"
+        root = self._forest.read(jvm_plan, scope)
+        self._share_equal()
+        query = _below_write(root) if request.kind == "write" else root
+        for number, call in self._provenance.assign(query, request.frame).items():
+            self._labels.calls.setdefault(number, call)
+        make = self._handles.of_write if request.kind == "write" else self._handles.of_result
+
+        def handle(stage: Stage, tasks: int) -> Any:
+            return make(request, query_execution, jvm_plan, stage, tasks)
+
+        return self._translator.sink(index, query, _sink_name(request), handle, self._sink_facts(request, root))
+
+    def _share_equal(self) -> None:
+        """Let the exchanges that were read last stand for equal ones that were read before."""
+        nodes = self._forest.nodes
+        for number in range(self._read + 1, len(nodes)):
+            node = nodes[number]
+            if node.same != number:
+                self._handles.share(node, nodes[node.same])
+        self._read = len(nodes) - 1
+
+    def _sink_facts(self, request: SinkRequest, root: PlanNode) -> dict[str, Any]:
+        facts: dict[str, Any] = {"sink": request.name, "kind": request.kind}
+        if request.write is None:
+            call = self._labels.calls.get(root.number)
+            facts |= {**call_facts(self._program, call), "operator": "result"}
+            facts["description"] = f"{request.name}: rows that stay in the session"
+            return facts
+        write = request.write
+        facts |= {
+            "call": write.text,
+            **location_facts(write.location),
+            "operator": root.name,
+            "format": write.format,
+            "mode": write.mode,
+            "target": str(write.path),
+        }
+        facts["description"] = f"{write.text} ({write.location}): {root.name}"
+        return facts
+
+    def _planned_sink(self, index: int, request: SinkRequest, made: SinkTransformation) -> PlannedSink:
+        assert made.id is not None
+        names: tuple[str, ...] = ()
+        if self._program is not None and request.frame is not None:
+            names = self._program.names_of(request.frame)
+        write = request.write
+        return PlannedSink(
+            index=index,
+            name=request.name,
+            kind=request.kind,
+            target=write.path if write else "",
+            location=request.location,
+            transformation_id=made.id,
+            variable=names[0] if names else "",
+            write=write,
+            facts={"format": write.format, "mode": write.mode} if write else {},
+        )
+
+    def _shared(self, requests: Sequence[SinkRequest]) -> tuple[SharedStage, ...]:
+        found = []
+        for number, sinks in self._translator.consumers.items():
+            if len(sinks) < 2:
+                continue
+            partition = self._translator.partition_of(number)
+            facts = partition.input.metadata or {}
+            assert partition.id is not None
+            found.append(
+                SharedStage(
+                    transformation_id=partition.id,
+                    what=facts.get("call") or facts.get("operator") or partition.name,
+                    variable=facts.get("variable", ""),
+                    sinks=tuple(requests[sink].name for sink in sinks),
+                )
+            )
+        return tuple(found)
+
+
+def _named(given: Any) -> dict[str, DataFrame]:
+    if isinstance(given, Mapping):
+        named = dict(given)
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        named = {f"result{number}": frame for number, frame in enumerate(given, start=1)}
+    else:
+        named = {"result": given}
+    for frame in named.values():
+        if not (hasattr(frame, "schema") and hasattr(frame, "isStreaming")):
+            raise NotAProgramError(frame)
+    if not named:
+        raise NotAProgramError(given)
+    return named
+
+
+def _session_of(frames: Mapping[str, DataFrame]) -> SparkSession:
+    return next(iter(frames.values())).sparkSession
+
+
+def _requests(program: Program) -> list[SinkRequest]:
+    if not program.writes:
+        return _result_requests(program.results, program)
+    return [
+        SinkRequest(
+            name=write.name,
+            kind="write",
+            logical_plan=write.command,
+            snapshot=write.session,
+            frame=write.frame,
+            write=write,
+            location=write.location,
+        )
+        for write in program.writes
+    ]
+
+
+def _result_requests(frames: Mapping[str, DataFrame], program: Program | None) -> list[SinkRequest]:
+    requests = []
+    for name, frame in frames.items():
+        if type(frame).__module__.startswith("pyspark.sql.connect"):
+            raise ConnectSessionError
+        if frame.isStreaming:
+            raise StreamingFrameError(name)
+        number = program.frame_of(frame) if program else None
+        calls = [call for call in program.calls if call.output == number] if program else []
+        requests.append(
+            SinkRequest(
+                name=name,
+                kind="result",
+                logical_plan=frame._jdf.queryExecution().analyzed(),
+                snapshot=program.session if program else None,
+                frame=number,
+                location=calls[-1].location if calls else None,
+                schema_json=frame.schema.json(),
+            )
+        )
+    return requests
+
+
+def _below_write(root: PlanNode) -> PlanNode:
+    node = root.children[0]
+    while node.kind in _WRITE_OPERATORS:
+        node = node.children[0]
+    return node
+
+
+def _sink_name(request: SinkRequest) -> str:
+    return f"{request.write.format} {request.name}" if request.write else request.name

@@ -1,0 +1,233 @@
+"""Which of the user's calls asked for which physical operator.
+
+Marks on Catalyst's tree nodes do not survive the optimiser, but expression ids do. So, for the plan of one sink:
+
+1. An operator whose output has attributes that a recorded call produced first belongs to that call (the last of them,
+   where Spark merged several calls into one operator).
+2. An operator that makes no attribute (filter, sort, join, limit, union, repartition, ...) belongs to one of the calls
+   of its kind in the lineage of the sink's DataFrame: the one whose text names most of what the operator names, then
+   the one that stands between the calls above and below it.
+3. What is left was put in by Spark. What an operator above requires (exchanges, sorts, partial aggregates) belongs to
+   the call of that operator; the rest belongs to the nearest operator below, else above, that has a call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from flinkmagic.planning.plan_reader import CACHED_SCAN, PlanNode
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.program import Program, RecordedCall
+
+_FILTERS = frozenset({"where", "filter", "dropna", "sql"})
+_SORTS = frozenset({"orderBy", "sort", "sortWithinPartitions"})
+_LIMITS = frozenset({"limit", "offset", "head", "tail", "take"})
+_JOINS = frozenset({"join", "crossJoin", "intersect", "intersectAll", "subtract", "exceptAll"})
+_UNIONS = frozenset({"union", "unionAll", "unionByName"})
+_SAMPLES = frozenset({"sample", "sampleBy", "randomSplit"})
+_REPARTITIONS = frozenset({"repartition", "repartitionByRange"})
+_AGGREGATES = frozenset(
+    {"agg", "count", "sum", "avg", "mean", "min", "max", "distinct", "dropDuplicates", "drop_duplicates"}
+) | (_JOINS - {"join", "crossJoin"})
+_READS = frozenset(
+    {"parquet", "csv", "json", "orc", "text", "load", "table", "jdbc", "xml", "range", "createDataFrame", "sql"}
+)
+
+_METHODS_BY_KIND = {
+    "FilterExec": _FILTERS,
+    "SortExec": _SORTS,
+    "TakeOrderedAndProjectExec": _LIMITS | _SORTS,
+    "GlobalLimitExec": _LIMITS,
+    "LocalLimitExec": _LIMITS,
+    "GlobalLimitAndOffsetExec": _LIMITS,
+    "CollectLimitExec": _LIMITS,
+    "CollectTailExec": _LIMITS,
+    "UnionExec": _UNIONS,
+    "SampleExec": _SAMPLES,
+    "CoalesceExec": frozenset({"coalesce"}),
+    "HashAggregateExec": _AGGREGATES,
+    "SortAggregateExec": _AGGREGATES,
+    "ObjectHashAggregateExec": _AGGREGATES,
+    "SortMergeJoinExec": _JOINS,
+    "ShuffledHashJoinExec": _JOINS,
+    "BroadcastHashJoinExec": _JOINS,
+    "BroadcastNestedLoopJoinExec": _JOINS,
+    "CartesianProductExec": _JOINS,
+}
+_METHODS_BY_EXCHANGE = {
+    "REPARTITION_BY_COL": _REPARTITIONS,
+    "REPARTITION_BY_NUM": _REPARTITIONS,
+    "rangepartitioning": _SORTS,
+}
+_REQUIRED_FROM_ABOVE = frozenset(
+    {
+        "ShuffleExchangeExec",
+        "BroadcastExchangeExec",
+        "SubqueryExec",
+        "SubqueryBroadcastExec",
+        "SortExec",
+        "LocalLimitExec",
+        "HashAggregateExec",
+        "SortAggregateExec",
+        "ObjectHashAggregateExec",
+    }
+)
+_ATTRIBUTE = re.compile(r"([A-Za-z_]\w*)#\d+")
+_WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?")
+_ONLY_NULL_CHECKS = re.compile(r"^Filter [()]*isnotnull\([^()]*\)(?: AND [()]*isnotnull\([^()]*\)\)*)*\)*$")
+
+
+class Provenance:
+    """The calls of a program, ready to be found again in physical plans.
+
+    Parameters
+    ----------
+    program : Program, optional
+        What was captured; without one no operator has a call.
+    """
+
+    def __init__(self, program: Program | None) -> None:
+        self._by_expr_id = program.calls_by_expr_id() if program else {}
+        self._by_output = {call.output: call for call in program.calls} if program else {}
+
+    def assign(self, root: PlanNode, frame: int | None) -> dict[int, RecordedCall]:
+        """The call of each operator, by the operator's number, in the plan of the DataFrame `frame`."""
+        lineage = self._lineage(frame)
+        if not lineage:
+            return {}
+        parents = dict(_edges(root))
+        nodes = [root, *(node for node in parents)]
+        calls = self._by_new_attributes(nodes, lineage)
+        anchors = dict(calls)
+        for node in nodes:
+            if node.number not in calls:
+                found = self._by_kind(node, lineage, anchors, parents)
+                if found is not None:
+                    calls[node.number] = found
+        _inherit(nodes, parents, calls)
+        return calls
+
+    def _lineage(self, frame: int | None) -> dict[int, RecordedCall]:
+        """The calls that a DataFrame was made by, by their index."""
+        found: dict[int, RecordedCall] = {}
+        waiting = [frame]
+        while waiting:
+            output = waiting.pop()
+            call = self._by_output.get(output) if output is not None else None
+            if call is not None and call.index not in found:
+                found[call.index] = call
+                waiting.extend(call.inputs)
+        return found
+
+    def _by_new_attributes(
+        self, nodes: Iterable[PlanNode], lineage: dict[int, RecordedCall]
+    ) -> dict[int, RecordedCall]:
+        found: dict[int, RecordedCall] = {}
+        for node in nodes:
+            made = set(node.output).difference(*(child.output for child in _below(node)))
+            calls = {self._by_expr_id[each].index: self._by_expr_id[each] for each in made if each in self._by_expr_id}
+            calls = {index: call for index, call in calls.items() if index in lineage}
+            if not calls:
+                continue
+            call = calls[max(calls)]
+            if not _below(node) and call.method not in _READS:
+                call = self._read_below(call, node) or call
+            found[node.number] = call
+        return found
+
+    def _read_below(self, call: RecordedCall, leaf: PlanNode) -> RecordedCall | None:
+        """The reading call behind a call that renumbered a scan's attributes, as a self-join does."""
+        reads = [each for each in self._lineage(call.output).values() if each.method in _READS]
+        return max(reads, key=lambda each: (_overlap(leaf, each), -each.index), default=None)
+
+    def _by_kind(
+        self,
+        node: PlanNode,
+        lineage: dict[int, RecordedCall],
+        anchors: dict[int, RecordedCall],
+        parents: dict[PlanNode, PlanNode],
+    ) -> RecordedCall | None:
+        if _ONLY_NULL_CHECKS.match(node.text):
+            return None  # inferred from a join's or an aggregate's keys
+        candidates = [call for call in lineage.values() if call.method in _methods(node)]
+        if not candidates:
+            return None
+        above = _nearest_above(node, parents, anchors)
+        below = _nearest_below(node, anchors)
+
+        def rank(call: RecordedCall) -> tuple[int, bool, int]:
+            between = (below is None or call.index >= below) and (above is None or call.index <= above)
+            return _overlap(node, call), between, -call.index if below is None else -abs(call.index - below)
+
+        return max(candidates, key=rank)
+
+
+def _methods(node: PlanNode) -> frozenset[str]:
+    if node.kind == "ShuffleExchangeExec":
+        return next((methods for word, methods in _METHODS_BY_EXCHANGE.items() if word in node.text), frozenset())
+    return _METHODS_BY_KIND.get(node.kind, frozenset())
+
+
+def _below(node: PlanNode) -> tuple[PlanNode, ...]:
+    return (node.inside,) if node.kind == CACHED_SCAN and node.inside is not None else node.children
+
+
+def _edges(root: PlanNode) -> Iterator[tuple[PlanNode, PlanNode]]:
+    """Each node below the root with its parent, parents first."""
+    seen = {root.number}
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        for child in (*_below(node), *node.subqueries):
+            if child.number not in seen:
+                seen.add(child.number)
+                waiting.append(child)
+                yield child, node
+
+
+def _nearest_above(
+    node: PlanNode, parents: dict[PlanNode, PlanNode], anchors: dict[int, RecordedCall]
+) -> int | None:
+    above = parents.get(node)
+    while above is not None and above.number not in anchors:
+        above = parents.get(above)
+    return anchors[above.number].index if above is not None else None
+
+
+def _nearest_below(node: PlanNode, anchors: dict[int, RecordedCall]) -> int | None:
+    waiting = list(_below(node))
+    found: list[int] = []
+    while waiting:
+        below = waiting.pop()
+        if below.number in anchors:
+            found.append(anchors[below.number].index)
+        else:
+            waiting.extend(_below(below))
+    return max(found, default=None)
+
+
+def _overlap(node: PlanNode, call: RecordedCall) -> int:
+    """How many of the words of the call's text the operator's text has too."""
+    words = set(_ATTRIBUTE.findall(node.text)) | set(_WORD.findall(_ATTRIBUTE.sub("", node.text)))
+    return len(words & set(_WORD.findall(call.text)))
+
+
+def _inherit(nodes: list[PlanNode], parents: dict[PlanNode, PlanNode], calls: dict[int, RecordedCall]) -> None:
+    for node in nodes:
+        if node.number not in calls and node.kind in _REQUIRED_FROM_ABOVE and node in parents:
+            _take(calls, node, parents[node])
+    for node in reversed(nodes):
+        if node.number not in calls:
+            for child in _below(node):
+                _take(calls, node, child)
+    for node in nodes:
+        if node.number not in calls and node in parents:
+            _take(calls, node, parents[node])
+
+
+def _take(calls: dict[int, RecordedCall], node: PlanNode, other: PlanNode) -> None:
+    if node.number not in calls and other.number in calls:
+        calls[node.number] = calls[other.number]

@@ -1,0 +1,110 @@
+"""What a job ends in: one record for each write and each result, before and after planning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+
+    from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot, SourceLocation
+
+SinkKind = Literal["write", "result"]
+
+
+@dataclass(frozen=True, eq=False)
+class SinkRequest:
+    """A write, or a DataFrame whose rows shall stay in the session.
+
+    Attributes
+    ----------
+    name : str
+        Unique within the job.
+    kind : {"write", "result"}
+        Which of the two it is.
+    logical_plan : py4j.java_gateway.JavaObject
+        The analysed plan: the write's own command, or the query.
+    snapshot : SessionSnapshot, optional
+        The session as it stood on its line; None is the session as it is now.
+    frame : int, optional
+        The program's number of the DataFrame.
+    write : DeferredWrite, optional
+        Of a write: what was captured.
+    """
+
+    name: str
+    kind: SinkKind
+    logical_plan: JavaObject
+    snapshot: SessionSnapshot | None = None
+    frame: int | None = None
+    write: DeferredWrite | None = None
+    location: SourceLocation | None = None
+    schema_json: str = ""
+
+    @property
+    def after(self) -> tuple[int, ...]:
+        """Positions of the earlier sinks that must have ended before this one starts."""
+        return self.write.after if self.write is not None else ()
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedSink:
+    """A sink of a planned job.
+
+    Attributes
+    ----------
+    index : int
+        Position in program order.
+    name : str
+        Unique within the job.
+    kind : {"write", "result"}
+        Which of the two it is.
+    target : str
+        Of a write: where it goes. Of a result: empty.
+    location : SourceLocation, optional
+        The line that asked for it.
+    transformation_id : int
+        Its SinkTransformation.
+    variable : str
+        A name that stands for the DataFrame in the user's namespace; empty where there is none.
+    write : DeferredWrite, optional
+        Of a write: what was captured.
+    facts : dict
+        JSON-able facts for a summary: ``format``, ``mode``.
+    """
+
+    index: int
+    name: str
+    kind: SinkKind
+    target: str
+    location: SourceLocation | None
+    transformation_id: int
+    variable: str = ""
+    write: DeferredWrite | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SharedStage:
+    """A stage whose output several sinks use and that is computed once.
+
+    Attributes
+    ----------
+    transformation_id : int
+        The PartitionTransformation that stands for its exchange.
+    what : str
+        The user's call that it computes, or Spark's operator.
+    variable : str
+        The user's name for what it computes, if there is one.
+    sinks : tuple of str
+        Names of the sinks that read it.
+    why : str
+        Why it is shared: ``equal exchanges``.
+    """
+
+    transformation_id: int
+    what: str
+    variable: str
+    sinks: tuple[str, ...]
+    why: str = "equal exchanges"

@@ -1,0 +1,242 @@
+"""Physical operators to Transformations, stage by stage.
+
+Exchanges and subqueries cut a plan into stages. What stands between cuts is one Spark stage and becomes one job vertex:
+
+- operators with one input chain by Flink's own rule;
+- an operator with several inputs, or whose input has another number of partitions in the same stage (union, coalesce,
+  cartesian product), takes its inputs into its vertex (``ChainingStrategy.HEAD_WITH_INPUTS``); RESCALE stands between
+  different numbers of partitions;
+- an exchange is a PartitionTransformation of exchange mode BATCH, the same one for all exchanges of equal rows;
+- a subquery is a stage whose value is broadcast to the operator that uses it;
+- an operator with a shuffle of its own (``TakeOrderedAndProjectExec``) becomes two: its part before the shuffle and its
+  part behind it.
+
+The last operator of a stage carries the stage's handle. Flink knows no parallelism 0: a stage without partitions has
+one subtask, and its handle says that Spark runs no task for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
+from flinkmagic.graph.partitioner import PartitionerKind
+from flinkmagic.graph.transformations import (
+    MultipleInputTransformation,
+    OneInputTransformation,
+    PartitionTransformation,
+    SinkTransformation,
+    SourceTransformation,
+    Transformation,
+    TwoInputTransformation,
+)
+from flinkmagic.planning.handles import StageHandle
+from flinkmagic.planning.operator_labels import OperatorLabels, source_name
+from flinkmagic.planning.partitions import HIDDEN_SHUFFLES, PartitionCounts, is_adaptive_cache
+from flinkmagic.planning.plan_reader import (
+    CACHED_SCAN,
+    REUSED_EXCHANGE,
+    REUSED_SUBQUERY,
+    SUBQUERY_BROADCAST,
+    PlanNode,
+)
+from flinkmagic.planning.stage_handles import StageHandles
+
+_PARTITIONERS = {
+    "SinglePartition$": PartitionerKind.GLOBAL,
+    "HashPartitioning": PartitionerKind.HASH,
+    "RangePartitioning": PartitionerKind.RANGE,
+    "RoundRobinPartitioning": PartitionerKind.REBALANCE,
+}
+"""Spark's partitionings; any other goes by a function of the rows, which is Flink's custom partitioner."""
+
+
+@dataclass(eq=False)
+class Stage:
+    """A stage while it is translated.
+
+    Attributes
+    ----------
+    sink : int
+        The sink for which it is translated first.
+    cached : bool
+        Whether it belongs to a cached plan, which runs as it is: nothing in it can be replaced.
+    nodes : list of PlanNode
+        Its operators.
+    """
+
+    sink: int
+    cached: bool = False
+    nodes: list[PlanNode] = field(default_factory=list)
+
+
+class Translator:
+    """Makes the Transformations of all sinks of a job.
+
+    Parameters
+    ----------
+    counts : PartitionCounts
+        How many partitions operators have.
+    handles : StageHandles
+        Makes the handles of stages.
+    labels : OperatorLabels
+        Gives operators their words.
+    """
+
+    def __init__(self, counts: PartitionCounts, handles: StageHandles, labels: OperatorLabels) -> None:
+        self._counts = counts
+        self._handles = handles
+        self._labels = labels
+        self._partitions: dict[int, PartitionTransformation] = {}
+        self.operators: list[Transformation] = []
+        """All operators, inputs first."""
+        self.consumers: dict[int, list[int]] = {}
+        """For each exchange's number the sinks whose own stages read it, the first one's first."""
+
+    def sink(
+        self,
+        index: int,
+        root: PlanNode,
+        name: str,
+        handle: Callable[[Stage, int], StageHandle],
+        metadata: dict[str, Any],
+    ) -> SinkTransformation:
+        """The sink of one plan: `root` is the query below the write's own operators, or the query of a result."""
+        stage = Stage(index)
+        upstream = self._input(root, root, stage)
+        tasks = self._counts.of(root).number
+        made = SinkTransformation(
+            upstream,
+            name,
+            parallelism=max(1, tasks),
+            operator_factory=handle(stage, tasks),
+            description=metadata.pop("description", None),
+            metadata={**metadata, "role": "sink"},
+        )
+        self.operators.append(made)
+        return made
+
+    def _input(self, node: PlanNode, consumer: PlanNode, stage: Stage) -> Transformation:
+        exchange = exchange_of(node)
+        if exchange is not None:
+            return self._partition(exchange, stage)
+        upstream = self._operator(node, stage)
+        if self._parallelism(node) != self._parallelism(consumer):
+            return PartitionTransformation(upstream, PartitionerKind.RESCALE)
+        return upstream
+
+    def _operator(self, node: PlanNode, stage: Stage) -> Transformation:
+        if node.kind in HIDDEN_SHUFFLES and self._counts.of(node.children[0]).number > 1 and not stage.cached:
+            return self._around_hidden_shuffle(node, stage)
+        stage.nodes.append(node)
+        inside = Stage(stage.sink, cached=True, nodes=stage.nodes) if node.kind == CACHED_SCAN else stage
+        inputs = [self._input(child, node, inside) for child in _operands(node)]
+        inputs += self._subqueries(node, stage)
+        return self._add(node, inputs, self._parallelism(node))
+
+    def _around_hidden_shuffle(self, node: PlanNode, stage: Stage) -> Transformation:
+        child = node.children[0]
+        before = Stage(stage.sink)
+        local = self._add(node, [self._input(child, child, before)], self._parallelism(child), suffix=" (local)")
+        local.operator_factory = self._handles.hidden_shuffle(node, before, self._counts.of(child))
+        exchange = PartitionTransformation(local, PartitionerKind.GLOBAL, StreamExchangeMode.BATCH)
+        stage.nodes.append(node)
+        return self._add(node, [exchange, *self._subqueries(node, stage)], 1)
+
+    def _subqueries(self, node: PlanNode, stage: Stage) -> Iterable[Transformation]:
+        found: dict[int, Transformation] = {}
+        for subquery in node.subqueries:
+            if subquery.kind == REUSED_SUBQUERY and subquery.inside is not None:
+                subquery = subquery.inside
+            if subquery.kind == SUBQUERY_BROADCAST:
+                # Its value is taken out of a broadcast on the driver: the broadcast is the stage.
+                exchange = exchange_of(subquery.children[0])
+                value = self._partition(exchange, stage) if exchange is not None else None
+            else:
+                value = self._partition(subquery, stage)
+            if value is not None:
+                found[id(value)] = value
+        return found.values()
+
+    def _partition(self, exchange: PlanNode, stage: Stage) -> PartitionTransformation:
+        """The one PartitionTransformation of all exchanges (or subqueries) with equal rows."""
+        number = exchange.same
+        consumers = self.consumers.setdefault(number, [])
+        if stage.sink not in consumers:
+            consumers.append(stage.sink)
+        made = self._partitions.get(number)
+        if made is None:
+            below = Stage(stage.sink, cached=stage.cached)
+            tail = self._tail(exchange.children[0], below)
+            rows = self._counts.of(exchange.children[0])
+            tail.operator_factory = self._handles.of_exchange(exchange, below, rows)
+            made = self._partitions[number] = PartitionTransformation(
+                tail, _partitioner(exchange), StreamExchangeMode.BATCH, name=exchange.name
+            )
+        return made
+
+    def _tail(self, node: PlanNode, stage: Stage) -> Transformation:
+        """The last operator of a stage; a stage that only passes a shuffle on gets one that reads it."""
+        exchange = exchange_of(node)
+        if exchange is None:
+            return self._operator(node, stage)
+        return self._add(node, [self._partition(exchange, stage)], self._parallelism(node), name="ShuffleRead")
+
+    def _add(
+        self, node: PlanNode, inputs: list[Transformation], parallelism: int, *, name: str = "", suffix: str = ""
+    ) -> Transformation:
+        label = self._labels.of(node)
+        common: dict[str, Any] = {
+            "parallelism": parallelism,
+            "description": label.description,
+            "metadata": label.metadata,
+        }
+        if len(inputs) > 1 or any(_changes_parallelism(each) for each in inputs):
+            common["chaining_strategy"] = ChainingStrategy.HEAD_WITH_INPUTS
+        name = name or (node.name + suffix if _operands(node) else source_name(node))
+        made: Transformation
+        if not inputs:
+            made = SourceTransformation(name, **common)
+        elif len(inputs) == 1:
+            made = OneInputTransformation(inputs[0], name, **common)
+        elif len(inputs) == 2:
+            made = TwoInputTransformation(inputs[0], inputs[1], name, **common)
+        else:
+            made = MultipleInputTransformation(inputs, name, **common)
+        self.operators.append(made)
+        return made
+
+    def _parallelism(self, node: PlanNode) -> int:
+        return max(1, self._counts.of(node).number)
+
+    def partition_of(self, number: int) -> PartitionTransformation:
+        """The transformation of an exchange's number."""
+        return self._partitions[number]
+
+
+def exchange_of(node: PlanNode) -> PlanNode | None:
+    """The exchange that a node is or reads."""
+    if node.is_exchange:
+        return node
+    return node.inside if node.kind == REUSED_EXCHANGE else None
+
+
+def _operands(node: PlanNode) -> tuple[PlanNode, ...]:
+    """The inputs of an operator; the plan of a cache that is not filled yet is one."""
+    if node.kind == CACHED_SCAN and node.inside is not None and not is_adaptive_cache(node):
+        return (node.inside,)
+    return node.children
+
+
+def _partitioner(exchange: PlanNode) -> PartitionerKind:
+    if not exchange.partitioning:  # a broadcast, or a subquery, whose value every task gets
+        return PartitionerKind.BROADCAST
+    return _PARTITIONERS.get(exchange.partitioning, PartitionerKind.CUSTOM)
+
+
+def _changes_parallelism(upstream: Transformation) -> bool:
+    return (
+        isinstance(upstream, PartitionTransformation) and upstream.partitioner.kind is PartitionerKind.RESCALE
+    )
