@@ -245,8 +245,9 @@ class Recorder:
     def _run_now(self, df: DataFrame, jwrite: Any, path: str | None, location: SourceLocation) -> None:
         if self.pending:
             changes = (self.resolver.target(path),) if path is not None else ()
+            unknown = path is None and writes.writer_field(jwrite, "source").lower() != "noop"
             sources = sources_of(df._jdf.queryExecution().analyzed())
-            self.pending.settle(Effects(sources, changes, unknown=path is None, fresh=False), location)
+            self.pending.settle(Effects(sources, changes, unknown, fresh=False), location)
         if path is None:
             jwrite.save()
         else:
