@@ -74,6 +74,8 @@ class Chaining:
 
     def chained_inputs(self, node: StreamNode) -> list[StreamNode]:
         """The starts of the chains that the node took as inputs, in the order of its edges, each once."""
+        if node.chaining_strategy is not ChainingStrategy.HEAD_WITH_INPUTS:
+            return []
         starts = {edge.source.id: self._inner_start(edge.source) for edge in node.in_edges if edge in self._inputs}
         return list({start.id: start for start in starts.values()}.values())
 

@@ -106,16 +106,20 @@ class StreamExecutionEnvironment:
 
     def adopt(self, *transformations: Transformation) -> None:
         """Give ids, inputs first, to the transformations and to all that they reach."""
-        for transformation in reachable(transformations, self._ids):
-            self._number(transformation)
+        found = reachable(transformations, self._ids)
+        for transformation in found:
+            if transformation.id is not None:
+                self._register(transformation.id, transformation)
+        for transformation in found:
+            if transformation.id is None:
+                while self._next_id in self._ids:
+                    self._next_id += 1
+                transformation.id = self._next_id
+                self._register(transformation.id, transformation)
 
-    def _number(self, transformation: Transformation) -> None:
-        if transformation.id is None:
-            while self._next_id in self._ids:
-                self._next_id += 1
-            transformation.id = self._next_id
-        if self._ids.setdefault(transformation.id, transformation) is not transformation:
-            raise DuplicateTransformationIdError(transformation.id)
+    def _register(self, id: int, transformation: Transformation) -> None:
+        if self._ids.setdefault(id, transformation) is not transformation:
+            raise DuplicateTransformationIdError(id)
 
     def parallelism_of(self, transformation: Transformation) -> int:
         """The parallelism that Flink's transformation would have, -1 included: a virtual one has its first input's."""

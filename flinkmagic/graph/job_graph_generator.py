@@ -17,7 +17,6 @@ from flinkmagic.errors import (
 )
 from flinkmagic.graph.chaining import Chaining
 from flinkmagic.graph.exchange_mode import (
-    ChainingStrategy,
     GlobalStreamExchangeMode,
     RuntimeExecutionMode,
     StreamExchangeMode,
@@ -110,7 +109,6 @@ class _JobGraphGenerator:
         self._job_graph = JobGraph(
             stream_graph.name, stream_graph.job_type, stream_graph.config, stream_graph.settings, job_id
         )
-        self._names: dict[int, str] = {}
         self._chains: dict[int, _ChainInfo] = {}
         self._vertices: dict[int, JobVertex] = {}
         self._hybrid: StreamEdge | None = None
@@ -161,22 +159,30 @@ class _JobGraphGenerator:
             info.out_edges.append(edge)
             yield self._start_chain(chaining.start_of(edge.target))
         info.operators.append(node)
-        taken: list[StreamNode] = []
-        if node.chaining_strategy is ChainingStrategy.HEAD_WITH_INPUTS:
-            taken = chaining.chained_inputs(node)
-            for start in taken:
-                yield self._chain(start, info, 0)
-        self._names[node.id] = self._chained_name(node, chained, taken)
+        for start in chaining.chained_inputs(node):
+            yield self._chain(start, info, 0)
         info.configs[node.id] = self._make_config(node, info, index, chained)
 
-    def _chained_name(self, node: StreamNode, chained: list[StreamEdge], taken: list[StreamNode]) -> str:
-        name = node.name
-        if taken:
-            name += f" [{', '.join(self._names[start.id] for start in taken)}]"
-        if not chained:
-            return name
-        outputs = [self._names[edge.target.id] for edge in chained]
-        return f"{name} -> {outputs[0]}" if len(outputs) == 1 else f"{name} -> ({', '.join(outputs)})"
+    def _chained_name(self, info: _ChainInfo) -> str:
+        """Name a chain: ``A [inputs] -> B -> (C, D)``."""
+        parts: list[str] = []
+        left: list[str | StreamNode] = [info.start]
+        while left:
+            node = left.pop()
+            if isinstance(node, str):
+                parts.append(node)
+                continue
+            parts.append(node.name)
+            inputs = self._chaining.chained_inputs(node)
+            outputs = [edge.target for edge in info.configs[node.id].chained_outputs]
+            # What comes last is pushed first.
+            if len(outputs) > 1:
+                left += [")", *_separated(outputs), " -> ("]
+            elif outputs:
+                left += [outputs[0], " -> "]
+            if inputs:
+                left += ["]", *_separated(inputs), " ["]
+        return "".join(parts)
 
     def _make_config(
         self, node: StreamNode, info: _ChainInfo, index: int, chained: list[StreamEdge]
@@ -204,7 +210,7 @@ class _JobGraphGenerator:
         start = info.start
         vertex = JobVertex(
             self._hashes[start.id].hex(),
-            self._names[start.id],
+            self._chained_name(info),
             start,
             tuple(info.operators),
             tuple(OperatorIDPair(self._hashes[node.id].hex(), node.uid_hash) for node in info.operators),
@@ -312,6 +318,11 @@ class _JobGraphGenerator:
             for config in configs:
                 for use_case, weight in (config.node.managed_memory_weights or {}).items():
                     config.managed_memory_fractions[use_case] = weight / totals[use_case] if weight else 0.0
+
+
+def _separated(nodes: list[StreamNode]) -> list[str | StreamNode]:
+    """The nodes with commas between them, the last one first."""
+    return [part for node in reversed(nodes) for part in (node, ", ")][:-1]
 
 
 def _pattern(partitioner: StreamPartitioner) -> DistributionPattern:
