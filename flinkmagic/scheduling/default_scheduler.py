@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from flinkmagic.errors import JobSuspendedError, TaskCanceledError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.deployment_descriptors import TaskDeploymentDescriptorFactory
 from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry
@@ -25,10 +26,7 @@ from flinkmagic.scheduling.partition_tracker import (
     RegionPartitionGroupReleaseStrategy,
 )
 from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotProvider
-from flinkmagic.scheduling.pipelined_region_scheduling_strategy import (
-    InputDependencyConstraint,
-    PipelinedRegionSchedulingStrategy,
-)
+from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
 from flinkmagic.scheduling.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
 from flinkmagic.scheduling.scheduler_components import make_allocator, make_failover_strategy
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, JobListener
@@ -66,8 +64,8 @@ class DefaultScheduler:
         Whether and when to restart after a failure; without one, never.
     failover_strategy : {"region", "full"}
         What to restart (`jobmanager.execution.failover-strategy`).
-    input_dependency : InputDependencyConstraint
-        When a region's inputs are enough.
+    input_dependency : InputDependencyConstraint, optional
+        When a region's inputs are enough; by default as the job's settings say.
     listeners : sequence of JobListener
         Told of each move.
     event_log : JobEventLog, optional
@@ -95,7 +93,7 @@ class DefaultScheduler:
         slot_provider: PhysicalSlotProvider,
         restart_strategy: RestartBackoffTimeStrategy | None = None,
         failover_strategy: str = "region",
-        input_dependency: InputDependencyConstraint = InputDependencyConstraint.ALL,
+        input_dependency: InputDependencyConstraint | None = None,
         listeners: Sequence[JobListener] = (),
         event_log: JobEventLog | None = None,
         slot_sharing_groups: Sequence[Sequence[int]] | None = None,
@@ -130,7 +128,9 @@ class DefaultScheduler:
             self.executions, self.allocator, self._versioner, self.tracker, self._descriptors, self,
             self.event_log, rpc_timeout_ms,
         )
-        self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, input_dependency)
+        self.strategy = PipelinedRegionSchedulingStrategy(
+            self, self.topology, input_dependency or execution_graph.job_graph.settings.input_dependency_constraint
+        )
         self._failure_handler = ExecutionFailureHandler(
             make_failover_strategy(failover_strategy, execution_graph, self.topology, self.tracker),
             restart_strategy or NoRestartBackoffTimeStrategy(),

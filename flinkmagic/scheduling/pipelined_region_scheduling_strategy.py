@@ -22,23 +22,12 @@ one within the restart delay; it then fails for want of its input and restarts a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import Enum
 from typing import Protocol
 
+from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 
 _NOT_SCHEDULED, _SCHEDULED, _WAITS_FOR_RESTART = 0, 1, 2
-
-
-class InputDependencyConstraint(Enum):
-    """When a region's inputs are enough (Flink's `InputDependencyConstraint`, up to 1.10).
-
-    `ANY` starts a region when one of its inputs is consumable. The task must then be able to wait for the
-    others by itself.
-    """
-
-    ANY = "ANY"
-    ALL = "ALL"
 
 
 class SchedulerOperations(Protocol):
@@ -79,7 +68,8 @@ class PipelinedRegionSchedulingStrategy:
     topology : SchedulingTopology
         The job.
     input_dependency : InputDependencyConstraint
-        Whether a region needs all of its inputs or any.
+        Whether a region needs all of its inputs or any (Flink up to 1.10). With ANY a task must be able to
+        wait for its other inputs by itself.
     """
 
     def __init__(

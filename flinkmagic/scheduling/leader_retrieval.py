@@ -1,0 +1,36 @@
+"""Who leads at the moment (Flink's `LeaderRetrievalService`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class LeaderRetrievalService(Generic[T]):
+    """Tells listeners which leader there is, at once and whenever that changes.
+
+    Departure from Flink: an address would have to be resolved to a gateway; here all are in one process,
+    and the gateway itself is told.
+    """
+
+    def __init__(self, leader: T | None = None) -> None:
+        self._leader = leader
+        self._listeners: list[Callable[[T | None], None]] = []
+
+    def start(self, listener: Callable[[T | None], None]) -> None:
+        """Tell `listener` of the leader from now on; None is that there is none."""
+        self._listeners.append(listener)
+        listener(self._leader)
+
+    def stop(self, listener: Callable[[T | None], None]) -> None:
+        """Tell it no more."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    def notify_leader(self, leader: T | None) -> None:
+        """Another leads now, or nobody."""
+        self._leader = leader
+        for listener in list(self._listeners):
+            listener(leader)
