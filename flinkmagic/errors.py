@@ -654,16 +654,6 @@ class UsageError(UserError):
         super().__init__(f"{problem}. {remedy}")
 
 
-class ConnectSessionError(UserError):
-    """A Spark Connect session, whose SparkContext is out of reach."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "This is a Spark Connect session: it has no SparkContext here, so its stages cannot be scheduled. "
-            "Use a classic session (SparkSession.builder.master(...) without a remote)."
-        )
-
-
 class StreamingFrameError(UserError):
     """A streaming DataFrame in a batch job."""
 

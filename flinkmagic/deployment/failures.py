@@ -1,0 +1,104 @@
+"""What a failed Spark stage has to say to the user: the Python traceback's own lines and the user's line."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from flinkmagic.errors import VertexFailedError
+
+_TRACEBACK = "Traceback (most recent call last):"
+_FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')
+_JAVA_FRAME = re.compile(r"^\s*at [\w.$]+\(")
+# Frames of the worker's machinery; the user's function is called by them.
+_MACHINERY = re.compile(r"[/\\]pyspark(\.zip)?[/\\]|[/\\]lib[/\\]pyspark|[/\\]py4j[/\\-]")
+_LOST_TASK = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\)[^:]*(?: executor [^:]+)?: ")
+
+
+def python_traceback(text: str) -> tuple[str, str] | None:
+    """The innermost Python traceback in a text of Spark's, without the worker's frames, and its last line.
+
+    Source lines that the worker did not have (a notebook's cell has no file there) are added from this process.
+
+    Returns
+    -------
+    tuple of str or None
+        The traceback, and what was raised (``ValueError: bad row``); None where there is no Python traceback.
+    """
+    start = text.rfind(_TRACEBACK)
+    if start < 0:
+        return None
+    lines = text[start:].splitlines()
+    frames: list[str] = []
+    raised: list[str] = []
+    keep = False
+    for line in lines[1:]:
+        frame = _FRAME.match(line)
+        if frame is not None:
+            keep = not _MACHINERY.search(frame["file"])
+            if keep:
+                frames.append(line)
+                frames.extend(_source_line(frame["file"], int(frame["line"])))
+        elif line.startswith("    "):
+            if keep and not (frames and frames[-1].strip() == line.strip()):
+                frames.append(line)
+        elif not line.strip() or _JAVA_FRAME.match(line):
+            if raised:
+                break
+        else:
+            raised.append(line)
+    what = "\n".join(raised).strip()
+    return "\n".join([_TRACEBACK, *frames, what]), what
+
+
+def _source_line(filename: str, line: int) -> list[str]:
+    source = linecache.getline(filename, line).strip()
+    return [f"    {source}"] if source else []
+
+
+def cause_of(text: str) -> str:
+    """The first line of a JVM error that says what went wrong, without Spark's frame around it."""
+    for part in reversed(text.split("Caused by: ")):
+        lines = [line for line in part.splitlines() if line.strip() and not _JAVA_FRAME.match(line)]
+        if lines and not lines[0].lstrip().startswith("..."):
+            first = _LOST_TASK.split(lines[0])[-1].strip()
+            if first and first != "Driver stacktrace:":
+                return first
+    return text.splitlines()[0].strip() if text.strip() else "Spark gave no reason"
+
+
+def vertex_failed(
+    vertex: str, error: BaseException, task_error: str, metadata: Mapping[str, Any]
+) -> VertexFailedError:
+    """The error that a failed vertex is reported with.
+
+    Parameters
+    ----------
+    vertex : str
+        The task's or the vertex's name.
+    error : BaseException
+        What Spark's job ended with.
+    task_error : str
+        What the task that failed last said; empty where none did (a failure on the driver).
+    metadata : mapping
+        The facts of the user's call behind the vertex: ``cell``, ``line``, ``code``.
+    """
+    text = task_error or str(error)
+    found = python_traceback(text)
+    trace, cause = found if found is not None else ("", cause_of(text))
+    failed = VertexFailedError(
+        vertex,
+        cause,
+        where=_where(metadata),
+        code=str(metadata.get("code") or ""),
+        python_traceback=trace,
+    )
+    failed.__cause__ = error
+    return failed
+
+
+def _where(metadata: Mapping[str, Any]) -> str:
+    cell, line = metadata.get("cell"), metadata.get("line")
+    return ", ".join([*([str(cell)] if cell else []), *([f"line {line}"] if line else [])])

@@ -1,0 +1,234 @@
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.Properties;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.apache.spark.FetchFailed;
+import org.apache.spark.TaskEndReason;
+import org.apache.spark.TaskFailedReason;
+import org.apache.spark.executor.TaskMetrics;
+import org.apache.spark.scheduler.JobFailed;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerEvent;
+import org.apache.spark.scheduler.SparkListenerExecutorAdded;
+import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
+import org.apache.spark.scheduler.SparkListenerJobEnd;
+import org.apache.spark.scheduler.SparkListenerJobStart;
+import org.apache.spark.scheduler.SparkListenerStageCompleted;
+import org.apache.spark.scheduler.SparkListenerStageSubmitted;
+import org.apache.spark.scheduler.SparkListenerTaskEnd;
+import org.apache.spark.scheduler.SparkListenerTaskGettingResult;
+import org.apache.spark.scheduler.SparkListenerTaskStart;
+import org.apache.spark.scheduler.StageInfo;
+import org.apache.spark.scheduler.TaskInfo;
+
+/**
+ * Writes what Spark says of one job's stages and tasks as lines, which Python takes in one call.
+ *
+ * A line's fields are separated by tabs, the first names the kind; flinkmagic/deployment/task_events.py reads them.
+ * Only jobs with a tag that begins with `prefix` are heard, so that the session's other work costs nothing.
+ * Janino compiles this: no generics, no lambdas, no for-each over Scala collections.
+ */
+public class TaskMonitor extends SparkListener {
+    private static final int LONGEST_ERROR = 65536;
+    private static final String TAGS = "spark.job.tags";
+
+    private final String prefix;
+    private final LinkedBlockingQueue lines = new LinkedBlockingQueue();
+    // Touched by the listener bus's thread only.
+    private final HashSet stages = new HashSet();
+    private final HashSet jobs = new HashSet();
+
+    public TaskMonitor(String prefix) {
+        this.prefix = prefix;
+    }
+
+    /** All lines that there are; waits for the first one, then `gatherMs` more for its companions. */
+    public String drain(long waitMs, long gatherMs) throws InterruptedException {
+        Object first = lines.poll(waitMs, TimeUnit.MILLISECONDS);
+        if (first == null) {
+            return "";
+        }
+        if (gatherMs > 0) {
+            Thread.sleep(gatherMs);
+        }
+        ArrayList taken = new ArrayList();
+        taken.add(first);
+        lines.drainTo(taken);
+        StringBuilder out = new StringBuilder(taken.size() * 96);
+        for (int i = 0; i < taken.size(); i++) {
+            out.append((String) taken.get(i)).append('\n');
+        }
+        return out.toString();
+    }
+
+    /** An event for the listener bus: its line comes after those of all events that were posted before. */
+    public SparkListenerEvent marker(String token) {
+        return new Marker(this, token);
+    }
+
+    /** Let a waiting `drain` return. */
+    public void wake() {
+        lines.add("W");
+    }
+
+    public void onJobStart(SparkListenerJobStart event) {
+        String tag = tagOf(event.properties());
+        if (tag == null) {
+            return;
+        }
+        jobs.add(Integer.valueOf(event.jobId()));
+        StringBuilder line = new StringBuilder();
+        line.append("J\t").append(event.jobId()).append('\t').append(event.time()).append('\t').append(tag).append('\t');
+        scala.collection.Iterator infos = event.stageInfos().iterator();
+        boolean first = true;
+        while (infos.hasNext()) {
+            StageInfo info = (StageInfo) infos.next();
+            stages.add(Integer.valueOf(info.stageId()));
+            line.append(first ? "" : ",").append(info.stageId()).append(':').append(shuffleOf(info));
+            line.append(':').append(info.numTasks());
+            first = false;
+        }
+        lines.add(line.toString());
+    }
+
+    public void onJobEnd(SparkListenerJobEnd event) {
+        if (!jobs.remove(Integer.valueOf(event.jobId()))) {
+            return;
+        }
+        boolean failed = event.jobResult() instanceof JobFailed;
+        lines.add("j\t" + event.jobId() + "\t" + event.time() + "\t" + (failed ? "FAILED" : "SUCCEEDED"));
+    }
+
+    public void onStageSubmitted(SparkListenerStageSubmitted event) {
+        StageInfo info = event.stageInfo();
+        String tag = tagOf(event.properties());
+        if (tag != null) {
+            stages.add(Integer.valueOf(info.stageId()));
+        } else if (!stages.contains(Integer.valueOf(info.stageId()))) {
+            return;
+        }
+        long at = info.submissionTime().isEmpty() ? 0L : ((Long) info.submissionTime().get()).longValue();
+        lines.add("G\t" + info.stageId() + "\t" + info.attemptNumber() + "\t" + at + "\t" + info.numTasks() + "\t"
+            + shuffleOf(info) + "\t" + (tag == null ? "" : tag));
+    }
+
+    public void onStageCompleted(SparkListenerStageCompleted event) {
+        StageInfo info = event.stageInfo();
+        if (!stages.contains(Integer.valueOf(info.stageId()))) {
+            return;
+        }
+        long at = info.completionTime().isEmpty() ? 0L : ((Long) info.completionTime().get()).longValue();
+        String reason = info.failureReason().isEmpty() ? "" : escape((String) info.failureReason().get());
+        lines.add("g\t" + info.stageId() + "\t" + info.attemptNumber() + "\t" + at + "\t" + reason);
+    }
+
+    public void onTaskStart(SparkListenerTaskStart event) {
+        if (stages.contains(Integer.valueOf(event.stageId()))) {
+            lines.add(head("S", event.stageId(), event.stageAttemptId(), event.taskInfo()));
+        }
+    }
+
+    public void onTaskGettingResult(SparkListenerTaskGettingResult event) {
+        // The event names no stage; Python passes over task ids that it does not know.
+        TaskInfo info = event.taskInfo();
+        lines.add("R\t" + info.taskId() + "\t" + info.gettingResultTime());
+    }
+
+    public void onTaskEnd(SparkListenerTaskEnd event) {
+        TaskInfo info = event.taskInfo();
+        if (info == null || !stages.contains(Integer.valueOf(event.stageId()))) {
+            return;
+        }
+        StringBuilder line = new StringBuilder(head("E", event.stageId(), event.stageAttemptId(), info));
+        line.append('\t').append(info.finishTime()).append('\t').append(info.status()).append('\t');
+        appendMetrics(line, event.taskMetrics());
+        TaskEndReason reason = event.reason();
+        if (reason instanceof TaskFailedReason) {
+            line.append('\t').append(reason.getClass().getSimpleName());
+            if (reason instanceof FetchFailed) {
+                FetchFailed lost = (FetchFailed) reason;
+                line.append(':').append(lost.shuffleId()).append(':').append(lost.mapIndex());
+            }
+            line.append('\t').append(escape(((TaskFailedReason) reason).toErrorString()));
+        }
+        lines.add(line.toString());
+    }
+
+    public void onExecutorAdded(SparkListenerExecutorAdded event) {
+        lines.add("A\t" + event.time() + "\t" + event.executorId() + "\t" + event.executorInfo().totalCores() + "\t"
+            + event.executorInfo().executorHost());
+    }
+
+    public void onExecutorRemoved(SparkListenerExecutorRemoved event) {
+        lines.add("D\t" + event.time() + "\t" + event.executorId() + "\t" + escape(event.reason()));
+    }
+
+    public void onOtherEvent(SparkListenerEvent event) {
+        if (event instanceof Marker && ((Marker) event).owner == this) {
+            lines.add("M\t" + ((Marker) event).token);
+        }
+    }
+
+    private String head(String kind, int stage, int attempt, TaskInfo info) {
+        // A stage of 3.4 and older says -1; there the index is the partition unless the stage was resubmitted.
+        int partition = info.partitionId() < 0 ? info.index() : info.partitionId();
+        return kind + "\t" + stage + "\t" + attempt + "\t" + partition + "\t" + info.attemptNumber() + "\t" + info.taskId()
+            + "\t" + info.executorId() + "\t" + info.launchTime() + "\t" + (info.speculative() ? "1" : "0");
+    }
+
+    private static void appendMetrics(StringBuilder line, TaskMetrics metrics) {
+        if (metrics == null) {
+            return;
+        }
+        long in = metrics.inputMetrics().recordsRead() + metrics.shuffleReadMetrics().recordsRead();
+        long bytesIn = metrics.inputMetrics().bytesRead() + metrics.shuffleReadMetrics().totalBytesRead();
+        long out = metrics.outputMetrics().recordsWritten() + metrics.shuffleWriteMetrics().recordsWritten();
+        long bytesOut = metrics.outputMetrics().bytesWritten() + metrics.shuffleWriteMetrics().bytesWritten();
+        line.append(in).append(',').append(out).append(',').append(bytesIn).append(',').append(bytesOut).append(',');
+        line.append(metrics.memoryBytesSpilled()).append(',').append(metrics.diskBytesSpilled()).append(',');
+        line.append(metrics.executorRunTime()).append(',').append(metrics.jvmGCTime()).append(',');
+        line.append(metrics.resultSize());
+    }
+
+    private String tagOf(Properties properties) {
+        String all = properties == null ? null : properties.getProperty(TAGS);
+        if (all == null) {
+            return null;
+        }
+        String[] tags = all.split(",");
+        for (int i = 0; i < tags.length; i++) {
+            if (tags[i].startsWith(prefix)) {
+                return tags[i];
+            }
+        }
+        return null;
+    }
+
+    private static int shuffleOf(StageInfo info) {
+        return info.shuffleDepId().isEmpty() ? -1 : ((Integer) info.shuffleDepId().get()).intValue();
+    }
+
+    private static String escape(String text) {
+        if (text == null) {
+            return "";
+        }
+        String some = text.length() > LONGEST_ERROR ? text.substring(0, LONGEST_ERROR) : text;
+        return some.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r");
+    }
+
+    /** Rides along the listener bus; the event log leaves it out. */
+    public static class Marker implements SparkListenerEvent {
+        public final TaskMonitor owner;
+        public final String token;
+
+        public Marker(TaskMonitor owner, String token) {
+            this.owner = owner;
+            this.token = token;
+        }
+
+        public boolean logEvent() {
+            return false;
+        }
+    }
+}

@@ -1,0 +1,73 @@
+"""Small Java classes of our own, compiled inside the session's driver.
+
+A SparkListener that Python implements (over py4j callbacks) lags by seconds and throws at exit, and some of Spark's
+functions take a Scala function, which py4j cannot make. So the few lines of Java that are needed lie in ``java/`` as
+source and are compiled by Janino, the compiler that Spark ships for its generated code: no jar to build, nothing to
+put on the class path. The classes are needed in the driver only. Seen on Spark 3.5.9 (Janino 3.1.9) and 4.3.0.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from py4j.protocol import Py4JError
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
+
+_LOG = logging.getLogger(__name__)
+_LOCK = threading.Lock()
+# By gateway, which stands for the JVM: a SparkContext that is stopped and started again keeps its JVM.
+_COMPILED: WeakKeyDictionary[Any, dict[str, JavaObject | None]] = WeakKeyDictionary()
+
+
+def java_class(sc: SparkContext, name: str) -> JavaObject | None:
+    """The class `name` of ``java/``, compiled once a JVM; None where this JVM does not let us compile.
+
+    The reason of a refusal is logged once. Callers have a second way and must take it.
+    """
+    gateway = sc._gateway
+    assert gateway is not None
+    with _LOCK:
+        compiled = _COMPILED.setdefault(gateway, {})
+        if name not in compiled:
+            try:
+                compiled[name] = _compile(sc, name)
+            except (Py4JError, TypeError) as refusal:  # TypeError: py4j found no such class, but a package
+                _LOG.warning(
+                    "This JVM does not compile %s.java (%s); Spark's status store is polled instead, "
+                    "and writes are not shown in the SQL tab.",
+                    name,
+                    str(refusal).splitlines()[0] if str(refusal) else type(refusal).__name__,
+                )
+                compiled[name] = None
+        return compiled[name]
+
+
+def new_instance(sc: SparkContext, cls: JavaObject, *arguments: Any) -> JavaObject:
+    """An object of a class that has one public constructor.
+
+    py4j's ``jvm.Name(...)`` does not see the class, as its loader is Janino's.
+    """
+    gateway, jvm = sc._gateway, sc._jvm
+    assert gateway is not None
+    assert jvm is not None
+    array = gateway.new_array(jvm.java.lang.Object, len(arguments))
+    for position, argument in enumerate(arguments):
+        array[position] = argument
+    return cls.getConstructors()[0].newInstance(array)
+
+
+def _compile(sc: SparkContext, name: str) -> JavaObject:
+    source = (files("flinkmagic.deployment") / "java" / f"{name}.java").read_text(encoding="utf-8")
+    jvm = sc._jvm
+    assert jvm is not None
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    compiler.cook(source)
+    return compiler.getClassLoader().loadClass(name)

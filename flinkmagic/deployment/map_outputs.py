@@ -1,0 +1,38 @@
+"""Which map outputs of a shuffle are there, as Spark's driver keeps them.
+
+`SparkEnv.mapOutputTracker` is read as a field: py4j looks up all methods of an object's class to call one, and one
+method of `SparkEnv` on 4.3.0 names a class that PySpark's distribution does not have (com.google.protobuf), so that
+calling any of them breaks the connection. Seen on 3.5.9 and 4.3.0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
+
+
+class MapOutputs:
+    """Spark's `MapOutputTrackerMaster`, asked two questions.
+
+    Parameters
+    ----------
+    sc : SparkContext
+        The session's.
+    """
+
+    def __init__(self, sc: SparkContext) -> None:
+        assert sc._jvm is not None
+        field = sc._jvm.java.lang.Class.forName("org.apache.spark.SparkEnv").getDeclaredField("mapOutputTracker")
+        field.setAccessible(True)
+        self._tracker: Any = field.get(sc._jsc.sc().env())
+
+    def are_complete(self, dependency: JavaObject, tasks: int) -> bool:
+        """Whether the outputs of all `tasks` map tasks of a shuffle are there."""
+        return bool(self._tracker.getNumAvailableOutputs(dependency.shuffleId()) == tasks)
+
+    def bytes_by_partition(self, dependency: JavaObject) -> tuple[int, ...]:
+        """How many bytes each partition of a finished shuffle has."""
+        return tuple(self._tracker.getStatistics(dependency).bytesByPartitionId())

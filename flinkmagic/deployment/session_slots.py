@@ -1,0 +1,45 @@
+"""How many tasks the session's executors run at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flinkmagic.deployment.task_events import ExecutorAdded, ExecutorRemoved
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+
+class SessionSlots:
+    """The slots of each executor: its cores by ``spark.task.cpus``; kept up to date by events.
+
+    Parameters
+    ----------
+    sc : SparkContext
+        The session's.
+    """
+
+    UNKNOWN = 1_000_000
+    """Of an executor that nobody told of yet: no limit."""
+
+    def __init__(self, sc: SparkContext) -> None:
+        self._cpus_per_task = int(sc.getConf().get("spark.task.cpus", "1") or 1)
+        executors = sc._jsc.sc().statusStore().executorList(True)
+        summaries = [executors.apply(number) for number in range(executors.size())]
+        self._of = {summary.id(): int(summary.maxTasks()) for summary in summaries}
+
+    @property
+    def total(self) -> int:
+        """All slots, at least one: the first executor may be on its way."""
+        return max(1, sum(self._of.values()))
+
+    def of(self, executor: str) -> int:
+        """The slots of one executor."""
+        return self._of.get(executor, self.UNKNOWN)
+
+    def take(self, event: ExecutorAdded | ExecutorRemoved) -> None:
+        """Note an executor that came or went."""
+        if isinstance(event, ExecutorAdded):
+            self._of[event.executor] = event.cores // self._cpus_per_task
+        else:
+            self._of.pop(event.executor, None)

@@ -1,0 +1,270 @@
+"""A planned job on the session's own Spark: scheduler, slots, gateways, monitor and results put together."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flinkmagic.deployment.kept_results import KeptResults
+from flinkmagic.deployment.session_slots import SessionSlots
+from flinkmagic.deployment.spark_jobs import JobProperties, require_pinned_threads
+from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
+from flinkmagic.deployment.stage_host import StageHost
+from flinkmagic.deployment.stage_runner import StageRunner
+from flinkmagic.deployment.task_monitor import task_monitor
+from flinkmagic.deployment.task_records import TaskRecord
+from flinkmagic.errors import ResultNotReadyError, ResultReleasedError, SessionLostError, UnknownResultError
+from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.planning.handles import ResultStageHandle
+from flinkmagic.planning.planner import PlannedJob
+from flinkmagic.planning.sinks import PlannedSink
+from flinkmagic.scheduling.clock import SystemClock
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.exception_history import RootExceptionHistoryEntry
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.main_thread import MainThreadExecutor
+from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, JobListener
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DeploymentSnapshot:
+    """How far a deployment has come at one instant; safe to keep and to read on any thread.
+
+    Attributes
+    ----------
+    job : ExecutionGraphInfo
+        Status, states, failures.
+    tasks : tuple of TaskRecord
+        Every attempt so far.
+    slots_used, slots_total : int
+        Slots in which a task of this job runs now, and those that it may use.
+    """
+
+    job: ExecutionGraphInfo
+    tasks: tuple[TaskRecord, ...]
+    slots_used: int
+    slots_total: int
+
+
+class SparkDeployment:
+    """Runs a compiled job once, as Spark stages on the session's SparkContext.
+
+    Flink's `JobMaster`, as far as one job on one Spark session needs it. All state belongs to one thread; every
+    method here may be called from any thread.
+
+    Parameters
+    ----------
+    planned_job : PlannedJob
+        What was planned; its handles are kept referenced until `release`.
+    execution_graph : ExecutionGraph
+        A fresh one of the planned job's job graph; this deployment is the only one to change it.
+    spark : SparkSession
+        The user's session.
+    slots : int, optional
+        How many slots the job may use at once; by default all that the session has.
+    listener : JobListener, optional
+        Hears of each change, on the job's thread.
+    restart_strategy : RestartBackoffTimeStrategy, optional
+        Whether to restart after a failure; by default never.
+    """
+
+    def __init__(
+        self,
+        planned_job: PlannedJob,
+        execution_graph: ExecutionGraph,
+        *,
+        spark: SparkSession,
+        slots: int | None = None,
+        listener: JobListener | None = None,
+        restart_strategy: RestartBackoffTimeStrategy | None = None,
+    ) -> None:
+        require_pinned_threads(spark.sparkContext)
+        self.execution_graph = execution_graph
+        self.termination_future: Future[JobStatus] = Future()
+        self._sinks = planned_job.sinks
+        self._name = planned_job.name
+        self._planned: PlannedJob | None = planned_job
+        self._spark = spark
+        self._sc = spark.sparkContext
+        self._slots = slots
+        self._clock = SystemClock()
+        self._id = uuid.uuid4().hex[:12]
+        self._prefix = f"flinkmagic-{self._id}-"
+        self._kept = KeptResults(spark)
+        self._vertices = _sink_vertices(planned_job.sinks, execution_graph)
+        self._main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
+        self._monitor = task_monitor(self._sc, self._prefix)
+        self._session_slots = SessionSlots(self._sc)
+        self._host = StageHost(
+            execution_graph, self._prefix, self._monitor, self._main_thread, self._name, self._session_slots
+        )
+        self._provider = SparkSlotProvider(
+            execution_graph,
+            main_thread=self._main_thread,
+            start_run=self._host.start_run,
+            session_slots=lambda: self._session_slots.total,
+            slots=slots,
+            after=self._control_edges(planned_job),
+        )
+        self.scheduler = DefaultScheduler(
+            execution_graph,
+            main_thread=self._main_thread,
+            clock=self._clock,
+            slot_provider=self._provider,
+            restart_strategy=restart_strategy,
+            listeners=() if listener is None else (listener,),
+            # A shuffle's files go as a whole, with the planned job.
+            release_partitions=False,
+        )
+        self._host.connect(
+            self.scheduler, self._provider, restarts=restart_strategy is not None, idle=self._end_if_idle
+        )
+
+    # -- the course of the job -------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin; returns at once. The calling thread's Spark properties (pool, tags) are the job's too."""
+        assert self._planned is not None
+        properties = JobProperties(self._sc, group=self._prefix.rstrip("-"), pool=self._prefix.rstrip("-"))
+        self._host.runner = StageRunner(self._sc, self._planned.session_clone, properties, self._kept)
+        self.scheduler.termination_future.add_done_callback(lambda _: self._end_if_idle())
+        self._monitor.start(
+            lambda events: self._run(lambda: self._host.tracker.handle(events)),
+            lambda loss: self._run(lambda: self._lost(loss)),
+        )
+        self._run(self.scheduler.start_scheduling)
+
+    def wait(self, timeout: float | None = None) -> JobStatus:
+        """Wait until the job is over, `timeout` seconds at most; the status that it has then."""
+        try:
+            return self.termination_future.result(timeout)
+        except (FutureTimeoutError, TimeoutError):
+            return self.status
+
+    def cancel(self) -> None:
+        """End all of this job's Spark work, and nothing else in the session; returns at once."""
+        self._run(self.scheduler.cancel)
+
+    def release(self) -> None:
+        """Let go of kept results, and of the JVM's objects that keep shuffle files alive. Only after the end."""
+        if not self.termination_future.done():
+            raise RuntimeError(f"the job {self._name!r} is {self.status}: cancel it, or wait for it")
+        self._kept.release()
+        self._planned = None
+        self._host.release()
+
+    # -- what others read ------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> JobStatus:
+        """The state of the job as a whole."""
+        return self.scheduler.job_status
+
+    def tasks(self) -> list[TaskRecord]:
+        """One record for each task attempt of Spark's, in the order of launch."""
+        return self._host.log.records()
+
+    def exceptions(self) -> tuple[RootExceptionHistoryEntry, ...]:
+        """The failures of the job, oldest first."""
+        return self.scheduler.request_job().exception_history
+
+    def finished_sinks(self) -> list[PlannedSink]:
+        """The sinks whose writes are committed, or whose rows are kept, whatever became of the others."""
+        return [sink for sink in self._sinks if self._is_finished(self._vertices[sink.index])]
+
+    def partition_bytes(self) -> dict[str, tuple[int, ...]]:
+        """By the id of a job vertex that wrote a shuffle, the bytes of each of its partitions."""
+        return dict(self._host.partition_bytes)
+
+    def snapshot(self) -> DeploymentSnapshot:
+        """How far the job has come."""
+        tasks = tuple(self.tasks())
+        return DeploymentSnapshot(
+            job=self.scheduler.request_job(),
+            tasks=tasks,
+            slots_used=sum(task.end_ms is None for task in tasks),
+            slots_total=self._slots or self._session_slots.total,
+        )
+
+    def result(self, name: str) -> DataFrame:
+        """A DataFrame of the user's session over the rows of a result.
+
+        Raises
+        ------
+        UnknownResultError
+            Where the job has no result of that name.
+        ResultReleasedError
+            After `release`.
+        ResultNotReadyError
+            Where it is not computed, or not yet.
+        """
+        sink = next((sink for sink in self._sinks if sink.kind == "result" and sink.name == name), None)
+        if sink is None:
+            raise UnknownResultError(name, [sink.name for sink in self._sinks if sink.kind == "result"])
+        if self._kept.is_released:
+            raise ResultReleasedError(name)
+        vertex = self._vertices[sink.index]
+        if not self._is_finished(vertex):
+            raise ResultNotReadyError(name, str(self.status))
+        handle = vertex.job_vertex.operator_factory
+        assert isinstance(handle, ResultStageHandle)
+        return self._kept.frame(handle)
+
+    # -- inside ----------------------------------------------------------------------------------------
+
+    def _run(self, action: Callable[[], object]) -> None:
+        """Hand a call to the job's thread; nothing is left to do for one that comes after the end."""
+        try:
+            self._main_thread.execute(action)
+        except RuntimeError:
+            if not self.termination_future.done():
+                raise
+
+    def _is_finished(self, vertex: ExecutionJobVertex) -> bool:
+        states = self.execution_graph.state[vertex.vertices.start : vertex.vertices.stop]
+        return bool((states == ExecutionState.FINISHED.value).all())
+
+    def _control_edges(self, planned: PlannedJob) -> dict[int, Sequence[int]]:
+        return {
+            self._vertices[later].index: [self._vertices[earlier].index for earlier in after]
+            for later, after in planned.control_edges.items()
+        }
+
+    def _lost(self, loss: BaseException) -> None:
+        if not self.scheduler.job_status.is_terminal:
+            self._host.lose_session(SessionLostError(self._name, str(loss).splitlines()[0] or type(loss).__name__))
+
+    def _uncaught(self, error: BaseException) -> None:
+        _LOG.error("A bug in flinkmagic ends the job %r; please report it.", self._name, exc_info=error)
+        if not self.scheduler.job_status.is_terminal:
+            self.scheduler.handle_global_failure(error)
+
+    def _end_if_idle(self) -> None:
+        """On the job's thread: it is over when the scheduler is done and Spark runs nothing of it any more."""
+        if self.termination_future.done() or not self.scheduler.termination_future.done():
+            return
+        if self._provider.active_runs():
+            return
+        self._monitor.stop()
+        self._host.close()
+        self.termination_future.set_result(self.scheduler.job_status)
+        self._main_thread.stop()
+
+
+def _sink_vertices(sinks: Sequence[PlannedSink], graph: ExecutionGraph) -> list[ExecutionJobVertex]:
+    """The job vertex of each sink."""
+    by_node = {node.id: vertex for vertex in graph.job_vertices for node in vertex.job_vertex.operators}
+    return [by_node[sink.transformation_id] for sink in sinks]

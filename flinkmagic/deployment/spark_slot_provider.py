@@ -1,0 +1,165 @@
+"""Spark's task scheduler as the provider of slots, and what is submitted to it when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from flinkmagic.deployment.vertex_run import VertexRun
+from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
+from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotRequest
+
+_FINISHED = ExecutionState.FINISHED.value
+
+
+class SparkSlotProvider:
+    """Promises slots to vertices; Spark decides where their tasks run (Flink's `PhysicalSlotProvider`).
+
+    1. A request is fulfilled when Spark launches the subtask that it is for; `VertexRun` does that.
+    2. A vertex goes to Spark as one stage, and only when all of its subtasks that are not finished are asked for:
+       Spark would run the others too.
+    3. It goes when it is promised its first slot. Without a limit the session's slots are promised twice over, so
+       that Spark always has tasks to launch next; with `slots` a vertex goes only if all of its tasks fit beside
+       those that are there, or if it is alone (a wider one runs in waves, and Spark may go beyond the limit).
+    4. Of several vertices that could go, the one with the longest remaining path goes first, then the first in
+       program order. Where the session is FIFO, Spark keeps this order among them.
+    5. A write that must run after an earlier one waits until that one is finished.
+
+    Parameters
+    ----------
+    execution_graph : ExecutionGraph
+        The job.
+    main_thread : ComponentMainThreadExecutor
+        Where decisions are made: after the call that asks, so that all that one event sets free is compared.
+    start_run : callable
+        Submits a vertex (by its index) with its requests.
+    session_slots : callable
+        How many slots the session has now.
+    slots : int, optional
+        The limit.
+    after : mapping of int to sequence of int
+        By the index of a job vertex, those that must be finished before it is submitted.
+    """
+
+    LEAST_PROMISES = 8
+
+    def __init__(
+        self,
+        execution_graph: ExecutionGraph,
+        *,
+        main_thread: ComponentMainThreadExecutor,
+        start_run: Callable[[int, dict[int, PhysicalSlotRequest]], VertexRun],
+        session_slots: Callable[[], int],
+        slots: int | None = None,
+        after: Mapping[int, Sequence[int]] | None = None,
+    ) -> None:
+        self._graph = execution_graph
+        self._main_thread = main_thread
+        self._start_run = start_run
+        self._session_slots = session_slots
+        self._slots = slots
+        self._after = dict(after or {})
+        self._path = remaining_paths(execution_graph)
+        self._waiting: dict[int, dict[int, PhysicalSlotRequest]] = {}
+        self._active: dict[int, VertexRun] = {}
+        self._where: dict[str, tuple[int, int]] = {}
+        self._is_decision_due = False
+
+    def run_of(self, job_vertex_id: str) -> VertexRun | None:
+        """The active run of a job vertex."""
+        return self._active.get(self._graph.job_vertex_by_id(job_vertex_id).index)
+
+    def active_runs(self) -> list[VertexRun]:
+        """All that Spark is running."""
+        return list(self._active.values())
+
+    # -- PhysicalSlotProvider --------------------------------------------------------------------------
+
+    def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
+        """Take requests; they are fulfilled when Spark launches their subtasks."""
+        for request in requests:
+            (vertex,) = request.vertices  # blocking exchanges on all sides: no two vertices share a slot
+            job_vertex = self._graph.job_vertex_of(vertex)
+            self._wait(job_vertex.index, vertex - job_vertex.first, request)
+        self._decide_soon()
+
+    def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
+        """Give up a request, whether its vertex was submitted or not."""
+        index, subtask = self._where.pop(slot_request_id)
+        waiting = self._waiting.get(index, {})
+        if subtask in waiting and waiting[subtask].slot_request_id == slot_request_id:
+            del waiting[subtask]
+        else:
+            self._active[index].withdraw(subtask)
+
+    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+        """A slot is free when Spark says that its task has ended; what the scheduler thinks of it adds nothing."""
+        self._decide_soon()
+
+    # -- what runs say ---------------------------------------------------------------------------------
+
+    def hand_back(self, run: VertexRun, requests: Mapping[int, PhysicalSlotRequest]) -> None:
+        """Take requests that a failed run did not fulfil; a later run of the vertex will."""
+        for subtask, request in requests.items():
+            self._wait(run.job_vertex.index, subtask, request)
+
+    def run_over(self, run: VertexRun) -> None:
+        """A run has ended."""
+        self._active.pop(run.job_vertex.index, None)
+        self._decide_soon()
+
+    # -- decisions -------------------------------------------------------------------------------------
+
+    def _wait(self, index: int, subtask: int, request: PhysicalSlotRequest) -> None:
+        self._waiting.setdefault(index, {})[subtask] = request
+        self._where[request.slot_request_id] = (index, subtask)
+
+    def _decide_soon(self) -> None:
+        if not self._is_decision_due and self._waiting:
+            self._is_decision_due = True
+            self._main_thread.execute(self._decide)
+
+    def _decide(self) -> None:
+        self._is_decision_due = False
+        ready = [index for index in self._waiting if self._is_ready(index)]
+        for index in sorted(ready, key=lambda index: (-self._path[index], index)):
+            if self._fits(len(self._waiting[index])):
+                self._active[index] = self._start_run(index, self._waiting.pop(index))
+            else:
+                return
+
+    def _is_ready(self, index: int) -> bool:
+        waiting = self._waiting[index]
+        if not waiting or index in self._active:
+            return False
+        if len(waiting) + self._finished(index) < self._graph.job_vertices[index].parallelism:
+            return False
+        return all(
+            self._finished(earlier) == self._graph.job_vertices[earlier].parallelism
+            for earlier in self._after.get(index, ())
+        )
+
+    def _finished(self, index: int) -> int:
+        vertices = self._graph.job_vertices[index].vertices
+        return int(np.count_nonzero(self._graph.state[vertices.start : vertices.stop] == _FINISHED))
+
+    def _fits(self, tasks: int) -> bool:
+        busy = sum(run.unfinished for run in self._active.values())
+        if not self._active:
+            return True
+        if self._slots is not None:
+            return busy + tasks <= self._slots
+        return busy < max(2 * self._session_slots(), self.LEAST_PROMISES)
+
+
+def remaining_paths(graph: ExecutionGraph) -> list[int]:
+    """By the index of a job vertex, how many vertices the longest path from it to an end of the job has."""
+    path = [1] * len(graph.job_vertices)
+    for job_vertex in reversed(graph.job_vertices):
+        for result in job_vertex.produced_results:
+            for connection in result.consumers:
+                path[job_vertex.index] = max(path[job_vertex.index], 1 + path[connection.consumer.index])
+    return path

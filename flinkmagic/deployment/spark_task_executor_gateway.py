@@ -1,0 +1,66 @@
+"""A Spark executor as the scheduler sees it (Flink's `TaskExecutorGateway`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from flinkmagic.deployment.vertex_run import VertexRun
+from flinkmagic.graph.execution_graph import ExecutionAttemptID
+from flinkmagic.scheduling.task_executor_gateway import ResultPartitionID, TaskDeploymentDescriptor
+
+
+class SparkTaskExecutorGateway:
+    """Takes executions for tasks that Spark has launched on one executor.
+
+    Departures from Flink, all because Spark places tasks and keeps their outputs:
+
+    * `submit_task` starts nothing: the slot was given because Spark had launched the task;
+    * `cancel_task` ends the Spark stage of the whole vertex: Spark has no way to take one task out of a stage;
+    * `release_partitions` releases nothing: a shuffle's files go when the planned job is let go of, as a whole;
+    * no heartbeats: Spark watches its executors itself and says which of them are lost.
+
+    Parameters
+    ----------
+    resource_id : str
+        Spark's id of the executor.
+    run_of : callable
+        The active run of a job vertex, by its id; None where there is none.
+    unknown_task : callable
+        Told of an attempt that is to be cancelled and belongs to no active run.
+    """
+
+    def __init__(
+        self,
+        resource_id: str,
+        run_of: Callable[[str], VertexRun | None],
+        unknown_task: Callable[[ExecutionAttemptID], None],
+    ) -> None:
+        self._resource_id = resource_id
+        self._run_of = run_of
+        self._unknown_task = unknown_task
+
+    @property
+    def resource_id(self) -> str:
+        """Spark's id of the executor."""
+        return self._resource_id
+
+    def submit_task(self, descriptor: TaskDeploymentDescriptor, timeout_ms: float) -> None:
+        """Bind an execution to the task that Spark has launched."""
+        run = self._run_of(descriptor.attempt_id.job_vertex_id)
+        if run is None:
+            raise RuntimeError(f"{descriptor.task_name} was deployed, but Spark runs nothing of its vertex")
+        run.accept(descriptor)
+
+    def cancel_task(self, attempt_id: ExecutionAttemptID, timeout_ms: float) -> None:
+        """End the stage of the attempt's vertex; answered when the attempt's task has really ended."""
+        run = self._run_of(attempt_id.job_vertex_id)
+        if run is None:
+            self._unknown_task(attempt_id)
+        else:
+            run.cancel(attempt_id)
+
+    def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
+        """Nothing: see the class."""
+
+    def heartbeat_from_job_manager(self, job_id: str) -> None:
+        """Nothing: see the class."""

@@ -1,0 +1,189 @@
+"""Submits vertices to Spark, and carries news between their runs and the scheduler."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from itertools import count
+
+from flinkmagic.deployment.session_slots import SessionSlots
+from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
+from flinkmagic.deployment.spark_task_executor_gateway import SparkTaskExecutorGateway
+from flinkmagic.deployment.stage_runner import StageOutcome, StageRun, StageRunner
+from flinkmagic.deployment.task_monitor import TaskMonitor
+from flinkmagic.deployment.task_records import SlotNumbers, TaskLog
+from flinkmagic.deployment.task_tracker import TaskTracker
+from flinkmagic.deployment.vertex_run import VertexRun
+from flinkmagic.graph.execution_graph import ExecutionAttemptID, ExecutionGraph
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.planning.handles import ResultStageHandle, ShuffleMapStageHandle, StageHandle
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
+from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
+
+_LOG = logging.getLogger(__name__)
+
+_KEEPS_EACH_TASK = (ShuffleMapStageHandle, ResultStageHandle)
+"""Stages of which Spark keeps what each task made: resubmitted, they run only what is missing."""
+
+
+class StageHost:
+    """The surroundings of the runs of one deployment (`vertex_run.RunHost`); on the main thread.
+
+    Parameters
+    ----------
+    execution_graph : ExecutionGraph
+        The job.
+    prefix : str
+        What the tags of this deployment begin with.
+    monitor : TaskMonitor
+        Tells of tasks.
+    main_thread : ComponentMainThreadExecutor
+        Where stages' threads bring their outcomes.
+    job_name : str
+        For descriptions in Spark's UI.
+    slots : SessionSlots
+        Of the session.
+    """
+
+    def __init__(
+        self,
+        execution_graph: ExecutionGraph,
+        prefix: str,
+        monitor: TaskMonitor,
+        main_thread: ComponentMainThreadExecutor,
+        job_name: str,
+        slots: SessionSlots,
+    ) -> None:
+        self.log = TaskLog(SlotNumbers(slots.of))
+        self.tracker = TaskTracker(self.log, slots)
+        self.runner: StageRunner | None = None
+        self.partition_bytes: dict[str, tuple[int, ...]] = {}
+        self._graph = execution_graph
+        self._prefix = prefix
+        self._monitor = monitor
+        self._main_thread = main_thread
+        self._job_name = job_name
+        self._gateways: dict[str, SparkTaskExecutorGateway] = {}
+        self._stages: list[StageRun] = []
+        self._run_numbers = count()
+        self._slot_numbers = count()
+        self._lost: BaseException | None = None
+
+    def connect(
+        self,
+        scheduler: DefaultScheduler,
+        provider: SparkSlotProvider,
+        *,
+        restarts: bool,
+        idle: Callable[[], None],
+    ) -> None:
+        """Name those that are told; they need this object before they can be made."""
+        self._scheduler = scheduler
+        self._provider = provider
+        self._restarts = restarts
+        self._idle = idle
+
+    # -- submission ------------------------------------------------------------------------------------
+
+    def start_run(self, index: int, requests: dict[int, PhysicalSlotRequest]) -> VertexRun:
+        """Submit a vertex to Spark."""
+        assert self.runner is not None
+        job_vertex = self._graph.job_vertices[index]
+        handle = job_vertex.job_vertex.operator_factory
+        if not isinstance(handle, StageHandle):
+            raise TypeError(f"the vertex {job_vertex.name!r} has no stage handle, but {handle!r}")
+        holds_all = self._restarts and not isinstance(handle, _KEEPS_EACH_TASK)
+        run = VertexRun(job_vertex, handle, requests, holds_all, self)
+        tag = f"{self._prefix}v{index}r{next(self._run_numbers)}"
+        description = f"{self._job_name}: {job_vertex.name}"
+        run.stage_run = StageRun(self.runner, handle, tag, description, self._on_outcome)
+        self.tracker.watch(tag, run)
+        self._monitor.watch(tag)
+        self._stages.append(run.stage_run)
+        run.stage_run.start()
+        return run
+
+    def _on_outcome(self, stage_run: StageRun, outcome: StageOutcome) -> None:
+        """On the stage's thread: its news ends with a marker, behind all that Spark has said of its tasks."""
+        self._main_thread.execute(lambda: self._expect(stage_run.tag, outcome))
+        try:
+            self._monitor.flush(stage_run.tag, stage_run.tag)
+        except Exception as gone:  # noqa: BLE001 - without a session there is no more news to wait for
+            _LOG.debug("the session was gone at the end of %s: %s", stage_run.tag, gone)
+            self._main_thread.execute(lambda: self.tracker.conclude(stage_run.tag))
+
+    def _expect(self, tag: str, outcome: StageOutcome) -> None:
+        run = self.tracker.expect(tag, outcome)
+        if outcome.bytes_by_partition is not None:
+            self.partition_bytes[run.job_vertex.id] = outcome.bytes_by_partition
+        if self._lost is not None:
+            self.tracker.conclude(tag)
+
+    # -- RunHost ---------------------------------------------------------------------------------------
+
+    def slot_on(self, executor: str, number: int) -> PhysicalSlot:
+        """A slot that no other execution ever had, on an executor."""
+        gateway = self._gateways.get(executor)
+        if gateway is None:
+            gateway = SparkTaskExecutorGateway(executor, self._provider.run_of, self._answer_canceled)
+            self._gateways[executor] = gateway
+        return PhysicalSlot(f"{executor}_{number}#{next(self._slot_numbers)}", executor, number, gateway)
+
+    def report(
+        self,
+        attempt: ExecutionAttemptID,
+        state: ExecutionState,
+        error: BaseException | None = None,
+        io_metrics: IOMetrics | None = None,
+        at_ms: float | None = None,
+    ) -> None:
+        """Tell the scheduler."""
+        if at_ms is not None:
+            at_ms = self._not_before_last_move(attempt, at_ms)
+        self._scheduler.update_task_execution_state(
+            TaskExecutionStateTransition(attempt, state, error, io_metrics, at_ms)
+        )
+
+    def _not_before_last_move(self, attempt: ExecutionAttemptID, at_ms: float) -> float:
+        """The time of Spark's clock, unless we ourselves dated the move before it later: news takes a while."""
+        index = self._graph.job_vertex_by_id(attempt.job_vertex_id).first + attempt.subtask
+        last = self._graph.timestamps(self._graph.state_of(index))[index]
+        return max(at_ms, float(last))
+
+    def hand_back(self, run: VertexRun, requests: dict[int, PhysicalSlotRequest]) -> None:
+        """Requests wait for the vertex's next run."""
+        self._provider.hand_back(run, requests)
+
+    def run_over(self, run: VertexRun) -> None:
+        """A run has ended."""
+        self._provider.run_over(run)
+        if self._scheduler.job_status.is_terminal:
+            self._main_thread.execute(self._idle)
+
+    def _answer_canceled(self, attempt: ExecutionAttemptID) -> None:
+        self._main_thread.execute(lambda: self.report(attempt, ExecutionState.CANCELED))
+
+    # -- ends ------------------------------------------------------------------------------------------
+
+    def lose_session(self, cause: BaseException) -> None:
+        """Spark is gone: nothing runs any more, and no news will come."""
+        self._lost = cause
+        for run in self._provider.active_runs():
+            run.lose_tasks()
+        self._scheduler.handle_global_failure(cause)
+        for run in self._provider.active_runs():
+            if run.outcome is None:
+                run.finish(StageOutcome(error=cause))
+
+    def close(self) -> None:
+        """Wait for the stages' threads, which have said all that they had to say."""
+        for stage in self._stages:
+            stage.join(1.0)
+        self._stages.clear()
+
+    def release(self) -> None:
+        """Let go of what refers to the JVM."""
+        self.runner = None
+        self.tracker.release()

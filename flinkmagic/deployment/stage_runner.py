@@ -1,0 +1,242 @@
+"""Runs the handle of one vertex as a Spark stage, on a thread of its own.
+
+What Spark is asked for, by kind of handle (seen on 3.5.9 and 4.3.0):
+
+- shuffle map stage: ``SparkContext.submitMapStage``, waited for inside the JVM. A map stage whose outputs are all there
+  is not submitted: Spark would finish that job twice and log ``DAGScheduler: No stages registered for job`` (its
+  `handleMapStageSubmitted` finds the stage available after `submitStage` has already finished the job).
+- broadcast: ``relationFuture``; subquery: ``executeCollect``.
+- write: the command's ``executeCollect`` inside ``SQLExecution.withNewExecutionId``, so that the SQL tab and the query
+  listeners of the session hear of it as of a plain write.
+- result: see `kept_results`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.deployment.java_classes import java_class, new_instance
+from flinkmagic.deployment.kept_results import KeptResults
+from flinkmagic.deployment.map_outputs import MapOutputs
+from flinkmagic.deployment.spark_jobs import JobProperties, cancel_jobs
+from flinkmagic.planning.handles import (
+    BroadcastStageHandle,
+    ResultStageHandle,
+    ShuffleMapStageHandle,
+    StageHandle,
+    SubqueryStageHandle,
+    WriteStageHandle,
+)
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
+
+EARLY = "-early"
+"""Ends the tag of jobs that run before a vertex's own stage: the sampling of a range exchange."""
+
+
+class StageCancelledError(Exception):
+    """Raised on a stage's thread where the stage was cancelled before Spark was asked for it."""
+
+
+@dataclass(frozen=True)
+class StageOutcome:
+    """What became of a stage.
+
+    Attributes
+    ----------
+    error : BaseException or None
+        Why it failed; None where it is done.
+    bytes_by_partition : tuple of int or None
+        For a shuffle the real size of each partition, over all map tasks.
+    skipped : bool
+        Whether Spark had nothing to run: the outputs were there, or there are no partitions.
+    """
+
+    error: BaseException | None = None
+    bytes_by_partition: tuple[int, ...] | None = None
+    skipped: bool = False
+
+
+class StageRunner:
+    """What the stages of one deployment share.
+
+    Parameters
+    ----------
+    sc : SparkContext
+        The session's.
+    jsession : JavaObject
+        The clone of the session on which the job was planned.
+    properties : JobProperties
+        Under which jobs run.
+    kept : KeptResults
+        Where results go.
+    """
+
+    def __init__(
+        self, sc: SparkContext, jsession: JavaObject | None, properties: JobProperties, kept: KeptResults
+    ) -> None:
+        self.sc = sc
+        self.jsession = jsession
+        self.properties = properties
+        self.kept = kept
+        self._map_outputs = MapOutputs(sc)
+
+    def run(self, handle: StageHandle, tag: str, description: str, is_cancelled: Callable[[], bool]) -> StageOutcome:
+        """Run a handle to its end on the calling thread, which must be its own."""
+        session = self._session_of(handle)
+        if isinstance(handle, ShuffleMapStageHandle) and handle.tasks == 0:
+            return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions, skipped=True)
+        if handle.starts_jobs_early:
+            self.properties.enter(tag + EARLY, description, session)
+            _touch(handle)
+            _check(is_cancelled)
+        self.properties.enter(tag, description, session)
+        if isinstance(handle, ShuffleMapStageHandle):
+            return self._run_shuffle_map(handle, is_cancelled)
+        if isinstance(handle, BroadcastStageHandle):
+            _check(is_cancelled)
+            handle.exchange.relationFuture().get()
+        elif isinstance(handle, SubqueryStageHandle):
+            _check(is_cancelled)
+            handle.subquery.executeCollect()
+        elif isinstance(handle, WriteStageHandle):
+            plan = handle.plan
+            _check(is_cancelled)
+            self._in_sql_execution(handle.query_execution, "command", plan, plan.executeCollect)
+        elif isinstance(handle, ResultStageHandle):
+            batches = self.kept.batches(handle)
+            _check(is_cancelled)
+            self._in_sql_execution(handle.query_execution, "collect", batches, batches.count)
+        else:
+            raise TypeError(f"there is no way to run a {type(handle).__name__}")
+        return StageOutcome()
+
+    def _session_of(self, handle: StageHandle) -> JavaObject | None:
+        if isinstance(handle, WriteStageHandle | ResultStageHandle):
+            return handle.query_execution.sparkSession()
+        return self.jsession
+
+    def _run_shuffle_map(
+        self, handle: ShuffleMapStageHandle, is_cancelled: Callable[[], bool]
+    ) -> StageOutcome:
+        dependency = handle.shuffle_dependency
+        tasks = dependency.rdd().getNumPartitions()
+        if tasks == 0:
+            return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions, skipped=True)
+        if self._map_outputs.are_complete(dependency, tasks):
+            return StageOutcome(
+                bytes_by_partition=self._map_outputs.bytes_by_partition(dependency), skipped=True
+            )
+        _check(is_cancelled)
+        future = self.sc._jsc.sc().submitMapStage(dependency)
+        forever = self._jvm.scala.concurrent.duration.Duration.Inf()
+        self._jvm.org.apache.spark.util.ThreadUtils.awaitReady(future, forever)
+        answer = future.value().get()
+        if answer.isFailure():
+            raise self._as_python(answer.failed().get())
+        return StageOutcome(bytes_by_partition=tuple(answer.get().bytesByPartitionId()))
+
+    def _in_sql_execution(
+        self, query_execution: JavaObject, name: str, target: JavaObject, without_java: Callable[[], Any]
+    ) -> None:
+        cls = java_class(self.sc, "StageBody")
+        if cls is None:
+            without_java()
+            return
+        body = new_instance(self.sc, cls, target)
+        some = self._jvm.scala.Some(name)
+        self._jvm.org.apache.spark.sql.execution.SQLExecution.withNewExecutionId(query_execution, some, body)
+
+    def _as_python(self, throwable: JavaObject) -> BaseException:
+        from pyspark.errors.exceptions.captured import convert_exception
+
+        return convert_exception(throwable)
+
+    @property
+    def _jvm(self) -> Any:
+        assert self.sc._jvm is not None
+        return self.sc._jvm
+
+
+class StageRun:
+    """One submission of a vertex's stage to Spark.
+
+    Parameters
+    ----------
+    runner : StageRunner
+        Runs it.
+    handle : StageHandle
+        What to run.
+    tag : str
+        Under which its Spark jobs are submitted; no other submission has it.
+    description : str
+        What Spark's UI shows for its jobs.
+    on_outcome : callable
+        Called once, on the stage's thread.
+    """
+
+    def __init__(
+        self,
+        runner: StageRunner,
+        handle: StageHandle,
+        tag: str,
+        description: str,
+        on_outcome: Callable[[StageRun, StageOutcome], None],
+    ) -> None:
+        self.handle = handle
+        self.tag = tag
+        self._runner = runner
+        self._description = description
+        self._on_outcome = on_outcome
+        self._cancelled = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=tag, daemon=True)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._cancelled.is_set()
+
+    def start(self) -> None:
+        """Begin on a thread of its own."""
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """End this stage's Spark jobs. To be called again for a job that starts later under the tag."""
+        self._cancelled.set()
+        cancel_jobs(self._runner.sc, self.tag)
+        if self.handle.starts_jobs_early:
+            cancel_jobs(self._runner.sc, self.tag + EARLY)
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the thread; whether it has ended."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            outcome = self._runner.run(self.handle, self.tag, self._description, self._cancelled.is_set)
+        except BaseException as error:  # noqa: BLE001 - whatever ends the stage is its outcome
+            outcome = StageOutcome(error=error)
+        self._on_outcome(self, outcome)
+
+
+def _touch(handle: StageHandle) -> None:
+    """Make the handle's JVM object, which is what starts its early jobs."""
+    if isinstance(handle, ShuffleMapStageHandle):
+        handle.shuffle_dependency  # noqa: B018 - made on first use
+    elif isinstance(handle, BroadcastStageHandle):
+        handle.exchange  # noqa: B018
+    elif isinstance(handle, SubqueryStageHandle):
+        handle.subquery  # noqa: B018
+    elif isinstance(handle, WriteStageHandle | ResultStageHandle):
+        handle.plan  # noqa: B018
+
+
+def _check(is_cancelled: Callable[[], bool]) -> None:
+    if is_cancelled():
+        raise StageCancelledError

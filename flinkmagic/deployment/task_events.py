@@ -1,0 +1,244 @@
+"""What Spark says of stages and tasks, as records; and how the lines of ``java/TaskMonitor.java`` are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from flinkmagic.scheduling.task_executor_gateway import IOMetrics
+
+
+class StageRef(NamedTuple):
+    """A stage that a Spark job needs; most of them may be skipped.
+
+    `shuffle_id` is that of the shuffle which the stage writes; None for a stage that writes none, and where it is
+    not known (the status store does not tell).
+    """
+
+    stage_id: int
+    shuffle_id: int | None
+    tasks: int
+
+
+class JobStarted(NamedTuple):
+    """A Spark job of ours has started; `tag` is the one that it carries of ours."""
+
+    job_id: int
+    at_ms: float
+    tag: str
+    stages: tuple[StageRef, ...]
+
+    @property
+    def final_stage(self) -> StageRef | None:
+        """The stage for whose sake the job runs: Spark numbers a stage after those that it needs."""
+        return max(self.stages, default=None)
+
+
+class JobEnded(NamedTuple):
+    """A Spark job of ours is over."""
+
+    job_id: int
+    at_ms: float
+    succeeded: bool
+
+
+class StageSubmitted(NamedTuple):
+    """An attempt of a stage has been handed to Spark's task scheduler.
+
+    `tag` is that of the job for which it was submitted; empty where another job of the session submitted it.
+    """
+
+    stage_id: int
+    attempt: int
+    at_ms: float
+    tasks: int
+    shuffle_id: int | None
+    tag: str
+
+
+class StageCompleted(NamedTuple):
+    """An attempt of a stage is over; `failure` says why, where it failed or was cancelled."""
+
+    stage_id: int
+    attempt: int
+    at_ms: float
+    failure: str
+
+
+class TaskStarted(NamedTuple):
+    """Spark launched a task attempt on an executor. `task_id` is unique within the SparkContext."""
+
+    stage_id: int
+    stage_attempt: int
+    partition: int
+    attempt: int
+    task_id: int
+    executor: str
+    launched_ms: float
+    speculative: bool
+
+
+class TaskGettingResult(NamedTuple):
+    """The driver fetches a task's large result."""
+
+    task_id: int
+    at_ms: float
+
+
+class TaskMetrics(NamedTuple):
+    """What a task attempt read, wrote and took; bytes and rows of files and shuffles together."""
+
+    rows_in: int
+    rows_out: int
+    bytes_in: int
+    bytes_out: int
+    memory_spilled_bytes: int
+    disk_spilled_bytes: int
+    run_ms: int
+    gc_ms: int
+    result_bytes: int
+
+    def as_io_metrics(self, duration_ms: float) -> IOMetrics:
+        """The part that the scheduler keeps."""
+        return IOMetrics(
+            rows_in=self.rows_in,
+            rows_out=self.rows_out,
+            bytes_in=self.bytes_in,
+            bytes_out=self.bytes_out,
+            memory_spilled_bytes=self.memory_spilled_bytes,
+            disk_spilled_bytes=self.disk_spilled_bytes,
+            duration_ms=duration_ms,
+        )
+
+
+class TaskEnded(NamedTuple):
+    """A task attempt is over: `status` is Spark's own word, SUCCESS, FAILED or KILLED.
+
+    `reason` is the name of Spark's TaskEndReason (``ExceptionFailure``, ``FetchFailed:<shuffle>:<map>``,
+    ``ExecutorLostFailure``, ...), `error` its whole text; both are empty after success.
+    """
+
+    started: TaskStarted
+    finished_ms: float
+    status: str
+    metrics: TaskMetrics | None
+    reason: str
+    error: str
+
+
+class ExecutorAdded(NamedTuple):
+    """An executor has registered."""
+
+    at_ms: float
+    executor: str
+    cores: int
+    host: str
+
+
+class ExecutorRemoved(NamedTuple):
+    """An executor is gone."""
+
+    at_ms: float
+    executor: str
+    reason: str
+
+
+class Marker(NamedTuple):
+    """All that Spark said before `flush(token)` has been delivered."""
+
+    token: str
+
+
+TaskEvent = (
+    JobStarted
+    | JobEnded
+    | StageSubmitted
+    | StageCompleted
+    | TaskStarted
+    | TaskGettingResult
+    | TaskEnded
+    | ExecutorAdded
+    | ExecutorRemoved
+    | Marker
+)
+
+_ESCAPES = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
+
+
+def parse_lines(text: str) -> Iterator[TaskEvent]:
+    """Read what `TaskMonitor.drain` gave."""
+    for line in text.split("\n"):
+        if line:
+            event = _parse(line)
+            if event is not None:
+                yield event
+
+
+def _parse(line: str) -> TaskEvent | None:
+    kind, *rest = line.split("\t")
+    match kind:
+        case "S":
+            return _task(rest)
+        case "E":
+            return TaskEnded(
+                _task(rest),
+                float(rest[8]),
+                rest[9],
+                TaskMetrics(*map(int, rest[10].split(","))) if rest[10] else None,
+                rest[11] if len(rest) > 11 else "",
+                _unescape(rest[12]) if len(rest) > 12 else "",
+            )
+        case "R":
+            return TaskGettingResult(int(rest[0]), float(rest[1]))
+        case "G":
+            return StageSubmitted(
+                int(rest[0]), int(rest[1]), float(rest[2]), int(rest[3]), _shuffle(rest[4]), rest[5]
+            )
+        case "g":
+            return StageCompleted(int(rest[0]), int(rest[1]), float(rest[2]), _unescape(rest[3]))
+        case "J":
+            stages = tuple(map(_stage_ref, rest[3].split(","))) if rest[3] else ()
+            return JobStarted(int(rest[0]), float(rest[1]), rest[2], stages)
+        case "j":
+            return JobEnded(int(rest[0]), float(rest[1]), rest[2] == "SUCCEEDED")
+        case "A":
+            return ExecutorAdded(float(rest[0]), rest[1], int(rest[2]), rest[3])
+        case "D":
+            return ExecutorRemoved(float(rest[0]), rest[1], _unescape(rest[2]))
+        case "M":
+            return Marker(rest[0])
+        case "W":
+            return None
+    raise ValueError(f"the task monitor wrote a line of an unknown kind: {line[:200]!r}")
+
+
+def _task(fields: list[str]) -> TaskStarted:
+    stage, stage_attempt, partition, attempt, task_id, executor, launched, speculative = fields[:8]
+    return TaskStarted(
+        int(stage),
+        int(stage_attempt),
+        int(partition),
+        int(attempt),
+        int(task_id),
+        executor,
+        float(launched),
+        speculative == "1",
+    )
+
+
+def _stage_ref(text: str) -> StageRef:
+    stage, shuffle, tasks = text.split(":")
+    return StageRef(int(stage), _shuffle(shuffle), int(tasks))
+
+
+def _shuffle(text: str) -> int | None:
+    return None if text == "-1" else int(text)
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out, characters = [], iter(text)
+    for character in characters:
+        out.append(_ESCAPES[next(characters)] if character == "\\" else character)
+    return "".join(out)

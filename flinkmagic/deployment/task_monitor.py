@@ -1,0 +1,125 @@
+"""Hears of a job's stages and tasks from Spark: the usual way, a listener inside the driver's JVM.
+
+`task_monitor` gives the listener of ``java/TaskMonitor.java``; where this JVM does not let us compile it, the status
+store is polled (`status_store_monitor.StatusStoreMonitor`), which says the same later and without shuffle ids.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from py4j.protocol import Py4JError
+
+from flinkmagic.deployment.java_classes import java_class, new_instance
+from flinkmagic.deployment.task_events import Marker, TaskEvent, parse_lines
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_LOG = logging.getLogger(__name__)
+
+EventConsumer = Callable[[Sequence[TaskEvent]], None]
+LossConsumer = Callable[[BaseException], None]
+
+
+class TaskMonitor(Protocol):
+    """Delivers, on a thread of its own and in Spark's order, the events of jobs whose tag begins with a prefix."""
+
+    def start(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
+        """Listen. `on_loss` is called once if the session goes away."""
+        ...
+
+    def watch(self, tag: str) -> None:
+        """Jobs may be submitted under `tag` from now on."""
+        ...
+
+    def flush(self, token: str, tag: str) -> None:
+        """Deliver ``Marker(token)`` after all that Spark has said so far of the jobs under `tag`."""
+        ...
+
+    def stop(self) -> None:
+        """Listen no more; what has been said is delivered first."""
+        ...
+
+
+def task_monitor(sc: SparkContext, prefix: str) -> TaskMonitor:
+    """The best monitor that this session allows."""
+    from flinkmagic.deployment.status_store_monitor import StatusStoreMonitor
+
+    cls = java_class(sc, "TaskMonitor")
+    return StatusStoreMonitor(sc) if cls is None else ListenerMonitor(sc, cls, prefix)
+
+
+class ListenerMonitor:
+    """A SparkListener whose lines are drained with one call.
+
+    The call waits inside the JVM, so that news is taken at once and no thread turns in circles.
+
+    Parameters
+    ----------
+    sc : SparkContext
+        The session's.
+    cls : JavaObject
+        The compiled class.
+    prefix : str
+        What the tags of the job begin with.
+    """
+
+    WAIT_MS = 500
+    """How long one call waits for the first line; only so long does `stop` wait at worst."""
+    GATHER_MS = 4
+    """How long it then waits for more: tasks end in bursts, and a call costs more than a line."""
+
+    def __init__(self, sc: SparkContext, cls: Any, prefix: str) -> None:
+        self._sc = sc
+        self._listener = new_instance(sc, cls, prefix)
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
+        self._sc._jsc.sc().addSparkListener(self._listener)
+        self._thread = threading.Thread(
+            target=self._run, args=(on_events, on_loss), name="flinkmagic-task-monitor", daemon=True
+        )
+        self._thread.start()
+
+    def watch(self, tag: str) -> None:
+        """Nothing to do: the prefix tells."""
+
+    def flush(self, token: str, tag: str) -> None:
+        # The listener bus keeps the order, and Spark posts the end of a task before it completes the job's future.
+        self._sc._jsc.sc().listenerBus().post(self._listener.marker(token))
+
+    def stop(self) -> None:
+        if self._stopping.is_set():
+            return
+        self._stopping.set()
+        try:
+            self._listener.wake()
+            self._sc._jsc.sc().removeSparkListener(self._listener)
+        except (Py4JError, OSError, AttributeError) as gone:
+            _LOG.debug("the session was stopped before its task monitor: %s", gone)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(10)
+
+    def _run(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
+        while True:
+            last = self._stopping.is_set()
+            try:
+                text = self._listener.drain(0 if last else self.WAIT_MS, 0 if last else self.GATHER_MS)
+            except (Py4JError, OSError, AttributeError) as gone:
+                if not last:
+                    on_loss(gone)
+                return
+            if text:
+                on_events(list(parse_lines(text)))
+            if last:
+                return
+
+
+def marker_tokens(events: Sequence[TaskEvent]) -> list[str]:
+    """The tokens of the markers among `events`."""
+    return [event.token for event in events if isinstance(event, Marker)]

@@ -1,0 +1,140 @@
+"""Which Spark task belongs to which subtask: Spark's events, told to the runs of vertices and to the task log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from flinkmagic.deployment.session_slots import SessionSlots
+from flinkmagic.deployment.stage_runner import EARLY, StageOutcome
+from flinkmagic.deployment.task_events import (
+    ExecutorAdded,
+    ExecutorRemoved,
+    JobStarted,
+    Marker,
+    StageRef,
+    TaskEnded,
+    TaskEvent,
+    TaskStarted,
+)
+from flinkmagic.deployment.task_records import TaskLog
+from flinkmagic.deployment.vertex_run import VertexRun
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+from flinkmagic.planning.handles import ShuffleMapStageHandle
+
+
+class _Role(NamedTuple):
+    """What a stage is to the job."""
+
+    run: VertexRun
+    job_vertex: ExecutionJobVertex
+    name: str
+
+
+class TaskTracker:
+    """Follows the stages of a job's Spark jobs; on the main thread.
+
+    A stage is a vertex's own if it is the last one of a Spark job that carries the vertex's tag: for a shuffle map
+    stage always, for others if it has as many tasks as the vertex (a command may run small jobs beside its own). All
+    other stages under the tag help the vertex: sampling, or what an operator hides. The exception is a stage that
+    writes the shuffle of a vertex that was over: Spark makes outputs again that were lost with an executor, as part of
+    the job that needs them; its tasks are the recovery of the vertex whose shuffle it is.
+
+    Parameters
+    ----------
+    log : TaskLog
+        Where attempts are recorded.
+    slots : SessionSlots
+        Hears of executors.
+    """
+
+    def __init__(self, log: TaskLog, slots: SessionSlots) -> None:
+        self._log = log
+        self._slots = slots
+        self._runs: dict[str, VertexRun] = {}
+        self._outcomes: dict[str, StageOutcome] = {}
+        self._roles: dict[int, _Role] = {}
+        self._makers: dict[int, ExecutionJobVertex] = {}
+
+    def watch(self, tag: str, run: VertexRun) -> None:
+        """Jobs under `tag` are those of `run`."""
+        self._runs[tag] = run
+        self._runs[tag + EARLY] = run
+
+    def expect(self, tag: str, outcome: StageOutcome) -> VertexRun:
+        """A stage has come to its outcome; it holds once a marker with the tag says that all news was heard."""
+        self._outcomes[tag] = outcome
+        return self._runs[tag]
+
+    def conclude(self, tag: str) -> None:
+        """All news of a stage was heard."""
+        outcome = self._outcomes.pop(tag, None)
+        run = self._runs[tag]
+        if outcome is not None and run.outcome is None:
+            run.finish(outcome)
+
+    def release(self) -> None:
+        """Let go of the runs, and with them of the JVM's objects."""
+        self._runs.clear()
+        self._roles.clear()
+        self._makers.clear()
+
+    def handle(self, events: Sequence[TaskEvent]) -> None:
+        """Take news."""
+        for event in events:
+            if isinstance(event, TaskEnded):
+                self._task_ended(event)
+            elif isinstance(event, TaskStarted):
+                self._task_started(event)
+            elif isinstance(event, JobStarted):
+                self._job_started(event)
+            elif isinstance(event, ExecutorAdded | ExecutorRemoved):
+                self._slots.take(event)
+            elif isinstance(event, Marker):
+                self.conclude(event.token)
+
+    def _job_started(self, job: JobStarted) -> None:
+        run = self._runs.get(job.tag)
+        if run is None:
+            return
+        if run.stage_run is not None and run.stage_run.is_cancelled:
+            run.stage_run.cancel()
+        final = job.final_stage
+        is_own = final is not None and not job.tag.endswith(EARLY) and self._is_own(run, final)
+        if is_own and final is not None:
+            run.main_stage = final.stage_id
+            if final.shuffle_id is not None:
+                self._makers[final.shuffle_id] = run.job_vertex
+        for stage in job.stages:
+            if stage.stage_id not in self._roles:
+                self._roles[stage.stage_id] = self._role(run, stage, is_own and stage == final)
+
+    @staticmethod
+    def _is_own(run: VertexRun, final: StageRef) -> bool:
+        if run.main_stage is not None:
+            return False
+        if isinstance(run.handle, ShuffleMapStageHandle) or not run.handle.exact:
+            return True
+        return final.tasks == run.job_vertex.parallelism
+
+    def _role(self, run: VertexRun, stage: StageRef, is_own: bool) -> _Role:
+        if is_own:
+            return _Role(run, run.job_vertex, "task")
+        maker = self._makers.get(stage.shuffle_id) if stage.shuffle_id is not None else None
+        return _Role(run, maker, "recovery") if maker is not None else _Role(run, run.job_vertex, "helper")
+
+    def _task_started(self, task: TaskStarted) -> None:
+        role = self._roles.get(task.stage_id)
+        if role is None:
+            return
+        slot = self._log.started(task, role.job_vertex.id, role.job_vertex.name, role.name)
+        if role.name == "task":
+            role.run.launched(task, slot)
+
+    def _task_ended(self, end: TaskEnded) -> None:
+        role = self._roles.get(end.started.stage_id)
+        if role is None:
+            return
+        self._log.ended(end)
+        if role.name == "task":
+            role.run.ended(end)

@@ -1,0 +1,294 @@
+"""One submission of a job vertex to Spark, and what it means for the vertex's executions.
+
+The rules, numbered as the code keeps them:
+
+1. The request of a subtask is fulfilled when Spark launches its first task; until then the execution is SCHEDULED.
+2. Spark's own retries and speculative copies belong to the same execution: it stays RUNNING. Each attempt has a task
+   record.
+3. A subtask's execution is FINISHED when one of its attempts has succeeded. Those of a stage that counts only as a
+   whole are held until the stage is done (`holds_all`: what a write's tasks did is worth nothing before the commit);
+   in any other stage only the last one is held, so that no vertex is over while the driver is still at it.
+4. When the stage is done, subtasks without a task (Spark had nothing to do for them) are finished too, without metrics.
+5. When the stage has failed, one execution fails with the cause: that of the task which failed last, else (the driver
+   failed) one that is held, running or still awaited. Requests of subtasks that were never launched are handed back;
+   executions that Spark ended with the stage fail of `StageAbortedError`, when their tasks have really ended.
+6. A cancelled execution is CANCELED when its tasks have really ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from flinkmagic.deployment.failures import vertex_failed
+from flinkmagic.deployment.stage_runner import StageOutcome, StageRun
+from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
+from flinkmagic.errors import StageAbortedError
+from flinkmagic.graph.execution_graph import ExecutionAttemptID
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.planning.handles import StageHandle
+from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskDeploymentDescriptor
+
+NO_TASK = "no task"
+"""The resource of an execution that was finished without a task of Spark's."""
+
+
+class RunHost(Protocol):
+    """What a run says to its surroundings; all on the main thread."""
+
+    def slot_on(self, executor: str, number: int) -> PhysicalSlot:
+        """A slot on an executor, for a request that is fulfilled now."""
+        ...
+
+    def report(
+        self,
+        attempt: ExecutionAttemptID,
+        state: ExecutionState,
+        error: BaseException | None = None,
+        io_metrics: IOMetrics | None = None,
+        at_ms: float | None = None,
+    ) -> None:
+        """Tell the scheduler what became of an execution."""
+        ...
+
+    def hand_back(self, run: VertexRun, requests: dict[int, PhysicalSlotRequest]) -> None:
+        """Requests that this run will not fulfil; another one of the vertex may."""
+        ...
+
+    def run_over(self, run: VertexRun) -> None:
+        """Nothing of this run is left."""
+        ...
+
+
+@dataclass
+class _Subtask:
+    request: PhysicalSlotRequest | None
+    attempt: ExecutionAttemptID | None = None
+    running: set[int] = field(default_factory=set)
+    success: TaskEnded | None = None
+    cancel_requested: bool = False
+    over: bool = False
+
+
+class VertexRun:
+    """See the module.
+
+    Parameters
+    ----------
+    job_vertex : ExecutionJobVertex
+        The vertex.
+    handle : StageHandle
+        How its stage is run.
+    requests : dict of int to PhysicalSlotRequest
+        The subtasks that are to run, and the requests that await their launch.
+    holds_all : bool
+        Whether finished subtasks are held until the whole stage is done.
+    host : RunHost
+        Who hears of it.
+    """
+
+    def __init__(
+        self,
+        job_vertex: ExecutionJobVertex,
+        handle: StageHandle,
+        requests: dict[int, PhysicalSlotRequest],
+        holds_all: bool,
+        host: RunHost,
+    ) -> None:
+        self.job_vertex = job_vertex
+        self.handle = handle
+        self.stage_run: StageRun | None = None
+        self.outcome: StageOutcome | None = None
+        self.main_stage: int | None = None
+        self._is_over = False
+        self._holds_all = holds_all
+        self._host = host
+        self._subtasks = {subtask: _Subtask(request) for subtask, request in requests.items()}
+        self._unsuccessful = len(requests)
+        self._last_failed: TaskEnded | None = None
+
+    # -- what the scheduler asks for -------------------------------------------------------------------
+
+    @property
+    def unfinished(self) -> int:
+        """How many subtasks still need a slot."""
+        return self._unsuccessful
+
+    def accept(self, descriptor: TaskDeploymentDescriptor) -> None:
+        """Take the execution for which a slot was given just now."""
+        self._subtasks[descriptor.attempt_id.subtask].attempt = descriptor.attempt_id
+
+    def withdraw(self, subtask: int) -> None:
+        """Take back a subtask's request. Without anyone left who wants the stage, its Spark work ends."""
+        one = self._subtasks[subtask]
+        one.request = None
+        self._end(one)
+        if all(other.over or other.cancel_requested for other in self._subtasks.values()):
+            self._cancel_spark()
+        self._end_if_over()
+
+    def cancel(self, attempt: ExecutionAttemptID) -> None:
+        """Cancel an execution; with it Spark's whole stage."""
+        one = self._subtasks.get(attempt.subtask)
+        if one is None or one.attempt != attempt or one.over:
+            self._host.report(attempt, ExecutionState.CANCELED)
+            return
+        one.cancel_requested = True
+        self._cancel_spark()
+        if self.outcome is not None and not one.running:
+            self._settle_failed(one)
+            self._end_if_over()
+
+    def _cancel_spark(self) -> None:
+        if self.outcome is None and self.stage_run is not None:
+            self.stage_run.cancel()
+
+    # -- what Spark tells ------------------------------------------------------------------------------
+
+    def launched(self, task: TaskStarted, slot_number: int) -> None:
+        """Rules 1 and 2."""
+        one = self._subtasks.get(task.partition)
+        if one is None:
+            return
+        one.running.add(task.task_id)
+        if one.request is None:
+            return
+        request, one.request = one.request, None
+        request.slot_future.complete(self._host.slot_on(task.executor, slot_number))
+        if one.attempt is not None:
+            self._host.report(one.attempt, ExecutionState.INITIALIZING, at_ms=task.launched_ms)
+            self._host.report(one.attempt, ExecutionState.RUNNING, at_ms=task.launched_ms)
+
+    def ended(self, end: TaskEnded) -> None:
+        """Rules 2, 3, 5 and 6."""
+        one = self._subtasks.get(end.started.partition)
+        if one is None:
+            return
+        one.running.discard(end.started.task_id)
+        if end.status == "FAILED":
+            self._last_failed = end
+        if end.status == "SUCCESS" and one.success is None:
+            one.success = end
+            self._unsuccessful -= 1
+            if one.cancel_requested or not self._holds():
+                self._finish(one)
+        elif self._is_ended(one) and (one.cancel_requested or self.outcome is not None):
+            self._settle_failed(one)
+        self._end_if_over()
+
+    @staticmethod
+    def _is_ended(one: _Subtask) -> bool:
+        return not one.over and one.success is None and not one.running
+
+    def _holds(self) -> bool:
+        return self.outcome is None and (self._holds_all or self._unsuccessful == 0)
+
+    def finish(self, outcome: StageOutcome) -> None:
+        """The stage is done or has failed, and all that Spark said before has been heard."""
+        self.outcome = outcome
+        if outcome.error is None:
+            for one in self._waiting():
+                self._finish(one)
+        elif self.stage_run is not None and self.stage_run.is_cancelled:
+            self._settle_rest()
+        else:
+            self._fail_root(outcome.error)
+            self._settle_rest()
+        self._end_if_over()
+
+    def lose_tasks(self) -> None:
+        """Take all running tasks for ended: the session is gone and nobody will tell of them."""
+        for one in self._subtasks.values():
+            one.running.clear()
+
+    # -- what that means -------------------------------------------------------------------------------
+
+    def _waiting(self) -> Iterator[_Subtask]:
+        return (one for one in self._subtasks.values() if not one.over)
+
+    def _finish(self, one: _Subtask) -> None:
+        """Rules 3 and 4."""
+        if one.request is not None:
+            request, one.request = one.request, None
+            request.slot_future.complete(self._host.slot_on(NO_TASK, 0))
+        end, attempt = one.success, one.attempt
+        self._end(one)
+        if attempt is None:
+            return
+        if end is None:
+            self._host.report(attempt, ExecutionState.FINISHED)
+            return
+        duration = end.finished_ms - end.started.launched_ms
+        metrics = end.metrics.as_io_metrics(duration) if end.metrics is not None else None
+        self._host.report(attempt, ExecutionState.FINISHED, io_metrics=metrics, at_ms=end.finished_ms)
+
+    def _fail_root(self, error: BaseException) -> None:
+        """Rule 5, the cause."""
+        subtask = self._root_subtask()
+        if subtask is None:
+            return
+        one, last = self._subtasks[subtask], self._last_failed
+        cause = vertex_failed(
+            self.job_vertex.task_name(subtask) if last is not None else self.job_vertex.name,
+            error,
+            last.error if last is not None else "",
+            self.job_vertex.job_vertex.tail.metadata or {},
+        )
+        request, one.request, attempt = one.request, None, one.attempt
+        self._end(one)
+        if request is not None:
+            request.slot_future.complete_exceptionally(cause)
+        elif attempt is not None:
+            at_ms = last.finished_ms if last is not None else None
+            self._host.report(attempt, ExecutionState.FAILED, cause, at_ms=at_ms)
+
+    def _root_subtask(self) -> int | None:
+        waiting = {subtask: one for subtask, one in self._subtasks.items() if not one.over}
+        if self._last_failed is not None and self._last_failed.started.partition in waiting:
+            return self._last_failed.started.partition
+        deployed = [subtask for subtask, one in waiting.items() if one.attempt is not None]
+        held = [subtask for subtask in deployed if waiting[subtask].success is not None]
+        return next(iter([*held, *deployed, *waiting]), None)
+
+    def _settle_rest(self) -> None:
+        """Rule 5, the others, and rule 6."""
+        unlaunched = {
+            subtask: one.request
+            for subtask, one in self._subtasks.items()
+            if not one.over and one.request is not None
+        }
+        for subtask in unlaunched:
+            self._end(self._subtasks[subtask])
+        for one in list(self._waiting()):
+            if not one.running:
+                self._settle_failed(one)
+        if unlaunched:
+            self._host.hand_back(self, unlaunched)
+
+    def _settle_failed(self, one: _Subtask) -> None:
+        attempt = one.attempt
+        self._end(one)
+        if attempt is None:
+            return
+        if one.cancel_requested:
+            self._host.report(attempt, ExecutionState.CANCELED)
+            return
+        cause = self.outcome.error if self.outcome is not None else None
+        name = self.job_vertex.task_name(attempt.subtask)
+        self._host.report(attempt, ExecutionState.FAILED, StageAbortedError(name, cause or RuntimeError("cancelled")))
+
+    def _end(self, one: _Subtask) -> None:
+        if not one.over:
+            one.over = True
+            if one.success is None:
+                self._unsuccessful -= 1
+
+    def _end_if_over(self) -> None:
+        if self._is_over or self.outcome is None:
+            return
+        if all(one.over and not one.running for one in self._subtasks.values()):
+            self._is_over = True
+            self._host.run_over(self)

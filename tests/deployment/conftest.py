@@ -1,0 +1,113 @@
+"""Runs programs as deployments, and reads what Spark's own status store says of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from flinkmagic.deployment import SparkDeployment
+from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.planning import plan
+
+
+class SparkWork:
+    """The Spark jobs and stages of one session, as the status store has them."""
+
+    def __init__(self, spark):
+        self._sc = spark.sparkContext
+        self._store = self._sc._jsc.sc().statusStore()
+
+    def _jobs(self):
+        jobs = self._store.jobsList(None)
+        return [jobs.apply(number) for number in range(jobs.size())]
+
+    def job_ids(self):
+        """All jobs that there ever were."""
+        self._settle()
+        return {job.jobId() for job in self._jobs()}
+
+    def tasks_by_stage(self, job_ids):
+        """By stage of the given jobs the number of tasks that succeeded; skipped stages are absent."""
+        self._settle()
+        done = Counter()
+        stages = {
+            stage
+            for job in self._jobs()
+            if job.jobId() in job_ids
+            for stage in (job.stageIds().apply(number) for number in range(job.stageIds().size()))
+        }
+        nothing = self._sc._jvm.java.util.ArrayList()
+        quantiles = self._sc._gateway.new_array(self._sc._jvm.double, 0)
+        for stage in stages:
+            attempts = self._store.stageData(stage, False, nothing, False, quantiles)
+            for number in range(attempts.size()):
+                done[stage] += attempts.apply(number).numCompleteTasks()
+        return {stage: tasks for stage, tasks in done.items() if tasks}
+
+    def running_tasks(self):
+        """How many tasks run on the session's executors now."""
+        executors = self._store.executorList(True)
+        return sum(executors.apply(number).activeTasks() for number in range(executors.size()))
+
+    def _settle(self):
+        self._sc._jsc.sc().listenerBus().waitUntilEmpty()
+
+
+@pytest.fixture
+def spark_work(spark):
+    return SparkWork(spark)
+
+
+@pytest.fixture
+def deploy(spark):
+    """Plan, compile and deploy; what was deployed is cancelled and released after the test."""
+    deployments = []
+
+    def start(program, *, parallelism=3, **options):
+        planned = plan(program, parallelism=parallelism, name="job")
+        graph = build_execution_graph(create_job_graph(planned.environment.get_stream_graph()))
+        deployment = SparkDeployment(planned, graph, spark=spark, **options)
+        deployment.start()
+        deployments.append(deployment)
+        return deployment
+
+    yield start
+    for deployment in deployments:
+        deployment.cancel()
+        deployment.wait(60)
+        deployment.release()
+
+
+@pytest.fixture
+def eventually():
+    """Wait until something holds, for ten seconds at most."""
+
+    def wait(condition, seconds=10.0):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "it did not come true in time"
+            time.sleep(0.01)
+
+    return wait
+
+
+@pytest.fixture(scope="session")
+def numbers(spark, tmp_path_factory):
+    """A table of 2000 rows in four parquet files: id, k (0 to 6), m (0 to 99)."""
+    path = str(tmp_path_factory.mktemp("numbers") / "numbers")
+    spark.range(0, 2000, 1, 4).selectExpr("id", "id % 7 AS k", "id % 100 AS m").write.parquet(path)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def no_threads_left():
+    """A deployment leaves no thread of its own behind."""
+    yield
+    deadline = time.monotonic() + 10
+    while any(thread.name.startswith("flinkmagic-") for thread in threading.enumerate()):
+        assert time.monotonic() < deadline, [thread.name for thread in threading.enumerate()]
+        time.sleep(0.01)

@@ -1,0 +1,185 @@
+"""Both ways to hear of tasks say the same of the same job."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+
+import pytest
+
+from flinkmagic.deployment import java_classes
+from flinkmagic.deployment.status_store_monitor import StatusStoreMonitor
+from flinkmagic.deployment.task_events import (
+    ExecutorAdded,
+    JobEnded,
+    JobStarted,
+    Marker,
+    StageCompleted,
+    StageSubmitted,
+    TaskEnded,
+    TaskStarted,
+    parse_lines,
+)
+from flinkmagic.deployment.task_monitor import ListenerMonitor, task_monitor
+
+
+class Heard:
+    """Collects events, and waits for a marker."""
+
+    def __init__(self):
+        self.events, self.lost, self._tokens = [], [], {}
+
+    def __call__(self, events):
+        self.events.extend(events)
+        for event in events:
+            if isinstance(event, Marker):
+                self._tokens.setdefault(event.token, threading.Event()).set()
+
+    def wait_for(self, token):
+        return self._tokens.setdefault(token, threading.Event()).wait(20)
+
+    def of(self, kind):
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+@pytest.fixture(params=["listener", "status store"])
+def monitored(spark, request):
+    """A monitor of each kind, what it heard, and the tag that it listens for."""
+    sc, prefix = spark.sparkContext, f"flinkmagic-{uuid.uuid4().hex[:8]}-"
+    monitor = task_monitor(sc, prefix) if request.param == "listener" else StatusStoreMonitor(sc)
+    assert isinstance(monitor, ListenerMonitor if request.param == "listener" else StatusStoreMonitor)
+    heard = Heard()
+    monitor.start(heard, heard.lost.append)
+    yield monitor, heard, f"{prefix}v0"
+    monitor.stop()
+    assert heard.lost == []
+
+
+def run_tagged(spark, tag, action):
+    """Run an action on a thread of its own under a tag, and hand back what it gave or raised."""
+    outcome = []
+
+    def run():
+        spark.sparkContext._jsc.sc().addJobTag(tag)
+        try:
+            outcome.append(action())
+        except Exception as error:  # noqa: BLE001 - the outcome of the action, whatever it is
+            outcome.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return outcome[0]
+
+
+def test_tells_all_of_a_job_in_order(spark, monitored):
+    monitor, heard, tag = monitored
+    monitor.watch(tag)
+    rdd = spark.sparkContext.parallelize(range(100), 4).map(lambda x: (x % 3, x)).groupByKey(2)
+    assert run_tagged(spark, tag, rdd.count) == 3
+    monitor.flush("end", tag)
+    assert heard.wait_for("end")
+
+    (job,) = heard.of(JobStarted)
+    assert (job.tag, len(job.stages), job.final_stage.tasks) == (tag, 2, 2)
+    assert heard.of(JobEnded)[0].succeeded
+    assert [stage.tasks for stage in heard.of(StageSubmitted)] == [4, 2]
+    assert [stage.failure for stage in heard.of(StageCompleted)] == ["", ""]
+    ends = heard.of(TaskEnded)
+    first, last = (stage.stage_id for stage in heard.of(StageSubmitted))
+    assert sorted((end.started.stage_id, end.started.partition) for end in ends) == [
+        *((first, partition) for partition in range(4)),
+        *((last, partition) for partition in range(2)),
+    ]
+    assert {end.started.task_id for end in ends} == {start.task_id for start in heard.of(TaskStarted)}
+    assert all(end.status == "SUCCESS" and end.started.executor == "driver" for end in ends)
+    assert all(end.finished_ms >= end.started.launched_ms > 1.6e12 for end in ends)
+    written = sum(end.metrics.rows_out for end in ends if end.started.stage_id == first)
+    assert written == sum(end.metrics.rows_in for end in ends if end.started.stage_id == last) > 0
+    kinds = [type(event) for event in heard.events if not isinstance(event, ExecutorAdded)]
+    assert (kinds[0], kinds[-1]) == (JobStarted, Marker)
+
+
+def test_tells_why_a_task_failed(spark, monitored):
+    monitor, heard, tag = monitored
+    monitor.watch(tag)
+
+    def fail(x):
+        raise ValueError(f"tab\there, back\\slash, and ünïcode {x}")
+
+    raised = run_tagged(spark, tag, spark.sparkContext.parallelize([7], 1).map(fail).collect)
+    assert "ünïcode 7" in str(raised)
+    monitor.flush("end", tag)
+    assert heard.wait_for("end")
+    (end,) = heard.of(TaskEnded)
+    assert (end.status, end.reason) == ("FAILED", end.reason)
+    assert "ValueError: tab\there, back\\slash, and ünïcode 7\n" in end.error
+    assert "Traceback" in heard.of(StageCompleted)[0].failure
+    assert not heard.of(JobEnded)[0].succeeded
+
+
+def test_does_not_hear_of_other_jobs(spark, monitored):
+    monitor, heard, tag = monitored
+    monitor.watch(tag)
+    spark.sparkContext.parallelize(range(10), 2).count()
+    monitor.flush("end", tag)
+    assert heard.wait_for("end")
+    assert heard.of(JobStarted) == heard.of(TaskStarted) == []
+
+
+def test_the_listener_names_the_shuffle_that_a_stage_writes(spark):
+    sc, heard, tag = spark.sparkContext, Heard(), f"flinkmagic-{uuid.uuid4().hex}"
+    monitor = task_monitor(sc, tag)
+    monitor.start(heard, heard.lost.append)
+    try:
+        run_tagged(spark, tag, sc.parallelize(range(8), 2).map(lambda x: (x, x)).groupByKey(2).count)
+        monitor.flush("end", tag)
+        assert heard.wait_for("end")
+    finally:
+        monitor.stop()
+    first, last = heard.of(StageSubmitted)
+    assert first.shuffle_id is not None
+    assert last.shuffle_id is None
+    assert heard.of(JobStarted)[0].final_stage.stage_id == last.stage_id
+
+
+def test_a_stopped_listener_is_off_the_bus(spark):
+    bus = spark.sparkContext._jsc.sc().listenerBus()
+    before = bus.listeners().size()
+    monitor = task_monitor(spark.sparkContext, "flinkmagic-none-")
+    heard = Heard()
+    monitor.start(heard, heard.lost.append)
+    assert bus.listeners().size() == before + 1
+    monitor.stop()
+    monitor.stop()
+    assert bus.listeners().size() == before
+    assert heard.lost == []
+
+
+def test_falls_back_to_the_status_store_where_java_is_not_compiled(spark, monkeypatch, caplog):
+    def refuse(sc, name):
+        raise TypeError("'JavaPackage' object is not callable")
+
+    monkeypatch.setattr(java_classes, "_compile", refuse)
+    monkeypatch.setattr(java_classes, "_COMPILED", java_classes.WeakKeyDictionary())
+    assert isinstance(task_monitor(spark.sparkContext, "x"), StatusStoreMonitor)
+    assert isinstance(task_monitor(spark.sparkContext, "x"), StatusStoreMonitor)
+    assert [record.getMessage().count("status store is polled") for record in caplog.records] == [1]
+
+
+def test_reads_every_kind_of_line():
+    text = (
+        "J\t3\t10\tt-v1\t\nA\t1\t4\t8\thost\nD\t2\t4\tlost\\nall\nR\t9\t5\nW\n"
+        "E\t1\t0\t2\t1\t9\t4\t100\t1\t180\tFAILED\t\tFetchFailed:5:1\ta\\\\n\\tb\nM\tx\n"
+    )
+    job, added, removed, getting, end, marker = parse_lines(text)
+    assert (job.stages, job.final_stage) == ((), None)
+    assert (added.executor, added.cores, removed.reason) == ("4", 8, "lost\nall")
+    assert (getting.task_id, end.started.task_id, end.started.speculative) == (9, 9, True)
+    assert (end.metrics, end.reason, end.error) == (None, "FetchFailed:5:1", "a\\n\tb")
+    assert marker == Marker("x")
+
+
+def test_a_line_of_an_unknown_kind_is_an_error():
+    with pytest.raises(ValueError, match="unknown kind"):
+        list(parse_lines("Q\t1\n"))
