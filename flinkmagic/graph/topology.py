@@ -228,8 +228,14 @@ def _place(path: Iterable[str]) -> str:
 
 
 def _problem(error: Any) -> str:
+    expected = error.rule_definition
     if error.rule in ("minItems", "maxItems"):
-        count = error.rule_definition
-        return f"takes {count} {'entry' if count == 1 else 'entries'}, not {len(error.value)}"
-    problem = str(error.message).removeprefix(f"{error.name} ")
-    return problem if len(problem) <= 200 else f"{problem[:197]}..."
+        return f"takes {expected} {'entry' if expected == 1 else 'entries'}, not {len(error.value)}"
+    if error.rule == "required":
+        return f"lacks {', '.join(repr(name) for name in expected if name not in error.value)}"
+    if error.rule == "additionalProperties":
+        unknown = error.value.keys() - error.definition["properties"].keys()
+        return f"has no field {', '.join(map(repr, sorted(unknown)))}"
+    if error.rule == "enum":
+        return f"must be one of {', '.join(json.dumps(value) for value in expected)}"
+    return str(error.message).removeprefix(f"{error.name} ")
