@@ -103,6 +103,7 @@ def _hint(line: OperatorLine) -> str:
     parts = [line.call, line.operator, f"{line.where}: {line.code.strip()}" if line.code else line.where]
     if line.variable:
         parts.append(f"variable {line.variable}")
+    parts.append(line.text)
     return "\n".join(part for part in parts if part)
 
 
@@ -120,7 +121,7 @@ def _pill_width(text: str) -> float:
     return labels.width(text, 10.5, bold=True) + 14
 
 
-def draw(card: Card, x: float, y: float) -> Element:
+def draw(card: Card, x: float, y: float, *, far_title: bool = False) -> Element:
     """Draw a card with its upper left corner at (x, y)."""
     node = card.node
     state = leading_state(node.states)
@@ -137,7 +138,22 @@ def draw(card: Card, x: float, y: float) -> Element:
     if card.with_subtasks:
         group.add(draw_subtasks(node, STRIPE + PAD, at, card.width - STRIPE - 2 * PAD))
     group.add(draw_footer(node.states, node.parallelism, card.width, card.height))
-    return group
+    return group.add(*_far_title(card)) if far_title else group
+
+
+def _far_title(card: Card) -> list[Element]:
+    """The card's title as large as it fits, for looking at a large graph from afar."""
+    size, line = 25.0, 29.0
+    room = card.height - 16
+    if card.with_subtasks:
+        room -= subtasks_size(card.node.parallelism)[1] + FOOTER
+    title = labels.visible(card.node.title)
+    lines = labels.wrap(title, (card.width - 30) / 1.1, size, max_lines=max(1, int(room / line)))
+    return [
+        element("text", text, x=STRIPE + PAD, y=8 + line * (index + 0.8), font_size=size, font_weight="600",
+                fill=palette.INK, class_="fm-far-title")
+        for index, text in enumerate(lines)
+    ]  # fmt: skip
 
 
 def _card_hint(node: NodeView) -> str:

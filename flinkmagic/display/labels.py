@@ -183,7 +183,7 @@ def size(number_of_bytes: float | None) -> str:
         return "–"
     amount = float(number_of_bytes)
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024:
+        if amount < 1000:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1024
     return f"{amount:.1f} TiB"

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flinkmagic.display import labels, palette
-from flinkmagic.display.cards import PAD, STRIPE, Card, draw, measure
-from flinkmagic.display.layout import Box, LayoutRequest, Point, Route, place
+from flinkmagic.display.arrows import Arrows, label_size
+from flinkmagic.display.cards import Card, draw, measure
+from flinkmagic.display.layout import place
+from flinkmagic.display.placement import Box, LayoutRequest
 from flinkmagic.display.scene import Element, box, element, moved, number, tooltip
-from flinkmagic.display.snapshot import STATE_NAMES, ClusterView, EdgeView, GraphView
-from flinkmagic.display.subtasks import chip_center, chips
+from flinkmagic.display.snapshot import STATE_NAMES, ClusterView, GraphView
 
 MARGIN = 20.0
 HEADING = 50.0
 LEGEND = 30.0
-EDGE_TEXT = 10.5
-MAX_LINES = 256
-"""An edge between subtasks is drawn line by line up to this many lines."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +32,27 @@ def to_svg(view: GraphView) -> str:
     return draw_picture(view).root.to_svg()
 
 
-def draw_picture(view: GraphView, *, heading: bool = True) -> Picture:
-    """Lay `view` out and draw it; `heading` includes title, legend and background card."""
+def draw_picture(view: GraphView, *, heading: bool = True, far_titles: bool = False) -> Picture:
+    """Lay `view` out and draw it.
+
+    `heading` adds title, legend and background; `far_titles` adds to each card the large words that the widget shows
+    instead of the small ones when the graph is seen from afar.
+    """
     cards = _cards(view)
     placement = place(_request(view, cards))
     top = HEADING if heading else 0.0
     content = moved(MARGIN, MARGIN + top, class_="fm-content")
     by_id = {node.id: placed for node, placed in zip(view.nodes, placement.nodes, strict=True)}
     content.add(*(_draw_cluster(c, b) for c, b in zip(view.clusters, placement.clusters, strict=True)))
-    routed = list(zip(view.edges, placement.routes, strict=True))
-    content.add(*(_draw_edge(view, edge, route, by_id) for edge, route in routed))
+    arrows = Arrows(view, placement)
+    content.add(*arrows.lines())
     content.add(*(_cluster_label(c, b) for c, b in zip(view.clusters, placement.clusters, strict=True)))
-    content.add(*(_draw_label(edge, route) for edge, route in routed if route.label))
+    content.add(*arrows.labels())
     content.add(
-        *(draw(card, placed.x, placed.y) for card, placed in zip(cards, placement.nodes, strict=True))
+        *(
+            draw(card, placed.x, placed.y, far_title=far_titles)
+            for card, placed in zip(cards, placement.nodes, strict=True)
+        )
     )
     width = max(placement.width + 2 * MARGIN, _heading_width(view) if heading else 0.0)
     legend = _legend(view, MARGIN, placement.height + MARGIN + top + 12) if heading else None
@@ -86,7 +91,7 @@ def _cards(view: GraphView) -> list[Card]:
 
 def _request(view: GraphView, cards: list[Card]) -> LayoutRequest:
     number_of = {node.id: index for index, node in enumerate(view.nodes)}
-    edges = tuple((number_of[edge.source], number_of[edge.target], *_label_size(edge)) for edge in view.edges)
+    edges = tuple((number_of[edge.source], number_of[edge.target], *label_size(edge)) for edge in view.edges)
     clusters = tuple(
         (
             labels.width(labels.visible(cluster.label), 10.5) + 8,
@@ -97,12 +102,6 @@ def _request(view: GraphView, cards: list[Card]) -> LayoutRequest:
     )
     gap = 44.0 if any(edge.pairs for edge in view.edges) else 26.0
     return LayoutRequest(tuple((card.width, card.height) for card in cards), edges, clusters, rank_gap=gap)
-
-
-def _label_size(edge: EdgeView) -> tuple[float, float]:
-    if edge.chained:
-        return 0.0, 0.0
-    return labels.width(edge.label, EDGE_TEXT) + 22, 20.0
 
 
 def _draw_cluster(cluster: ClusterView, placed: Box) -> Element:
@@ -124,105 +123,6 @@ def _cluster_label(cluster: ClusterView, placed: Box) -> Element:
         box(9, 7, width + 8, 15, rx=4, fill=palette.CLUSTER, class_="fm-frame-label"),
         element("text", text, x=13, y=18, font_size=10.5, font_weight="600", fill=palette.MUTED,
                 class_="fm-frame-text"),
-    )  # fmt: skip
-
-
-def _draw_edge(view: GraphView, edge: EdgeView, route: Route, boxes: dict[str, Box]) -> Element:
-    facts = [f"{name}: {value}" for name, value in edge.facts]
-    group = element(
-        "g",
-        tooltip("\n".join([edge.label, *facts])),
-        class_="fm-edge",
-        data_source=edge.source,
-        data_target=edge.target,
-    )
-    lines = _subtask_lines(view, edge, boxes) if edge.pairs else None
-    if lines:
-        group.add(element("path", d=lines, fill="none", stroke=palette.EDGE, stroke_width=0.9, opacity=0.75,
-                          class_="fm-line fm-fan"))  # fmt: skip
-        return group
-    start, *rest = route.points
-    curve = f"M{_xy(start)}C{' '.join(map(_xy, rest))}"
-    width = 1.8 if edge.result_type.startswith("BLOCKING") else 1.4
-    group.add(
-        element("path", d=curve, fill="none", stroke=palette.EDGE, stroke_width=width, class_="fm-line"),
-        element("path", d=_arrow_head(route), fill=palette.EDGE, class_="fm-head"),
-    )
-    return group
-
-
-def _subtask_lines(view: GraphView, edge: EdgeView, boxes: dict[str, Box]) -> str | None:
-    """Lines between subtasks, from the foot of one card to the head of the other; None where a card is in the way."""
-    source, target = boxes[edge.source], boxes[edge.target]
-    start_y, end_y = source.y + source.height, target.y
-    if end_y <= start_y or len(edge.pairs or ()) > MAX_LINES or _in_the_way(source, target, boxes):
-        return None
-    producers, consumers = view.node(edge.source).parallelism, view.node(edge.target).parallelism
-    middle = (end_y - start_y) / 2
-    parts = []
-    for producer, consumer in edge.pairs or ():
-        x1 = source.x + _port(producers, producer, source.width)
-        x2 = target.x + _port(consumers, consumer, target.width)
-        parts.append(
-            f"M{_xy((x1, start_y))}C{_xy((x1, start_y + middle))} {_xy((x2, end_y - middle))} {_xy((x2, end_y))}"
-        )
-    return "".join(parts)
-
-
-def _in_the_way(source: Box, target: Box, boxes: dict[str, Box]) -> bool:
-    """Whether a card stands where lines from `source` down to `target` would pass.
-
-    Lines leave and arrive upright, so they are under their source first, over their target last, and cross in the
-    middle.
-    """
-    top, gap = source.y + source.height, target.y - source.y - source.height
-    left, right = min(source.x, target.x), max(source.x + source.width, target.x + target.width)
-    passed = (
-        Box(source.x, top + 1, source.width, gap * 0.3),
-        Box(left, top + gap * 0.3, right - left, gap * 0.4),
-        Box(target.x, top + gap * 0.7, target.width, gap * 0.3 - 1),
-    )
-    others = [placed for placed in boxes.values() if placed is not source and placed is not target]
-    return any(part.meets(other) for part in passed for other in others)
-
-
-def _port(parallelism: int, subtask: int, width: float) -> float:
-    """How far from a card's left the lines of one subtask start."""
-    left, inner = STRIPE + PAD, width - STRIPE - 2 * PAD
-    if chips(parallelism) and parallelism <= 8:
-        return left + chip_center(parallelism, subtask, inner)
-    return left + inner * (subtask + 0.5) / parallelism
-
-
-def _xy(point: Point) -> str:
-    return f"{number(point[0])} {number(point[1])}"
-
-
-def _arrow_head(route: Route) -> str:
-    (bx, by), (tx, ty) = route.points[-1], route.tip
-    dx, dy = tx - bx, ty - by
-    length = max((dx * dx + dy * dy) ** 0.5, 0.1)
-    half = 4.2 / length
-    left, right = (bx - dy * half, by + dx * half), (bx + dy * half, by - dx * half)
-    return f"M{_xy(route.tip)}L{_xy(left)}L{_xy(right)}z"
-
-
-def _draw_label(edge: EdgeView, route: Route) -> Element:
-    assert route.label is not None
-    text = labels.visible(edge.label)
-    partitioner, _, rest = text.partition(" · ")
-    width = labels.width(text, EDGE_TEXT) + 16
-    x, y = route.label[0] + 3, route.label[1]
-    words = element("text", element("tspan", partitioner, font_weight="700", fill=palette.INK, class_="fm-edge-strong"),
-                    x=x, y=y + 3.7, font_size=EDGE_TEXT, text_anchor="middle", fill=palette.MUTED,
-                    class_="fm-edge-text")  # fmt: skip
-    if rest:
-        words.add(f" · {rest}")
-    return element(
-        "g",
-        box(x - width / 2, y - 9, width, 18, rx=9, fill=palette.CARD, stroke=palette.LINE, class_="fm-edge-pill"),
-        words,
-        class_="fm-edge-label", data_source=edge.source, data_target=edge.target,
     )  # fmt: skip
 
 

@@ -75,6 +75,8 @@ class OperatorLine:
     """The text of that line."""
     variable: str = ""
     """The name that the result was bound to."""
+    text: str = ""
+    """What Spark itself says of the operator: its columns, keys, files."""
     node_id: int | None = None
     """Id of the StreamNode."""
 
@@ -103,6 +105,8 @@ class NodeView:
     cluster: str | None = None
     states: bytes = b""
     facts: tuple[tuple[str, str], ...] = ()
+    members: tuple[str, ...] = ()
+    """The job vertices that a box stands for, where it stands for several."""
 
     @property
     def title(self) -> str:
@@ -207,6 +211,12 @@ class JobSnapshot:
         """Tasks by state over all vertices, in the order of a task's life, without zeros."""
         return state_counts(b"".join(self.states.values()))
 
+    def states_of(self, node: NodeView) -> bytes:
+        """Return the states of the subtasks that `node` stands for; its own where nothing is known of it."""
+        if node.members:
+            return b"".join(self.states.get(member, b"") for member in node.members)
+        return self.states.get(node.vertex_id, node.states)
+
     @property
     def n_tasks(self) -> int:
         return sum(map(len, self.states.values()))
@@ -238,10 +248,5 @@ class GraphView:
 
     def paint(self, snapshot: JobSnapshot) -> GraphView:
         """Return this view with the states, the status and the elapsed time of `snapshot`."""
-        nodes = tuple(
-            replace(node, states=snapshot.states[node.vertex_id])
-            if node.vertex_id in snapshot.states
-            else node
-            for node in self.nodes
-        )
+        nodes = tuple(replace(node, states=snapshot.states_of(node)) for node in self.nodes)
         return replace(self, nodes=nodes, status=snapshot.status, elapsed_ms=snapshot.elapsed_ms)

@@ -1,12 +1,13 @@
 """Views of the graphs: what a reader is shown of a StreamGraph, a JobGraph, an ExecutionGraph.
 
 A node's words come from what its transformation carried: `metadata` (``call``, ``cell``, ``line``, ``code``,
-``variable``, ``operator``; all optional), then `description`, then Flink's name for it.
+``variable``, ``operator``, ``text``; all optional), then `description`, then Flink's name for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from flinkmagic.display import labels
@@ -33,6 +34,7 @@ class Words:
             where=self._where(facts),
             code=str(facts.get("code") or ""),
             variable=str(facts.get("variable") or ""),
+            text=str(facts.get("text") or ""),
             node_id=node.id,
         )
 
@@ -65,7 +67,8 @@ def merged(lines: Sequence[OperatorLine]) -> tuple[OperatorLine, ...]:
         last = kept[-1] if kept else None
         if last and line.call and (last.call, last.where) == (line.call, line.where):
             operator = " → ".join(part for part in (last.operator, line.operator) if part)
-            kept[-1] = OperatorLine(line.call, operator, line.where, line.code, line.variable, line.node_id)
+            text = "\n".join(part for part in (last.text, line.text) if part)
+            kept[-1] = replace(line, operator=operator, text=text)
         else:
             kept.append(line)
     return tuple(kept)

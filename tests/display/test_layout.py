@@ -3,12 +3,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from flinkmagic.display import layout
-from flinkmagic.display.layout import LayoutRequest, place, render_dot
+from flinkmagic.display.layout import place, render_dot
+from flinkmagic.display.placement import Box, LayoutRequest
 from flinkmagic.errors import LayoutEngineNotFoundError, LayoutFailedError
 
 DIAMOND = LayoutRequest(
@@ -36,8 +38,8 @@ def test_positions_are_in_the_order_of_the_request() -> None:
     assert not left.meets(right)
     for (source, target, *_), route in zip(DIAMOND.edges, placed.routes, strict=True):
         start, end = placed.nodes[source], placed.nodes[target]
-        assert start.meets(layout.Box(*route.points[0], 0, 0), margin=3)
-        assert end.meets(layout.Box(*route.tip, 0, 0), margin=3)
+        assert start.meets(Box(*route.points[0], 0, 0), margin=3)
+        assert end.meets(Box(*route.tip, 0, 0), margin=3)
         assert len(route.points) % 3 == 1
     assert [route.label is None for route in placed.routes] == [False, False, True, False, False]
     assert all(placed.clusters[0].meets(box) for box in (left, right))
@@ -104,3 +106,24 @@ def test_layouts_from_several_threads_at_once() -> None:
     for thread in threads:
         thread.join()
     assert found == {i: 100.0 + i for i in range(4)}
+
+
+def test_unconnected_parts_are_set_in_rows() -> None:
+    many = LayoutRequest(
+        ((300.0, 100.0), (200.0, 80.0)) * 24, tuple((2 * i, 2 * i + 1, 50, 20) for i in range(24))
+    )
+    placed = place(many)
+    assert placed.width < 2.5 * placed.height
+    for one, other in combinations(placed.nodes, 2):
+        assert not one.meets(other)
+    for (source, target, *_), route in zip(many.edges, placed.routes, strict=True):
+        assert placed.nodes[source].meets(Box(*route.points[0], 0, 0), margin=3)
+        assert placed.nodes[target].meets(Box(*route.tip, 0, 0), margin=3)
+    rows = {round(box.y) for box in placed.nodes[::2]}
+    assert 2 <= len(rows) <= 8
+    assert placed.nodes[0].x < 60
+
+
+def test_few_unconnected_parts_stay_side_by_side() -> None:
+    placed = place(LayoutRequest(((300.0, 100.0), (200.0, 80.0)), ()))
+    assert placed.nodes[0].y + placed.nodes[0].height / 2 == placed.nodes[1].y + placed.nodes[1].height / 2

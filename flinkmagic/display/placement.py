@@ -1,0 +1,94 @@
+"""What is asked of the layout engine and what it answers: sizes, rectangles, ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle by its upper left corner, in pixels; y grows downwards."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def center(self) -> Point:
+        return self.x + self.width / 2, self.y + self.height / 2
+
+    def meets(self, other: Box, margin: float = 0.0) -> bool:
+        """Whether the two rectangles, this one widened by `margin`, have a point in common."""
+        return (
+            self.x - margin < other.x + other.width
+            and other.x < self.x + self.width + margin
+            and self.y - margin < other.y + other.height
+            and other.y < self.y + self.height + margin
+        )
+
+
+@dataclass(frozen=True)
+class Route:
+    """An arrow's way: the control points of a chain of cubic curves, its tip, where its label's middle stands."""
+
+    points: tuple[Point, ...]
+    tip: Point
+    label: Point | None
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A finished layout; lists are in the order of what was asked for."""
+
+    width: float
+    height: float
+    nodes: tuple[Box, ...]
+    routes: tuple[Route, ...]
+    clusters: tuple[Box, ...]
+
+
+@dataclass(frozen=True)
+class LayoutRequest:
+    """Sizes and connections, by number.
+
+    Attributes
+    ----------
+    sizes : width and height of each node.
+    edges : (source, target, label width, label height); no label where the width is 0.
+    clusters : (label width, label height, members).
+    horizontal : left to right instead of top to bottom.
+    """
+
+    sizes: tuple[tuple[float, float], ...]
+    edges: tuple[tuple[int, int, float, float], ...]
+    clusters: tuple[tuple[float, float, tuple[int, ...]], ...] = ()
+    horizontal: bool = False
+    rank_gap: float = 30.0
+    node_gap: float = 34.0
+
+    def to_dot(self) -> str:
+        """Return the request in DOT, for `place`."""
+        direction = "LR" if self.horizontal else "TB"
+        lines = [
+            f"digraph {{ rankdir={direction}; nodesep={self.node_gap / 72:.3f}; ranksep={self.rank_gap / 72:.3f};",
+            'node [shape=box, fixedsize=true, label=""]; edge [arrowsize=0.6];',
+        ]
+        for index, (width, height) in enumerate(self.sizes):
+            lines.append(f"n{index} [width={width / 72:.4f}, height={height / 72:.4f}];")
+        for index, (width, height, members) in enumerate(self.clusters):
+            inside = " ".join(f"n{member};" for member in members)
+            lines.append(
+                f"subgraph cluster_{index} {{ margin=12; labeljust=l; label={_spacer(width, height)}; {inside} }}"
+            )
+        for index, (source, target, width, height) in enumerate(self.edges):
+            label = f", label={_spacer(width, height)}" if width else ""
+            lines.append(f"n{source} -> n{target} [id={index}{label}];")
+        return "\n".join([*lines, "}"])
+
+
+def _spacer(width: float, height: float) -> str:
+    """A label that takes up room and shows nothing: what stands there is drawn by `flinkmagic.display.svg`."""
+    return f'<<table border="0" fixedsize="true" width="{width:.0f}" height="{height:.0f}"><tr><td></td></tr></table>>'

@@ -1,0 +1,176 @@
+"""The live view of a job in a notebook."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from flinkmagic.display import wire
+from flinkmagic.display.collapse import LARGE, collapse
+from flinkmagic.display.page import mime_bundle
+from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView
+from flinkmagic.errors import FlinkMagicError
+
+_STATIC = Path(__file__).with_name("static")
+_SCRIPTS = ("dom", "tasks", "graph", "details", "timeline", "slots", "view")
+_TASK_BYTES_PER_SECOND = 250_000
+"""Jupyter drops messages of a kernel that sends more than 1 MB a second; tasks are sent so that much less often."""
+
+View = GraphView | Callable[[], GraphView]
+
+
+class JobView(anywidget.AnyWidget):
+    """A job as a widget: its graphs in tabs, live states, details, timeline, Run and Cancel.
+
+    Parameters
+    ----------
+    views : mapping of str to GraphView or to a function that returns one
+        By kind: ``job`` is needed, ``stream``, ``execution`` and ``regions`` make the other tabs. The picture of the
+        tab that is open is laid out at once, the others (and what functions return) on a thread of their own.
+    snapshot : JobSnapshot, optional
+        How far the job is; without one it has not been run.
+    on_run, on_cancel : callable, optional
+        Called without arguments when Run (or Run again) and Cancel are clicked. A FlinkMagicError that they raise is
+        shown in the view. They should return soon: the kernel hears of no other click until they do.
+
+    Attributes
+    ----------
+    tab : str
+        The open tab: ``stream``, ``job``, ``execution``, ``regions`` or ``timeline``.
+    selected : str
+        Id of the selected job vertex, or the empty string.
+    """
+
+    _esm = "\n".join((_STATIC / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
+    _css = (_STATIC / "view.css").read_text(encoding="utf-8")
+
+    tab = traitlets.Enum(["stream", "job", "execution", "regions", "timeline"], "job").tag(sync=True)
+    selected = traitlets.Unicode("").tag(sync=True)
+
+    _about = traitlets.Dict().tag(sync=True)
+    _frame = traitlets.Dict().tag(sync=True)
+    _tasks = traitlets.Dict().tag(sync=True)
+    _stream = traitlets.Dict().tag(sync=True)
+    _job = traitlets.Dict().tag(sync=True)
+    _collapsed = traitlets.Dict().tag(sync=True)
+    _execution = traitlets.Dict().tag(sync=True)
+    _regions = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        views: Mapping[str, View],
+        *,
+        snapshot: JobSnapshot | None = None,
+        on_run: Callable[[], object] | None = None,
+        on_cancel: Callable[[], object] | None = None,
+        tab: str = "job",
+    ) -> None:
+        self._views: dict[str, View] = dict(views)
+        self._on_run, self._on_cancel = on_run, on_cancel
+        self._snapshot = snapshot
+        self._log = wire.TaskLog()
+        self._tasks_sent_at, self._tasks_dirty = 0.0, False
+        self._lock = threading.RLock()
+        job = self.view("job")
+        collapsed = self._collapse(job)
+        self._boxes: list[NodeView] = (
+            [*job.nodes, *(node for node in collapsed.nodes if node.members)] if collapsed else [*job.nodes]
+        )
+        first = {f"_{tab}": wire.picture(self.view(tab))} if tab != "timeline" else {}
+        if collapsed and tab == "job":
+            first = {"_collapsed": wire.picture(collapsed)}
+        super().__init__(tab=tab, _about=wire.about(job, collapsed), _frame=self._make_frame(), **first)
+        if snapshot is not None:
+            self.update(snapshot)
+        self.on_msg(self._clicked)
+        self._drawing = threading.Thread(
+            target=self._draw_others, args=(collapsed,), name="flinkmagic-pictures", daemon=True
+        )
+        self._drawing.start()
+
+    def view(self, kind: str) -> GraphView:
+        """Return the graph view of that kind, as it is before any state is painted on it."""
+        with self._lock:
+            made = self._views[kind]
+            if not isinstance(made, GraphView):
+                self._views[kind] = made = made()
+            return made
+
+    def _collapse(self, job: GraphView) -> GraphView | None:
+        if len(job.nodes) <= LARGE:
+            return None
+        frames = self.view("regions").clusters if "regions" in self._views else ()
+        collapsed = collapse(job, [frame.nodes for frame in frames if len(frame.nodes) > 1])
+        return collapsed if len(collapsed.nodes) < len(job.nodes) else None
+
+    def _draw_others(self, collapsed: GraphView | None) -> None:
+        for kind in ("job", "stream", "execution", "regions"):
+            name = f"_{kind}"
+            if getattr(self, name) or kind not in self._views:
+                continue
+            try:
+                setattr(self, name, wire.picture(self.view(kind)))
+            except FlinkMagicError as error:
+                setattr(self, name, {"error": str(error)})
+        if collapsed is not None and not self._collapsed:
+            self._collapsed = wire.picture(collapsed)
+
+    def wait_drawn(self, timeout: float | None = None) -> bool:
+        """Wait until every picture is laid out; return whether they are."""
+        self._drawing.join(timeout)
+        return not self._drawing.is_alive()
+
+    def update(self, snapshot: JobSnapshot) -> None:
+        """Show how far the job is; from any thread, two to five times a second, and once when it has ended."""
+        with self._lock:
+            self._snapshot = snapshot
+            self._tasks_dirty |= self._log.add(snapshot.tasks)
+            frame = self._make_frame()
+            ended = not frame["live"]
+            send_tasks = self._tasks_dirty and (ended or self._may_send_tasks())
+            if send_tasks:
+                self._tasks_dirty = False
+                self._tasks_sent_at = time.monotonic()
+            # One message for both, so that the view never shows states of one moment with tasks of another.
+            with self.hold_sync():
+                self._frame = frame
+                if send_tasks:
+                    self._tasks = self._log.encode()
+
+    def _may_send_tasks(self) -> bool:
+        return time.monotonic() - self._tasks_sent_at >= len(self._log) * 73 / _TASK_BYTES_PER_SECOND
+
+    def _make_frame(self) -> dict[str, Any]:
+        return wire.frame(
+            self._snapshot,
+            self._boxes,
+            can_run=self._on_run is not None,
+            can_cancel=self._on_cancel is not None,
+        )
+
+    def _clicked(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+        action = {"run": self._on_run, "cancel": self._on_cancel}.get(str(content.get("type")))
+        if action is None:
+            return
+        try:
+            action()
+        except FlinkMagicError as error:
+            shown = {"message": str(error), "where": "", "vertex": "", "subtask": None, "traceback": ""}
+            self._frame = {**self._make_frame(), "errors": [shown]}
+
+    def static_bundle(self, *, summary: str = "", notes: Sequence[str] = ()) -> Mapping[str, str]:
+        """Return the MIME bundle that stays in the saved notebook: all graphs in the colours of the last snapshot.
+
+        It takes the widget's place with ``display_handle.update(view.static_bundle(), raw=True)``.
+        """
+        kinds = [kind for kind in ("stream", "job", "execution", "regions") if kind in self._views]
+        views = [self.view(kind) for kind in kinds]
+        if self._snapshot is not None:
+            views = [view.paint(self._snapshot) for view in views]
+        return mime_bundle(views, summary=summary, snapshot=self._snapshot, notes=notes)

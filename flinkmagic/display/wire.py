@@ -1,0 +1,207 @@
+"""What the widget is sent: views, frames and tasks as plain data. `static/*.js` reads exactly this."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from flinkmagic.display import labels, palette
+from flinkmagic.display.cards import BAR_ORDER, footer_text
+from flinkmagic.display.picture import draw_picture
+from flinkmagic.display.snapshot import (
+    STATE_NAMES,
+    ErrorView,
+    GraphView,
+    JobSnapshot,
+    NodeView,
+    TaskView,
+    leading_state,
+)
+
+MANY_NODES = 30
+"""From this many boxes on a picture is likely to be looked at from afar: it carries large titles too."""
+
+FLOAT_COLUMNS = ("start_ms", "end_ms", "rows_in", "rows_out", "bytes_in", "bytes_out")
+
+TERMINAL = ("FINISHED", "FAILED", "CANCELED", "SUSPENDED")
+
+
+def about(job: GraphView, collapsed: GraphView | None) -> dict[str, Any]:
+    """Return what does not change while a job runs; `job` is the view of its JobGraph."""
+    groups = {node.id: node for node in collapsed.nodes if node.members} if collapsed else {}
+    return {
+        "name": labels.visible(job.name),
+        "look": _look(),
+        "vertices": {node.vertex_id: _vertex(node) for node in job.nodes},
+        "order": [node.vertex_id for node in job.nodes],
+        "edges": [[edge.source, edge.target] for edge in job.edges],
+        "groups": {
+            name: {"title": labels.visible(node.name), "members": list(node.members)}
+            for name, node in groups.items()
+        },
+        "group_of": {member: name for name, node in groups.items() for member in node.members},
+        "search": [[node.vertex_id, _searched(node)] for node in job.nodes],
+        "collapsible": collapsed is not None,
+    }
+
+
+def _look() -> dict[str, Any]:
+    return {
+        "names": list(STATE_NAMES),
+        "states": {
+            name: {"word": style.word, "glyph": style.glyph, "icon": style.icon}
+            for name, style in palette.STATES.items()
+        },
+        "cells": [palette.CELLS[name] for name in STATE_NAMES],
+    }
+
+
+def _vertex(node: NodeView) -> dict[str, Any]:
+    seen = labels.visible
+    return {
+        "title": seen(node.title),
+        "name": seen(node.name),
+        "role_word": palette.ROLES[node.role].word,
+        "parallelism": node.parallelism,
+        "badges": [seen(badge) for badge in node.badges],
+        "facts": [[seen(name), seen(value)] for name, value in node.facts],
+        "operators": [
+            {
+                "call": seen(line.call),
+                "operator": seen(line.operator),
+                "where": seen(line.where),
+                "code": labels.lines_visible(line.code),
+                "variable": seen(line.variable),
+                "text": labels.lines_visible(line.text),
+            }
+            for line in node.operators
+        ],
+    }
+
+
+def _searched(node: NodeView) -> str:
+    words = [node.name]
+    for line in node.operators:
+        words += [line.call, line.operator, line.variable, line.code, line.where, line.text]
+    return labels.visible(" ".join(words)).lower()
+
+
+def picture(view: GraphView) -> dict[str, Any]:
+    """Return the drawing of `view` as a tree, and its size."""
+    drawn = draw_picture(view, heading=False, far_titles=len(view.nodes) >= MANY_NODES)
+    return {"tree": drawn.root.to_json(), "width": drawn.width, "height": drawn.height}
+
+
+def frame(
+    snapshot: JobSnapshot | None, boxes: Iterable[NodeView], *, can_run: bool, can_cancel: bool
+) -> dict[str, Any]:
+    """Return how far the job has come: header, and the state of each of `boxes` by the vertex that paints it."""
+    if snapshot is None:
+        return {"status": "", "action": "run" if can_run else "none", "vertices": {}, "errors": []}
+    counts, total = snapshot.task_counts, snapshot.n_tasks
+    return {
+        "status": labels.visible(snapshot.status),
+        "glyph": palette.JOB_GLYPHS.get(snapshot.status, "○"),
+        "tone": palette.JOB_STYLES.get(snapshot.status, "CREATED"),
+        "live": snapshot.status not in TERMINAL,
+        "elapsed": snapshot.elapsed_ms,
+        "done": counts.get("FINISHED", 0),
+        "total": total,
+        "bar": _shares(counts, total),
+        "slots_used": snapshot.slots_used,
+        "slots_total": snapshot.slots_total,
+        "note": labels.visible(snapshot.note),
+        "action": _action(snapshot.status, can_run, can_cancel),
+        "errors": [_error(error) for error in snapshot.errors],
+        "vertices": {box.vertex_id: _states(snapshot.states_of(box), box) for box in boxes if box.vertex_id},
+    }
+
+
+def _action(status: str, can_run: bool, can_cancel: bool) -> str:
+    if status in TERMINAL:
+        return "again" if can_run else "none"
+    if status == "CANCELLING":
+        return "wait"
+    return "cancel" if can_cancel else "none"
+
+
+def _shares(counts: Mapping[str, int], total: int) -> list[list[Any]]:
+    return [[name, counts[name] / total] for name in BAR_ORDER if counts.get(name)]
+
+
+def _states(states: bytes, box: NodeView) -> dict[str, Any]:
+    counts = {name: found for code, name in enumerate(STATE_NAMES) if (found := states.count(code))}
+    return {
+        "states": base64.b64encode(states).decode("ascii"),
+        "lead": leading_state(states),
+        "words": footer_text(states, box.parallelism),
+        "bar": _shares(counts, max(len(states), 1)),
+    }
+
+
+def _error(error: ErrorView) -> dict[str, Any]:
+    return {
+        "message": labels.lines_visible(error.message),
+        "where": labels.visible(error.where),
+        "vertex": error.vertex_id,
+        "subtask": error.subtask,
+        "traceback": labels.lines_visible(error.traceback),
+    }
+
+
+class TaskLog:
+    """All task attempts that were ever reported; the newest report of each counts."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[tuple[str, int, int], TaskView] = {}
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def add(self, tasks: Sequence[TaskView]) -> bool:
+        """Take reports in; return whether anything is new."""
+        changed = False
+        for task in tasks:
+            key = (task.vertex_id, task.subtask, task.attempt)
+            if self._tasks.get(key) != task:
+                self._tasks[key] = task
+                changed = True
+        return changed
+
+    def values(self) -> list[TaskView]:
+        """Return the attempts, in the order of their first report."""
+        return list(self._tasks.values())
+
+    def encode(self) -> dict[str, Any]:
+        """Return the attempts as columns in one buffer: eight-byte floats, four-byte integers, one-byte states."""
+        tasks = self.values()
+        strings: dict[str, int] = {}
+        vertices: dict[str, int] = {}
+
+        def number(text: str | None) -> int:
+            return -1 if text is None else strings.setdefault(labels.lines_visible(text), len(strings))
+
+        integers = {
+            "vertex": [vertices.setdefault(task.vertex_id, len(vertices)) for task in tasks],
+            "subtask": [task.subtask for task in tasks],
+            "attempt": [task.attempt for task in tasks],
+            "slot": [number(task.slot) for task in tasks],
+            "executor": [number(task.executor) for task in tasks],
+            "error": [number(task.error) for task in tasks],
+        }
+        floats = (
+            [np.nan if (value := getattr(task, column)) is None else value for task in tasks]
+            for column in FLOAT_COLUMNS
+        )
+        parts = [np.asarray(column, dtype="<f8").tobytes() for column in floats]
+        parts += [np.asarray(column, dtype="<i4").tobytes() for column in integers.values()]
+        parts.append(bytes(STATE_NAMES.index(task.state) for task in tasks))
+        return {
+            "n": len(tasks),
+            "strings": list(strings),
+            "vertices": list(vertices),
+            "columns": b"".join(parts),
+        }
