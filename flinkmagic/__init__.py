@@ -16,8 +16,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flinkmagic.magics import load_ipython_extension
     from flinkmagic.local_spark import local_session
+    from flinkmagic.magics import load_ipython_extension
     from flinkmagic.session import CompiledGraph, Job, capture, compile
 
 __version__ = "0.1.0"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
-import re
 import shutil
 import subprocess
 import sys
@@ -89,12 +87,16 @@ def _execute(path: Path) -> NotebookNode:
     from nbclient.exceptions import CellExecutionError
 
     class Client(NotebookClient):
-        """Passes the jobs' progress lines on while they are updated in the notebook."""
+        """Passes the jobs' progress lines on, where they tell something new but the time."""
+
+        told = ""
 
         def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
             if msg["msg_type"] == "update_display_data":
                 progress = msg["content"]["data"].get("text/plain", "")
-                if "tasks" in progress and "\n" not in progress:
+                news = progress.rpartition(" · ")[0]
+                if "\n" not in progress and news != self.told:
+                    self.told = news
                     print(f"        {progress}", flush=True)
             return super().process_message(msg, cell, cell_index)
 
@@ -116,8 +118,9 @@ def _execute(path: Path) -> NotebookNode:
         on_cell_start=announce,
     )
     try:
-        # The kernel is this very interpreter, whatever `python3` is on PATH.
-        client.execute(env={**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1"})
+        # What Spark's JVM logs belongs into a file, not between the lines of progress.
+        with (path.parent / "kernel.log").open("w") as log:
+            client.execute(stdout=log, stderr=log)
     except CellExecutionError as error:
         nbformat.write(notebook, path)
         raise DemoFailedError(path, str(error)) from None
@@ -146,21 +149,11 @@ def _to_html(notebook: NotebookNode, page: Path) -> Path:
 
 
 def _report(notebook: NotebookNode, folder: Path, page: Path) -> None:
-    """Print the jobs' own summaries as they stand in the executed notebook, and where everything lies."""
-    summaries = [
-        text
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for output in cell.outputs
-        for text in [output.get("data", {}).get("text/plain", "")]
-        if re.search(r"\b(FINISHED|FAILED|CANCELED)\b", text)
-    ]
-    print()
-    for text in summaries:
-        print(text)
-        print()
-    print(f"Results:  {folder / 'out'}")
+    """Print where everything lies, and the jobs' own summaries as they stand in the executed notebook."""
+    print(f"\nResults:  {folder / 'out'}")
     print(f"HTML:     {page}")
-    print(f"Notebook: {folder / 'quickstart.ipynb'}  (open it with: flinkmagic demo --lab)")
-    finished = sum("FINISHED" in text for text in summaries)
-    print(f"{finished} of {len(summaries)} jobs FINISHED")
+    print(f"Notebook: {folder / 'quickstart.ipynb'}  (open it in JupyterLab: flinkmagic demo --lab)")
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            if "image/svg+xml" in output.get("data", {}) and "FINISHED" in output["data"]["text/plain"]:
+                print(f"\n{output['data']['text/plain']}")

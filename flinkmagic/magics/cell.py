@@ -68,7 +68,7 @@ def compile_body(shell: InteractiveShell, magic_line: str, body: str) -> CellBod
     """
     raw = f"# {magic_line}\n{body}"
     source = shell.transform_cell(raw)
-    filename = shell.compile.cache(source, shell.execution_count, raw_code=raw)
+    filename = shell.compile.cache(source, cell_number(shell), raw_code=raw)
     tree = shell.transform_ast(shell.compile.ast_parse(source, filename=filename))
     _refuse_top_level_await(tree)
     last: CodeType | None = None
@@ -76,6 +76,15 @@ def compile_body(shell: InteractiveShell, magic_line: str, body: str) -> CellBod
         last = shell.compile(ast.Expression(tree.body.pop().value), filename, "eval")
     statements = shell.compile(tree, filename, "exec") if tree.body else None
     return CellBody(filename, raw, statements, last)
+
+
+def cell_number(shell: InteractiveShell) -> int:
+    """The number of the cell that is running, as its prompt shows it.
+
+    `execution_count` is that number up to IPython 8 and the next one from 9 on, where it is raised before the cell
+    runs (seen on 8.39 and 9.18); the history holds the running cell in both.
+    """
+    return len(shell.history_manager.input_hist_parsed) - 1
 
 
 def is_blank(body: str) -> bool:

@@ -19,7 +19,7 @@ from flinkmagic.errors import (
     UnknownGraphError,
     UnknownVariableError,
 )
-from flinkmagic.magics.cell import compile_body, is_blank
+from flinkmagic.magics.cell import cell_number, compile_body, is_blank
 from flinkmagic.magics.live import run_live
 from flinkmagic.magics.spark_session import session_of
 from flinkmagic.session import CompiledGraph, capture, check_name, check_parallelism, compile
@@ -61,7 +61,9 @@ class FlinkMagics(Magics):
         help="How many partitions shuffles make; None: the smaller of the session's shuffle partitions "
         "and twice the slots.",
     ).tag(config=True)
-    slots = Int(None, allow_none=True, min=1, help="How many slots a job may use; None: all cores.").tag(config=True)
+    slots = Int(None, allow_none=True, min=1, help="How many slots a job may use; None: all cores.").tag(
+        config=True
+    )
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
@@ -80,6 +82,8 @@ class FlinkMagics(Magics):
         The cell is ordinary PySpark. Its writes are deferred until the graph is run. A cell without a write makes
         the DataFrames that it binds to names, and that no other of them consumes, its results.
         """
+        # What the cell raises is shown from the cell's own line on, as with IPython's own magics.
+        __tracebackhide__ = True
         options = parse_argstring(self.flinkgraph_cell, line)
         name = check_name(options.name)
         if is_blank(cell):
@@ -96,7 +100,7 @@ class FlinkMagics(Magics):
             """Deploy what the cell has deferred so far, because its next line needs it."""
             run_live(compile(program, name=name, **settings))
 
-        location = CellSource(f"cell {self.shell.execution_count}", body.filename, body.source)
+        location = CellSource(f"cell {cell_number(self.shell)}", body.filename, body.source)
         with capture(
             spark,
             name=name,
@@ -166,5 +170,3 @@ class FlinkMagics(Magics):
         if not isinstance(value, DataFrame):
             raise NotAProgramError(value)
         return value
-
-

@@ -40,7 +40,7 @@ def run_live(graph: CompiledGraph) -> Job:
     finally:
         line.end(graph, job)
     if job.status is JobStatus.FAILED:
-        raise JobFailedError(graph.name, [str(error) for error in job.exceptions()])
+        raise JobFailedError(graph.name, [str(entry.root.error) for entry in job.exceptions()])
     return job
 
 

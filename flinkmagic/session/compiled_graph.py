@@ -215,7 +215,7 @@ class CompiledGraph:
 
     def summary(self) -> str:
         """What the graph holds, in a line, and after a run what became of it, sink by sink."""
-        lines = [self._headline(), *sharing_notes(self.shared), *self.warnings]
+        lines = [f"{self.name}: {self._headline()}", *sharing_notes(self.shared), *self.warnings]
         if self.jobs:
             lines += self.jobs[-1].report()
         else:

@@ -100,7 +100,8 @@ class Job:
             status=info.job_status.value,
             name=self.name,
             elapsed_ms=ended_ms - started_ms,
-            slots_used=state.slots_used,
+            # Spark tells of a task's launch before it tells that the core's last task has ended.
+            slots_used=min(state.slots_used, state.slots_total),
             slots_total=state.slots_total,
             started_at_ms=started_ms,
             tasks=_task_views(state),
@@ -156,11 +157,15 @@ def _error_views(info: ExecutionGraphInfo) -> list[ErrorView]:
     for entry in info.exception_history:
         root, error = entry.root, entry.root.error
         known = isinstance(error, VertexFailedError)
-        vertex = info.archived_execution_graph.execution_vertex(root.vertex) if root.vertex is not None else None
+        vertex = (
+            info.archived_execution_graph.execution_vertex(root.vertex) if root.vertex is not None else None
+        )
         views.append(
             ErrorView(
                 message=error.cause if known else str(error),
-                where=", ".join(part for part in (root.task_name or "", error.where if known else "") if part),
+                where=", ".join(
+                    part for part in (root.task_name or "", error.where if known else "") if part
+                ),
                 vertex_id=vertex.job_vertex.id if vertex is not None else "",
                 subtask=vertex.subtask if vertex is not None else None,
                 attempt=root.attempt,

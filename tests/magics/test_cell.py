@@ -70,7 +70,8 @@ def test_a_coroutine_function_may_await(shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "blank"), [("", True), ("\n  \n# only words\n", True), ("# words\nx = 1", False), ("pass", False)]
+    ("body", "blank"),
+    [("", True), ("\n  \n# only words\n", True), ("# words\nx = 1", False), ("pass", False)],
 )
 def test_blank(body: str, blank: bool) -> None:
     assert is_blank(body) is blank

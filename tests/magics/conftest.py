@@ -1,0 +1,106 @@
+"""A real kernel, asked as a notebook front end would ask it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client.manager import KernelManager
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass
+class Cell:
+    """What a front end would show below a cell once it has run.
+
+    Attributes
+    ----------
+    status : str
+        ``ok`` or ``error``.
+    displays : list of dict
+        MIME bundles, with later updates of a display in the place of the first.
+    updates : list of dict
+        Every bundle that came for a display, in order.
+    value : dict
+        The bundle of the cell's own value; empty where it has none.
+    """
+
+    status: str = "ok"
+    stdout: str = ""
+    stderr: str = ""
+    error: str = ""
+    error_name: str = ""
+    value: dict[str, Any] = field(default_factory=dict)
+    displays: list[dict[str, Any]] = field(default_factory=list)
+    updates: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Kernel:
+    """Executes cells and gathers their outputs."""
+
+    def __init__(self, manager: KernelManager) -> None:
+        self.manager = manager
+        self._client = manager.client()
+        self._client.start_channels()
+        self._client.wait_for_ready(timeout=60)
+
+    def run(self, code: str, timeout: float = 180) -> Cell:
+        cell, places = Cell(), {}
+
+        def take(message: dict[str, Any]) -> None:
+            kind, content = message["msg_type"], message["content"]
+            if kind == "stream":
+                setattr(cell, content["name"], getattr(cell, content["name"]) + content["text"])
+            elif kind == "execute_result":
+                cell.value = content["data"]
+            elif kind in ("display_data", "update_display_data"):
+                identity = content.get("transient", {}).get("display_id")
+                cell.updates.append(content["data"])
+                if kind == "update_display_data":
+                    cell.displays[places[identity]] = content["data"]
+                else:
+                    places[identity] = len(cell.displays)
+                    cell.displays.append(content["data"])
+            elif kind == "error":
+                cell.error_name = content["ename"]
+                cell.error = _COLOURS.sub("", "\n".join(content["traceback"]))
+
+        reply = self._client.execute_interactive(code, output_hook=take, timeout=timeout)
+        cell.status = reply["content"]["status"]
+        return cell
+
+    def close(self) -> None:
+        self._client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    """A kernel with the extension loaded and a session named `spark`, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("kernel")
+    manager = KernelManager(kernel_name="python3")
+    with (folder / "kernel.log").open("w") as log:
+        manager.start_kernel(cwd=str(folder), stdout=log, stderr=log)
+    kernel = Kernel(manager)
+    started = kernel.run(
+        "%load_ext flinkmagic\n"
+        "import flinkmagic\n"
+        "from pyspark.sql import functions as F\n"
+        "spark = flinkmagic.local_session('magics', 'local[2]', {'spark.ui.enabled': 'false', "
+        "'spark.driver.memory': '1g', 'spark.ui.showConsoleProgress': 'false', "
+        "'spark.sql.warehouse.dir': 'warehouse'})\n"
+    )
+    assert started.status == "ok", started.error
+    yield kernel
+    kernel.close()
+
+
+@pytest.fixture
+def folder(kernel: Kernel) -> Path:
+    """The folder that the kernel works in."""
+    return Path(kernel.run("import os; print(os.getcwd())").stdout.strip())

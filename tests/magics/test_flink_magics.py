@@ -1,0 +1,245 @@
+"""The magics in a real kernel, on a real Spark."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+TWO_SINKS = """\
+%%flinkgraph {name} --parallelism 2 {options}
+numbers = spark.range(0, 1000, 1, 2).withColumn("last", F.col("id") % 10)
+totals = numbers.groupBy("last").agg(F.sum("id").alias("total"))
+totals.write.mode("overwrite").json("{out}/totals")
+totals.where("total > 49700").write.mode("overwrite").parquet("{out}/high")
+"""
+
+
+def rows(folder: Path) -> dict[int, int]:
+    found = [
+        json.loads(line) for part in folder.glob("part-*.json") for line in part.read_text().splitlines()
+    ]
+    return {row["last"]: row["total"] for row in found}
+
+
+TOTALS = {last: sum(range(last, 1000, 10)) for last in range(10)}
+
+
+def test_a_cell_is_compiled_and_shown_and_nothing_is_written(kernel, folder) -> None:
+    cell = kernel.run(TWO_SINKS.format(name="deferred", out="deferred", options=""))
+    assert cell.status == "ok", cell.error
+    (shown,) = cell.displays
+    assert not (folder / "deferred").exists()
+    for title in ("Stream graph", "Job graph", "Execution graph"):
+        assert title in shown["text/html"]
+    ElementTree.fromstring(shown["image/svg+xml"])
+    assert (
+        "groupBy(&quot;last&quot;)" in shown["image/svg+xml"] or 'groupBy("last")' in shown["image/svg+xml"]
+    )
+    assert "line 3" in shown["image/svg+xml"]
+
+
+def test_the_graph_is_a_variable(kernel) -> None:
+    kernel.run(TWO_SINKS.format(name="held", out="held", options=""))
+    told = kernel.run(
+        "print(type(held).__name__, len(held.job_graph.vertices), held.execution_graph.n_vertices)\nheld"
+    )
+    # One map stage for the aggregate, one final stage for each sink.
+    assert told.stdout.strip() == "CompiledGraph 3 6"
+    assert {"image/svg+xml", "text/html", "text/plain"} <= set(told.value)
+    assert "shared by 2 sinks" in kernel.run("print(held.summary())").stdout
+
+
+def test_flinkrun_writes_and_ends_in_the_final_picture(kernel, folder) -> None:
+    kernel.run(TWO_SINKS.format(name="ran", out="ran", options=""))
+    cell = kernel.run("%flinkrun ran")
+    assert cell.status == "ok", cell.error
+    assert rows(folder / "ran" / "totals") == TOTALS
+    (shown,) = cell.displays
+    assert "FINISHED" in shown["text/plain"]
+    assert "2 subtasks finished" in shown["image/svg+xml"]
+    assert any("/6 tasks" in update["text/plain"] for update in cell.updates)
+
+
+def test_run_is_one_gesture(kernel, folder) -> None:
+    cell = kernel.run(TWO_SINKS.format(name="gesture", out="gesture", options="--run"))
+    assert cell.status == "ok", cell.error
+    assert rows(folder / "gesture" / "totals") == TOTALS
+    assert kernel.run("print(gesture.jobs[-1].status)").stdout.strip() == "FINISHED"
+
+
+def test_run_can_be_the_default(kernel, folder) -> None:
+    kernel.run("%config FlinkMagics.run = True")
+    try:
+        assert kernel.run(TWO_SINKS.format(name="configured", out="configured", options="")).status == "ok"
+    finally:
+        kernel.run("%config FlinkMagics.run = False")
+    assert rows(folder / "configured" / "totals") == TOTALS
+
+
+def test_config_lists_the_options(kernel) -> None:
+    told = kernel.run("%config FlinkMagics").stdout
+    for option in ("run", "parallelism", "slots"):
+        assert f"FlinkMagics.{option}=" in told
+
+
+def test_a_graph_runs_again_from_the_data_of_then(kernel, folder) -> None:
+    (folder / "lines").mkdir()
+    (folder / "lines" / "a.txt").write_text("one\ntwo\n")
+    kernel.run(
+        "%%flinkgraph again --parallelism 2\n"
+        "counted = spark.read.text('lines').groupBy('value').count()\n"
+        "counted.write.mode('append').json('again')\n"
+    )
+    for _ in range(2):
+        assert kernel.run("%flinkrun again").status == "ok"
+    assert kernel.run("print(spark.read.json('again').count(), len(again.jobs))").stdout.split() == ["4", "2"]
+
+
+def test_variables_and_the_last_expression(kernel) -> None:
+    cell = kernel.run("%%flinkgraph values\nkept = spark.range(3)\nanswer = 6 * 7\nanswer")
+    assert cell.value["text/plain"] == "42"
+    assert kernel.run("print(answer, kept.columns)").stdout.strip() == "42 ['id']"
+
+
+def test_eager_actions_run_at_once(kernel) -> None:
+    cell = kernel.run(
+        "%%flinkgraph eager\nthree = spark.range(3)\nthree.show()\nprint(three.count(), [r.id for r in three.collect()])\n"
+    )
+    assert cell.status == "ok", cell.error
+    assert "|  2|" in cell.stdout
+    assert "3 [0, 1, 2]" in cell.stdout
+
+
+def test_a_cell_without_a_write_keeps_its_results(kernel) -> None:
+    cell = kernel.run(
+        "%%flinkgraph kept --run\nsource = spark.range(10)\neven = source.where('id % 2 = 0')\n"
+    )
+    assert cell.status == "ok", cell.error
+    told = kernel.run(
+        "print(sorted(r.id for r in kept.jobs[-1].result('even').collect()), [s.name for s in kept.sinks])"
+    )
+    assert told.stdout.strip() == "[0, 2, 4, 6, 8] ['even']"
+
+
+def test_dataframes_made_elsewhere(kernel) -> None:
+    kernel.run(
+        "left = spark.range(4)\nright = spark.range(6).groupBy((F.col('id') % 2).alias('odd')).count()"
+    )
+    cell = kernel.run("%flinkgraph left right --name pair")
+    assert "image/svg+xml" in cell.value
+    assert kernel.run("print([s.name for s in pair.sinks])").stdout.strip() == "['left', 'right']"
+
+
+def test_a_cell_that_raises_shows_its_own_line_and_registers_nothing(kernel, folder) -> None:
+    cell = kernel.run("%%flinkgraph broken\nspark.range(3).write.json('broken')\n\nraise KeyError('mine')\n")
+    assert cell.status == "error"
+    assert cell.error_name == "KeyError"
+    assert "line 4" in cell.error
+    assert "raise KeyError('mine')" in cell.error
+    assert "flinkmagic" not in cell.error.replace("%%flinkgraph", "")
+    assert not (folder / "broken").exists()
+    assert kernel.run("broken").error_name == "NameError"
+    # pyspark is as it was: the same write happens at once.
+    assert kernel.run("spark.range(3).write.json('broken')").status == "ok"
+    assert (folder / "broken" / "_SUCCESS").exists()
+
+
+def test_a_syntax_error_is_the_cell_s(kernel) -> None:
+    cell = kernel.run("%%flinkgraph wrong\nx = 1\ny = = 2\n")
+    assert cell.error_name == "SyntaxError"
+    assert "line 3" in cell.error
+
+
+def test_an_analysis_error_comes_at_its_line(kernel) -> None:
+    cell = kernel.run("%%flinkgraph missing\nx = spark.range(3)\nx.select('nothing')\n")
+    assert cell.error_name == "AnalysisException"
+    assert "x.select('nothing')" in cell.error
+    assert "----> 3" in cell.error
+
+
+def test_a_path_that_exists_is_spark_s_own_error_at_the_right_line(kernel, folder) -> None:
+    kernel.run("spark.range(1).write.json('taken')")
+    cell = kernel.run("%%flinkgraph taken_graph\n\nspark.range(3).write.json('taken')\n")
+    assert cell.error_name == "AnalysisException"
+    assert "PATH_ALREADY_EXISTS" in cell.error
+    assert "----> 3" in cell.error
+
+
+def test_reading_a_pending_target_is_refused_and_both_lines_are_named(kernel, folder) -> None:
+    cell = kernel.run(
+        "%%flinkgraph early\nspark.range(3).write.json('early_out')\n"
+        "spark.read.schema('id long').json('early_out').count()\n"
+    )
+    assert cell.error_name == "PendingWriteError"
+    assert "line 2" in cell.error
+    assert "line 3" in cell.error
+    assert "Traceback" not in cell.error
+    assert not (folder / "early_out").exists()
+
+
+def test_with_run_a_pending_target_is_deployed_first(kernel, folder) -> None:
+    cell = kernel.run(
+        "%%flinkgraph early_run --run\n"
+        "spark.range(3).write.json('early_run_out')\n"
+        "print(spark.read.json('early_run_out').count())\n"
+    )
+    assert cell.status == "ok", cell.error
+    assert cell.stdout.startswith("3\n")
+
+
+def test_overwriting_what_is_read_is_refused_and_the_rows_stay(kernel) -> None:
+    kernel.run("spark.range(5).write.parquet('own')")
+    cell = kernel.run(
+        "%%flinkgraph own_graph --run\n"
+        "spark.read.parquet('own').where('id > 2').write.mode('overwrite').parquet('own')\n"
+    )
+    assert cell.status == "error"
+    assert kernel.run("print(spark.read.parquet('own').count())").stdout.strip() == "5"
+
+
+def test_a_failing_udf_fails_the_cell_with_its_own_lines(kernel, folder) -> None:
+    cell = kernel.run(
+        "%%flinkgraph fails --run\n"
+        "def check(value):\n"
+        "    if value == 7:\n"
+        "        raise ValueError('bad row 7')\n"
+        "    return value\n"
+        "checked = spark.range(10).select(F.udf(check, 'long')('id').alias('id'))\n"
+        "checked.write.json('fails_out')\n"
+    )
+    assert cell.error_name == "JobFailedError"
+    assert "ValueError: bad row 7" in cell.error
+    assert "raise ValueError('bad row 7')" in cell.error
+    assert "org.apache.spark" not in cell.error
+    assert "FAILED" in cell.displays[-1]["text/plain"]
+    assert not (folder / "fails_out" / "_SUCCESS").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("%%flinkgraph g --parallelism 0\nspark.range(3)", "whole number of at least 1, not 0"),
+        ("%%flinkgraph g --parallelism four\nspark.range(3)", "whole number of at least 1, not 'four'"),
+        ("%%flinkgraph g --slots none\nspark.range(3)", "whole number of at least 1, not 'none'"),
+        ("%%flinkgraph g --frobnicate\nspark.range(3)", "unrecognized arguments: --frobnicate"),
+        ("%%flinkgraph\nspark.range(3)", "the following arguments are required: name"),
+        ("%%flinkgraph 4you\nspark.range(3)", "'4you' cannot name a graph"),
+        ("%%flinkgraph class\nspark.range(3)", "'class' cannot name a graph"),
+        ("%%flinkgraph g\n   \n# nothing\n", "The cell of %%flinkgraph g is empty"),
+        ("%%flinkgraph g\nx = 1\n", "has nothing to compute"),
+        ("%%flinkgraph g\nawait nothing\n", "Line 2 awaits at the top level"),
+        ("%flinkrun nobody", "There is no graph named 'nobody'"),
+        ("%flinkgraph nobody", "There is no variable named 'nobody'"),
+        ("%flinkgraph F", "not module"),
+    ],
+)
+def test_bad_input_gets_one_clear_line(kernel, code: str, says: str) -> None:
+    cell = kernel.run(code)
+    told = cell.error + cell.stderr
+    assert says in told
+    assert "Traceback" not in told
+    assert cell.status == "error"
+    assert len([line for line in told.strip().splitlines() if line.strip()]) == 1
