@@ -247,7 +247,7 @@ def test_the_schedule_mode_is_what_flink_chose(job_graph: JobGraphOf) -> None:
 
 def test_a_long_chain_needs_no_recursion(job_graph: JobGraphOf) -> None:
     stream: Transformation = SourceTransformation("s")
-    for number in range(5000):
+    for number in range(3000):
         stream = OneInputTransformation(stream, f"m{number}", chaining_strategy=[None, NEVER][number % 7 == 0])
     graph = job_graph(stream)
-    assert sum(len(vertex.operators) for vertex in graph.vertices.values()) == 5001
+    assert sum(len(vertex.operators) for vertex in graph.vertices.values()) == 3001
