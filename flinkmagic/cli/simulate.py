@@ -1,0 +1,184 @@
+"""`flinkmagic simulate`: a job on a cluster that one does not have."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from flinkmagic.errors import TopologyError, UnknownFaultTargetError, UsageError
+from flinkmagic.graph.environment import StreamExecutionEnvironment, reachable
+from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.graph.job_settings import InputDependencyConstraint
+from flinkmagic.graph.topology import read_topology
+from flinkmagic.graph.transformations import SourceTransformation
+from flinkmagic.scheduling.scheduler_factory import SCHEDULERS, parse_restart_strategy
+from flinkmagic.simulation.faults import (
+    Fault,
+    parse_duration,
+    parse_task_failure,
+    parse_task_manager_loss,
+    random_faults,
+)
+from flinkmagic.simulation.gantt import gantt_svg
+from flinkmagic.simulation.simulation import SimulationOptions, SimulationResult, simulate
+from flinkmagic.simulation.timeline import timeline_text
+
+FORMATS = ("text", "json", "svg")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the console script's parser."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "simulate",
+        help="run a program that is written down as JSON on a virtual cluster",
+        description="Run a topology with Flink's scheduler on a virtual cluster, on virtual time. The same seed gives "
+        "the same run.",
+    )
+    add = parser.add_argument
+    add("topology", type=Path, metavar="TOPOLOGY", help="a JSON file, as for compile")
+    add("--task-managers", type=_positive, default=1, metavar="N", help="how many executors there are (1)")
+    add("--slots", type=_positive, default=4, metavar="N", help="how many slots each has (4)")
+    add(
+        "--task-seconds",
+        action="append",
+        default=[],
+        metavar="[NAME=]SECONDS",
+        help="how long a task works, about (1); with a NAME, the tasks of that vertex or operator; repeatable",
+    )
+    add("--seed", type=int, default=0, metavar="N", help="what chance follows (0)")
+    add("--fail", action="append", default=[], metavar="VERTEX:SUBTASK@TIME", help='such as "Map:2@1.5s"; repeatable')
+    add(
+        "--lose-task-manager",
+        action="append",
+        default=[],
+        metavar="NAME@TIME[+TIME]",
+        help="such as tm-1@2s, or tm-1@2s+5s where a new one comes five seconds later; repeatable",
+    )
+    add("--faults", type=int, default=0, metavar="N", help="so many faults by chance")
+    add("--scheduler", choices=sorted(SCHEDULERS), default="default", help="which scheduler (default)")
+    add(
+        "--restart-strategy",
+        default="fixed-delay:3:1s",
+        metavar="STRATEGY",
+        help="none, fixed-delay:ATTEMPTS:DELAY, failure-rate:FAILURES:INTERVAL:DELAY or exponential-delay "
+        "(fixed-delay:3:1s)",
+    )
+    add("--failover", choices=("region", "full"), default="region", help="what a failure restarts (region)")
+    add("--input-dependency", choices=("all", "any"), help="when a region's inputs are enough (the job's own)")
+    add("--evenly-spread", action="store_true", help="spread the job over the executors")
+    add("--run-for", default="60s", metavar="TIME", help="when a job with unbounded sources is cancelled (60s)")
+    add("--format", choices=FORMATS, default="text", help="how to show the run (text)")
+    add("--events", action="store_true", help="with text: the story of the job, event by event, as well")
+    add("--out", type=Path, metavar="FILE", help="where to write it instead of printing it")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Simulate; return 0 if the job finished or was cancelled as asked, 1 if it failed or got stuck."""
+    environment = read_topology(_read(arguments.topology))
+    stream_graph = environment.get_stream_graph()
+    job_graph = create_job_graph(stream_graph, job_id=f"{arguments.seed & (1 << 128) - 1:032x}")
+    options = _options(arguments, environment, job_graph)
+    result = simulate(job_graph, options)
+    shown = _show(result, arguments)
+    if arguments.out is None:
+        print(shown)
+    else:
+        arguments.out.write_text(shown + "\n", encoding="utf-8")
+    is_asked_for = result.status.name == "FINISHED" or (result.status.name == "CANCELED" and bool(options.endless))
+    return 0 if is_asked_for else 1
+
+
+def _options(
+    arguments: argparse.Namespace, environment: StreamExecutionEnvironment, job_graph: JobGraph
+) -> SimulationOptions:
+    task_ms, by_name = _task_times(arguments.task_seconds, job_graph)
+    constraint = arguments.input_dependency
+    return SimulationOptions(
+        task_managers=arguments.task_managers,
+        slots=arguments.slots,
+        seed=arguments.seed,
+        task_ms=task_ms,
+        task_ms_by_name=by_name,
+        endless=frozenset(_unbounded_sources(environment)),
+        run_for_ms=parse_duration(arguments.run_for),
+        evenly_spread=arguments.evenly_spread,
+        restart_strategy=parse_restart_strategy(arguments.restart_strategy),
+        failover_strategy=arguments.failover,
+        input_dependency=None if constraint is None else InputDependencyConstraint(constraint.upper()),
+        scheduler=arguments.scheduler,
+        faults=_faults(arguments, job_graph, task_ms),
+    )
+
+
+def _unbounded_sources(environment: StreamExecutionEnvironment) -> Iterator[int]:
+    for transformation in reachable(environment.transformations):
+        if isinstance(transformation, SourceTransformation) and not transformation.bounded:
+            assert transformation.id is not None  # an environment gives ids to all that it knows
+            yield transformation.id
+
+
+def _faults(arguments: argparse.Namespace, job_graph: JobGraph, task_ms: float) -> list[Fault]:
+    faults: list[Fault] = [parse_task_failure(text) for text in arguments.fail]
+    faults += [parse_task_manager_loss(text) for text in arguments.lose_task_manager]
+    vertices = job_graph.vertices_in_topological_order()
+    if arguments.faults:
+        faults += random_faults(
+            random.Random(f"faults/{arguments.seed}"),
+            arguments.faults,
+            vertices=[(vertex.name, max(vertex.parallelism, 1)) for vertex in vertices],
+            task_managers=[(f"tm-{n}", arguments.slots) for n in range(1, arguments.task_managers + 1)],
+            horizon_ms=task_ms * len(vertices),
+            back_after_ms=5 * task_ms,
+        )
+    return faults
+
+
+def _task_times(given: Sequence[str], job_graph: JobGraph) -> tuple[float, dict[str, float]]:
+    vertices = job_graph.vertices.values()
+    names = {name for vertex in vertices for name in (vertex.name, *(o.name for o in vertex.operators))}
+    default_ms, by_name = 1_000.0, {}
+    for text in given:
+        name, is_named, seconds = text.rpartition("=")
+        if not is_named:
+            default_ms = parse_duration(seconds)
+        elif name in names:
+            by_name[name] = parse_duration(seconds)
+        else:
+            raise UnknownFaultTargetError(f"vertex {name!r}", sorted(names))
+    return default_ms, by_name
+
+
+def _show(result: SimulationResult, arguments: argparse.Namespace) -> str:
+    if arguments.format == "json":
+        return json.dumps(result.to_json(), indent=1, ensure_ascii=False)
+    if arguments.format == "svg":
+        return gantt_svg(result.timeline)
+    parts = [str(event) for event in result.events] if arguments.events else []
+    parts.append(timeline_text(result.timeline))
+    if result.is_stuck:
+        parts.append("The job is stuck: regions wait for each other, as they would in Flink.")
+    if result.info.failure_cause is not None:
+        parts.append(f"last failure: {result.info.failure_cause}")
+    parts += [f"fault: {what}" for _, what in result.injected]
+    return "\n".join(parts)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise TopologyError(f"byte {error.start}", "no UTF-8") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", "Name a topology file.") from None

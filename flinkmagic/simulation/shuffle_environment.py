@@ -1,0 +1,118 @@
+"""The partitions of a virtual cluster: who makes them, where they lie, who reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from pathlib import Path
+
+from flinkmagic.scheduling.task_executor_gateway import ResultPartitionID
+
+
+class PartitionState(Enum):
+    """What has become of a partition."""
+
+    IN_PROGRESS = "in progress"
+    FINISHED = "finished"
+    ABANDONED = "abandoned"
+    """Its task ended without finishing it."""
+    RELEASED = "released"
+    """Deleted, as the scheduler asked."""
+    LOST = "lost"
+    """Gone with its executor, or by a fault."""
+
+
+class ShuffleEnvironment:
+    """Keeps all partitions of the cluster, those that are gone too.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Where finished partitions are noted as empty files, so that another process finds them: they then
+        outlive this one, as partitions on a remote shuffle service do.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._states: dict[ResultPartitionID, PartitionState] = {}
+        self._holders: dict[ResultPartitionID, str] = {}
+        self._waiting: dict[ResultPartitionID, list[Callable[[], None]]] = {}
+        self._readers: dict[ResultPartitionID, dict[object, Callable[[ResultPartitionID], None]]] = {}
+        self._folder = folder
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def state(self, partition: ResultPartitionID) -> PartitionState | None:
+        """What has become of a partition; None where nobody began it."""
+        state = self._states.get(partition)
+        if state is None and self._folder is not None and self._file(partition).exists():
+            state = self._states[partition] = PartitionState.FINISHED
+        return state
+
+    def finished_partitions(self) -> list[ResultPartitionID]:
+        """Those that could be read, in the order in which they were begun."""
+        return [partition for partition, state in self._states.items() if state is PartitionState.FINISHED]
+
+    def held_by(self, resource_id: str) -> list[ResultPartitionID]:
+        """Those in progress or finished on an executor."""
+        alive = (PartitionState.IN_PROGRESS, PartitionState.FINISHED)
+        return [p for p, holder in self._holders.items() if holder == resource_id and self._states[p] in alive]
+
+    def begin(self, partition: ResultPartitionID, resource_id: str) -> None:
+        """A task starts to make a partition."""
+        self._states[partition] = PartitionState.IN_PROGRESS
+        self._holders[partition] = resource_id
+        self._wake(partition)
+
+    def finish(self, partition: ResultPartitionID) -> None:
+        """The task has finished it."""
+        if self._states.get(partition) is PartitionState.IN_PROGRESS:
+            if self._folder is not None:
+                self._file(partition).touch()
+            self._states[partition] = PartitionState.FINISHED
+            self._wake(partition)
+
+    def abandon(self, partition: ResultPartitionID) -> None:
+        """The task has ended without finishing it."""
+        if self._states.get(partition) is PartitionState.IN_PROGRESS:
+            self._states[partition] = PartitionState.ABANDONED
+            self._wake(partition)
+
+    def release(self, partitions: Iterable[ResultPartitionID], resource_id: str) -> None:
+        """The scheduler wants partitions deleted; those that are not on that executor are passed over."""
+        for partition in partitions:
+            if self._holders.get(partition) == resource_id and self._states[partition] is not PartitionState.LOST:
+                self._states[partition] = PartitionState.RELEASED
+                if self._folder is not None:
+                    self._file(partition).unlink(missing_ok=True)
+
+    def lose(self, partitions: Iterable[ResultPartitionID]) -> None:
+        """Partitions are gone; those who read them find out."""
+        for partition in partitions:
+            self._states[partition] = PartitionState.LOST
+            self._wake(partition)
+            for on_loss in list(self._readers.get(partition, {}).values()):
+                on_loss(partition)
+
+    def read(
+        self, reader: object, partitions: Sequence[ResultPartitionID], on_loss: Callable[[ResultPartitionID], None]
+    ) -> None:
+        """Note a reader; told of partitions that it loses while it reads."""
+        for partition in partitions:
+            self._readers.setdefault(partition, {})[reader] = on_loss
+
+    def stop_reading(self, reader: object, partitions: Sequence[ResultPartitionID]) -> None:
+        """The reader has all that it wants."""
+        for partition in partitions:
+            self._readers.get(partition, {}).pop(reader, None)
+
+    def when_changed(self, partition: ResultPartitionID, action: Callable[[], None]) -> None:
+        """Call `action` at the next change of a partition's state."""
+        self._waiting.setdefault(partition, []).append(action)
+
+    def _wake(self, partition: ResultPartitionID) -> None:
+        for action in self._waiting.pop(partition, ()):
+            action()
+
+    def _file(self, partition: ResultPartitionID) -> Path:
+        assert self._folder is not None
+        return self._folder / f"{partition.dataset_id}-{partition.partition}-{partition.producer}"

@@ -1,0 +1,190 @@
+"""One task of a simulated executor: it reads, works for a while, writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from flinkmagic.errors import PartitionNotFoundError
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ScheduledCall
+from flinkmagic.scheduling.task_executor_gateway import (
+    IOMetrics,
+    ResultPartitionID,
+    TaskDeploymentDescriptor,
+)
+from flinkmagic.simulation.shuffle_environment import PartitionState, ShuffleEnvironment
+
+_S = ExecutionState
+
+
+class TaskTimes(Protocol):
+    """How long the parts of a task's life take."""
+
+    partition_request_timeout_ms: float
+
+    def initialization_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
+        """From submission to RUNNING."""
+        ...
+
+    def work_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
+        """What the task has to do; infinity for one that has no end."""
+        ...
+
+    def is_read_while_written(self, dataset_id: str) -> bool:
+        """Whether a result is consumed before it is finished (PIPELINED and HYBRID)."""
+        ...
+
+
+class SimulatedTask:
+    """Goes through INITIALIZING and RUNNING to an end.
+
+    1. Inputs that must be finished are looked for when the task is initialised. One that is missing fails it.
+    2. Inputs that are read while they are written may come a little later; the task waits for them.
+    3. It is finished when its work is done and all its inputs are finished.
+    4. An input that is lost meanwhile fails it.
+
+    Parameters
+    ----------
+    on_change : callable
+        Told of each state, with the error where there is one.
+    """
+
+    def __init__(
+        self,
+        descriptor: TaskDeploymentDescriptor,
+        resource_id: str,
+        main_thread: ComponentMainThreadExecutor,
+        shuffle: ShuffleEnvironment,
+        times: TaskTimes,
+        on_change: Callable[[SimulatedTask, ExecutionState, BaseException | None], None],
+    ) -> None:
+        self.descriptor = descriptor
+        self.state = _S.DEPLOYING
+        self.released_inputs_read: list[ResultPartitionID] = []
+        """Inputs that it found released: the scheduler let them go too early, unless it knows the task as over."""
+        self._resource_id = resource_id
+        self._main_thread = main_thread
+        self._shuffle = shuffle
+        self._times = times
+        self._on_change = on_change
+        self._inputs = [partition for gate in descriptor.inputs for partition in gate.partitions]
+        self._next: ScheduledCall | None = None
+        self._is_work_done = False
+        self._n_finished_inputs = 0
+        """So many of the inputs, from the first, are known to be finished."""
+
+    def start(self) -> None:
+        """Begin."""
+        for output in self.descriptor.outputs:
+            self._shuffle.begin(output.partition_id, self._resource_id)
+        self._change(_S.INITIALIZING)
+        self._later(self._initialized, self._times.initialization_ms(self.descriptor))
+
+    def cancel(self) -> None:
+        """Stop."""
+        if not self.state.is_terminal:
+            self._end(_S.CANCELED, None)
+
+    def fail(self, error: BaseException) -> None:
+        """Fail."""
+        if not self.state.is_terminal:
+            self._end(_S.FAILED, error)
+
+    def vanish(self) -> None:
+        """Be gone with the executor, without a word."""
+        self._stop()
+        self.state = _S.FAILED
+
+    def io_metrics(self) -> IOMetrics:
+        """What it did, as far as a simulation knows."""
+        return IOMetrics(duration_ms=self._times.work_ms(self.descriptor))
+
+    def _later(self, action: Callable[[], None], delay_ms: float) -> None:
+        if delay_ms != float("inf"):
+            self._next = self._main_thread.schedule(action, delay_ms)
+
+    def _initialized(self) -> None:
+        missing = self._first_missing_input()
+        if missing is not None and self._times.is_read_while_written(missing.dataset_id):
+            self._later(self._give_up_waiting, self._times.partition_request_timeout_ms)
+            self._shuffle.when_changed(missing, self._input_came)
+        elif missing is not None:
+            self.fail(self._not_found(missing))
+        else:
+            self._run()
+
+    def _input_came(self) -> None:
+        if self.state is _S.INITIALIZING:
+            self._cancel_next()
+            self._initialized()
+
+    def _give_up_waiting(self) -> None:
+        missing = self._first_missing_input()
+        if missing is not None:
+            self.fail(self._not_found(missing))
+
+    def _first_missing_input(self) -> ResultPartitionID | None:
+        for partition in self._inputs:
+            state = self._shuffle.state(partition)
+            if state is PartitionState.RELEASED:
+                self.released_inputs_read.append(partition)
+            if state is PartitionState.FINISHED:
+                continue
+            if state is PartitionState.IN_PROGRESS and self._times.is_read_while_written(partition.dataset_id):
+                continue
+            return partition
+        return None
+
+    def _not_found(self, partition: ResultPartitionID) -> PartitionNotFoundError:
+        state = self._shuffle.state(partition)
+        return PartitionNotFoundError(
+            partition.dataset_id, partition.partition, "nobody made it" if state is None else f"it is {state.value}"
+        )
+
+    def _run(self) -> None:
+        self._shuffle.read(self, self._inputs, self._input_lost)
+        self._change(_S.RUNNING)
+        self._later(self._work_done, self._times.work_ms(self.descriptor))
+
+    def _input_lost(self, partition: ResultPartitionID) -> None:
+        self.fail(self._not_found(partition))
+
+    def _work_done(self) -> None:
+        self._is_work_done = True
+        self._finish_if_inputs_are()
+
+    def _finish_if_inputs_are(self) -> None:
+        if self.state is not _S.RUNNING or not self._is_work_done:
+            return
+        while self._n_finished_inputs < len(self._inputs):
+            partition = self._inputs[self._n_finished_inputs]
+            if self._shuffle.state(partition) is PartitionState.IN_PROGRESS:
+                self._shuffle.when_changed(partition, self._finish_if_inputs_are)
+                return
+            if self._shuffle.state(partition) is PartitionState.ABANDONED:
+                self.fail(self._not_found(partition))
+                return
+            self._n_finished_inputs += 1
+        for output in self.descriptor.outputs:
+            self._shuffle.finish(output.partition_id)
+        self._end(_S.FINISHED, None)
+
+    def _end(self, state: ExecutionState, error: BaseException | None) -> None:
+        self._stop()
+        for output in self.descriptor.outputs:
+            self._shuffle.abandon(output.partition_id)
+        self._change(state, error)
+
+    def _stop(self) -> None:
+        self._cancel_next()
+        self._shuffle.stop_reading(self, self._inputs)
+
+    def _cancel_next(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+
+    def _change(self, state: ExecutionState, error: BaseException | None = None) -> None:
+        self.state = state
+        self._on_change(self, state, error)

@@ -1,0 +1,249 @@
+"""One job on a virtual cluster, from start to end (what `flinkmagic simulate` and `%flinksim` run)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.graph.job_settings import InputDependencyConstraint
+from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.job_event_log import JobEvent, JobEventLog
+from flinkmagic.scheduling.job_master import JobMaster, JobMasterOptions
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotProvider
+from flinkmagic.scheduling.restart_strategy import (
+    FixedDelayRestartBackoffTimeStrategy,
+    RestartBackoffTimeStrategy,
+)
+from flinkmagic.scheduling.scheduler_factory import RestartStrategyFactory, create_scheduler
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, JobListener, SchedulerNG
+from flinkmagic.simulation.fault_injector import FaultInjector
+from flinkmagic.simulation.faults import Fault
+from flinkmagic.simulation.task_times import SampledTaskTimes
+from flinkmagic.simulation.timeline import Timeline, timeline_of
+from flinkmagic.simulation.virtual_cluster import VirtualCluster
+
+_CREATED = ExecutionState.CREATED.value
+_TERMINAL = tuple(state.value for state in ExecutionState if state.is_terminal)
+
+
+def _three_times(_clock: Clock, _random: random.Random) -> RestartBackoffTimeStrategy:
+    return FixedDelayRestartBackoffTimeStrategy(3, 1_000.0)
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """The cluster, the job's ways, and what goes wrong.
+
+    `task_ms` is how long a task works, about; `task_ms_by_name` for single vertices or operators;
+    `measured_ms` for single execution vertices, exactly. `endless` are the ids of operators without an end; a
+    job with such ones is cancelled after `run_for_ms`.
+    """
+
+    task_managers: int = 1
+    slots: int = 4
+    seed: int = 0
+    task_ms: float = 1_000.0
+    task_ms_by_name: Mapping[str, float] = field(default_factory=dict)
+    measured_ms: Mapping[int, float] | None = None
+    spread: float = 0.2
+    endless: frozenset[int] = frozenset()
+    run_for_ms: float = 60_000.0
+    initialization_ms: float = 20.0
+    latency_ms: float = 1.0
+    evenly_spread: bool = False
+    restart_strategy: RestartStrategyFactory = _three_times
+    scheduler: str = "default"
+    failover_strategy: str = "region"
+    input_dependency: InputDependencyConstraint | None = None
+    faults: Sequence[Fault] = ()
+    slot_timeout_ms: float = 10_000.0
+    heartbeat_interval_ms: float = 1_000.0
+    heartbeat_timeout_ms: float = 5_000.0
+    shuffle_folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """What became of the job.
+
+    `status` is RUNNING where it got stuck: regions that wait for each other, as they do in Flink.
+    """
+
+    status: JobStatus
+    timeline: Timeline
+    info: ExecutionGraphInfo
+    events: tuple[JobEvent, ...]
+    injected: tuple[tuple[Fault, str], ...]
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether nothing happened any more although the job was not over."""
+        return not self.status.is_terminal
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        graph = self.info.archived_execution_graph
+        states = [graph.state_of(vertex).name for vertex in range(graph.n_vertices)]
+        return {
+            **self.timeline.to_json(),
+            "stuck": self.is_stuck,
+            "failure": None if self.info.failure_cause is None else str(self.info.failure_cause),
+            "faults": [what for _, what in self.injected],
+            "final_states": {
+                graph.execution_vertex(vertex).task_name_with_attempt: state for vertex, state in enumerate(states)
+            },
+        }
+
+
+class Simulation:
+    """Runs one job with a job master, a resource manager and executors on virtual time.
+
+    Same job, same options: the same events in the same order.
+
+    Parameters
+    ----------
+    job_graph : JobGraph
+        The job; an execution graph of its own is made of it.
+    options : SimulationOptions
+        Everything else.
+    listeners : sequence of JobListener
+        Told of each move.
+    """
+
+    STALL_MS = 60_000.0
+    """A job in which nothing is under way for so long is stuck."""
+
+    def __init__(
+        self, job_graph: JobGraph, options: SimulationOptions, listeners: Sequence[JobListener] = ()
+    ) -> None:
+        self.options = options
+        self.execution_graph: ExecutionGraph = build_execution_graph(job_graph)
+        times = SampledTaskTimes(
+            self.execution_graph,
+            seed=options.seed,
+            default_ms=options.task_ms,
+            by_name=options.task_ms_by_name,
+            measured_ms=options.measured_ms,
+            spread=options.spread,
+            endless=options.endless,
+            initialization_ms=options.initialization_ms,
+        )
+        self.cluster = VirtualCluster(
+            times,
+            seed=options.seed,
+            latency_ms=options.latency_ms,
+            evenly_spread=options.evenly_spread,
+            start_up_ms=options.slot_timeout_ms,
+            heartbeat_interval_ms=options.heartbeat_interval_ms,
+            heartbeat_timeout_ms=options.heartbeat_timeout_ms,
+            shuffle_folder=options.shuffle_folder,
+        )
+        self.injector = FaultInjector(self.cluster, options.faults)
+        self.scheduler: SchedulerNG
+        self.job_master = JobMaster(
+            self.execution_graph,
+            main_thread=self.cluster.main_thread,
+            clock=self.cluster.clock,
+            scheduler_factory=self._make_scheduler,
+            resource_manager=self.cluster.resource_manager_retriever,
+            event_log=self.cluster.event_log,
+            options=JobMasterOptions(
+                slot_request_timeout_ms=options.slot_timeout_ms,
+                batch_slot_timeout_ms=options.slot_timeout_ms,
+                heartbeat_interval_ms=options.heartbeat_interval_ms,
+                heartbeat_timeout_ms=options.heartbeat_timeout_ms,
+            ),
+            listeners=(*listeners, self.injector),
+            on_over=self._over,
+        )
+        self.cluster.job_masters[self.job_master.job_id] = self.job_master
+        self.is_over = False
+
+    def _make_scheduler(
+        self,
+        execution_graph: ExecutionGraph,
+        slot_provider: PhysicalSlotProvider,
+        listeners: Sequence[JobListener],
+        event_log: JobEventLog,
+    ) -> SchedulerNG:
+        options = self.options
+        self.scheduler = create_scheduler(
+            options.scheduler,
+            execution_graph,
+            main_thread=self.cluster.main_thread,
+            clock=self.cluster.clock,
+            slot_provider=slot_provider,
+            restart_strategy=options.restart_strategy(self.cluster.clock, random.Random(f"restart/{options.seed}")),
+            failover_strategy=options.failover_strategy,
+            input_dependency=options.input_dependency,
+            listeners=listeners,
+            event_log=event_log,
+        )
+        return self.scheduler
+
+    def run(self, after_event: Callable[[], None] = lambda: None) -> SimulationResult:
+        """Run to the end, or until nothing happens any more; `after_event` is called after each event."""
+        for number in range(1, self.options.task_managers + 1):
+            self.cluster.add_executor(f"tm-{number}", self.options.slots)
+        self.injector.start(self.job_master)
+        main_thread = self.cluster.main_thread
+        main_thread.execute(self.job_master.start)
+        if self.options.endless:
+            main_thread.schedule(self.job_master.cancel, self.options.run_for_ms)
+        while not self.is_over and not self._is_stuck() and main_thread.run_next():
+            after_event()
+        return self._result()
+
+    def settle(self, after_event: Callable[[], None] = lambda: None, for_ms: float = 1_000.0) -> None:
+        """Let the last messages arrive."""
+        until_ms = self.cluster.clock.now_ms() + for_ms
+        while self.cluster.main_thread.next_due_ms <= until_ms:
+            self.cluster.main_thread.run_next()
+            after_event()
+
+    def _over(self, status: JobStatus) -> None:
+        self.is_over = True
+        del self.cluster.job_masters[self.job_master.job_id]
+
+    def _is_stuck(self) -> bool:
+        if self.cluster.clock.now_ms() - self.injector.last_change_ms < self.STALL_MS:
+            return False
+        states = self.execution_graph.state
+        is_idle = not np.any((states != _CREATED) & ~np.isin(states, _TERMINAL))
+        return is_idle and self.scheduler.job_status is JobStatus.RUNNING
+
+    def _result(self) -> SimulationResult:
+        info = self.scheduler.request_job()
+        graph = info.archived_execution_graph
+        end_ms = info.status_timestamps.get(info.job_status, self.cluster.clock.now_ms())
+        if not info.job_status.is_terminal:
+            end_ms = self.injector.last_change_ms
+        return SimulationResult(
+            status=info.job_status,
+            timeline=timeline_of(
+                graph,
+                name=info.job_name,
+                job_status=str(info.job_status),
+                end_ms=end_ms,
+                restarts=info.number_of_restarts,
+                slot_of_allocation=self.cluster.slot_of_allocation,
+                slots=self.cluster.started_slots,
+            ),
+            info=info,
+            events=self.cluster.event_log.events(),
+            injected=tuple(self.injector.injected),
+        )
+
+
+def simulate(job_graph: JobGraph, options: SimulationOptions | None = None) -> SimulationResult:
+    """Run a job on a virtual cluster."""
+    return Simulation(job_graph, options or SimulationOptions()).run()

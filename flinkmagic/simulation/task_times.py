@@ -1,0 +1,79 @@
+"""How long simulated tasks take."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping
+
+from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
+from flinkmagic.scheduling.task_executor_gateway import TaskDeploymentDescriptor
+
+
+class SampledTaskTimes:
+    """Times that depend on seed, subtask and attempt only, not on the order of events.
+
+    Parameters
+    ----------
+    graph : AccessExecutionGraph
+        The job.
+    seed : int
+        What chance follows.
+    default_ms : float
+        The work of a task, about.
+    by_name : mapping of str to float
+        The same for single job vertices, by their name or that of one of their operators.
+    measured_ms : mapping of int to float
+        The same for single execution vertices, taken as it is: from a run that really happened, say.
+    spread : float
+        How far chance may move a time, as a part of it.
+    endless : collection of int
+        Ids of operators that never end by themselves: unbounded sources.
+    initialization_ms : float
+        From submission to running.
+    partition_request_timeout_ms : float
+        How long a task waits for a pipelined input to come up.
+    """
+
+    def __init__(
+        self,
+        graph: AccessExecutionGraph,
+        *,
+        seed: int,
+        default_ms: float,
+        by_name: Mapping[str, float] | None = None,
+        measured_ms: Mapping[int, float] | None = None,
+        spread: float = 0.2,
+        endless: Collection[int] = (),
+        initialization_ms: float = 20.0,
+        partition_request_timeout_ms: float = 10_000.0,
+    ) -> None:
+        self.partition_request_timeout_ms = partition_request_timeout_ms
+        self._seed = seed
+        self._spread = spread
+        self._initialization_ms = initialization_ms
+        self._measured_ms = dict(measured_ms or {})
+        self._read_while_written = {result.id for result in graph.results if not result.result_type.is_blocking}
+        self._work_ms: dict[str, float] = {}
+        for job_vertex in graph.job_vertices:
+            operators = job_vertex.job_vertex.operators
+            names = [job_vertex.name, *(operator.name for operator in operators)]
+            given = [by_name[name] for name in names if by_name and name in by_name]
+            is_endless = any(operator.id in endless for operator in operators)
+            self._work_ms[job_vertex.id] = float("inf") if is_endless else (given or [default_ms])[0]
+
+    def initialization_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
+        """From submission to RUNNING."""
+        return self._initialization_ms
+
+    def work_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
+        """What the task has to do; infinity for one that has no end."""
+        measured = self._measured_ms.get(descriptor.vertex)
+        if measured is not None:
+            return measured
+        attempt = descriptor.attempt_id
+        chance = random.Random(f"{self._seed}/{attempt}")
+        return self._work_ms[attempt.job_vertex_id] * (1.0 + self._spread * chance.uniform(-1.0, 1.0))
+
+    def is_read_while_written(self, dataset_id: str) -> bool:
+        """Whether a result is consumed before it is finished (PIPELINED and HYBRID)."""
+        return dataset_id in self._read_while_written

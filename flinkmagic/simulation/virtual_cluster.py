@@ -1,0 +1,116 @@
+"""Executors, a resource manager and a network, all on virtual time."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from flinkmagic.errors import TaskExecutorLostError
+from flinkmagic.scheduling.clock import ManualClock
+from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.leader_retrieval import LeaderRetrievalService
+from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
+from flinkmagic.scheduling.resource_gateways import JobMasterGateway, ResourceManagerGateway
+from flinkmagic.scheduling.resource_manager import ResourceManager
+from flinkmagic.simulation.rpc import Channel
+from flinkmagic.simulation.shuffle_environment import ShuffleEnvironment
+from flinkmagic.simulation.simulated_task import TaskTimes
+from flinkmagic.simulation.simulated_task_executor import SimulatedTaskExecutor
+
+
+class VirtualCluster:
+    """A session cluster: its executors are there before any job, and its resource manager knows them.
+
+    Parameters
+    ----------
+    times : TaskTimes
+        How long tasks take.
+    seed : int
+        What chance follows.
+    latency_ms : float
+        How long messages take, about.
+    evenly_spread : bool
+        Whether jobs are spread over the executors.
+    start_up_ms : float
+        How long the resource manager waits for executors before it turns requirements down.
+    heartbeat_interval_ms, heartbeat_timeout_ms : float
+        Of the resource manager.
+    shuffle_folder : Path, optional
+        Where partitions are kept that outlive the process.
+    """
+
+    def __init__(
+        self,
+        times: TaskTimes,
+        *,
+        seed: int,
+        latency_ms: float,
+        evenly_spread: bool,
+        start_up_ms: float,
+        heartbeat_interval_ms: float,
+        heartbeat_timeout_ms: float,
+        shuffle_folder: Path | None = None,
+    ) -> None:
+        self.clock = ManualClock()
+        self.main_thread = ManualMainThreadExecutor(self.clock)
+        self.event_log = JobEventLog(self.clock)
+        self.shuffle = ShuffleEnvironment(shuffle_folder)
+        self.executors: dict[str, SimulatedTaskExecutor] = {}
+        self.job_masters: dict[str, JobMasterGateway] = {}
+        self.slot_of_allocation: dict[str, int] = {}
+        """The number of the slot that each allocation ever stood for."""
+        self.started_slots: dict[tuple[str, int], None] = {}
+        """All slots that there ever were, as (executor, number)."""
+        self._times = times
+        self._latency_ms = latency_ms
+        self._random = random.Random(f"network/{seed}")
+        self.resource_manager = ResourceManager(
+            clock=self.clock,
+            main_thread=self.main_thread,
+            event_log=self.event_log,
+            evenly_spread=evenly_spread,
+            start_up_ms=start_up_ms,
+            heartbeat_interval_ms=heartbeat_interval_ms,
+            heartbeat_timeout_ms=heartbeat_timeout_ms,
+        )
+        self.resource_manager_retriever: LeaderRetrievalService[ResourceManagerGateway] = LeaderRetrievalService(
+            self.resource_manager
+        )
+
+    def add_executor(self, resource_id: str, slots: int) -> SimulatedTaskExecutor:
+        """Start an executor; it registers by itself."""
+        executor = SimulatedTaskExecutor(
+            resource_id,
+            slots,
+            main_thread=self.main_thread,
+            channel=self._channel,
+            shuffle=self.shuffle,
+            times=self._times,
+            find_job_master=self.job_masters.get,
+            find_resource_manager=lambda: self.resource_manager,
+            slot_of_allocation=self.slot_of_allocation,
+        )
+        self.started_slots.update(dict.fromkeys((resource_id, slot) for slot in range(slots)))
+        self.executors[resource_id] = executor
+        executor.start()
+        return executor
+
+    def kill_executor(self, resource_id: str) -> None:
+        """Kill an executor; those connected to it notice as their connections break."""
+        executor = self.executors.pop(resource_id)
+        executor.die()
+        error = TaskExecutorLostError(resource_id, "its connection is closed")
+        self._channel().send(lambda: self._notice(resource_id, executor, error))
+
+    def _notice(self, resource_id: str, executor: SimulatedTaskExecutor, error: BaseException) -> None:
+        if self.executors.get(resource_id, executor) is executor:
+            self.resource_manager.disconnect_task_manager(resource_id, error)
+        for master in list(self.job_masters.values()):
+            master.disconnect_task_manager(resource_id, error)
+
+    def silence_executor(self, resource_id: str) -> None:
+        """Cut an executor off; only its silence tells."""
+        self.executors.pop(resource_id).fall_silent()
+
+    def _channel(self) -> Channel:
+        return Channel(self.main_thread, self.clock.now_ms, self._latency_ms, self._random)
