@@ -27,12 +27,17 @@ def connect(job_graph: JobGraphOf) -> Callable[..., tuple[ExecutionGraph, Connec
 
 
 Connect = Callable[..., tuple[ExecutionGraph, Connection]]
-RATIOS = [(m, n) for m in (1, 2, 3, 4, 7, 12) for n in (1, 2, 3, 5, 8, 12)]
+CONSUMERS = (1, 2, 3, 5, 8, 12)
 
 
-@pytest.mark.parametrize(("m", "n"), RATIOS)
-def test_pointwise_is_flinks_formula(connect: Connect, m: int, n: int) -> None:
-    _, connection = connect(m, n, PartitionerKind.RESCALE)
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 7, 12])
+def test_pointwise_is_flinks_formula(connect: Connect, m: int) -> None:
+    for n in CONSUMERS:
+        _, connection = connect(m, n, PartitionerKind.RESCALE)
+        check_formula(connection, m, n)
+
+
+def check_formula(connection: Connection, m: int, n: int) -> None:
     for consumer in range(n):
         partitions = connection.partition_range(connection.group_of_consumer(consumer))
         if m >= n:
@@ -47,11 +52,14 @@ def test_pointwise_is_flinks_formula(connect: Connect, m: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [PartitionerKind.RESCALE, PartitionerKind.HASH])
-@pytest.mark.parametrize(("m", "n"), RATIOS)
-def test_groups_cover_both_sides_once_and_lookups_agree(
-    connect: Connect, m: int, n: int, kind: PartitionerKind
-) -> None:
-    _, connection = connect(m, n, kind)
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 7, 12])
+def test_groups_cover_both_sides_once_and_lookups_agree(connect: Connect, m: int, kind: PartitionerKind) -> None:
+    for n in CONSUMERS:
+        _, connection = connect(m, n, kind)
+        check_groups(connection, m, n, kind)
+
+
+def check_groups(connection: Connection, m: int, n: int, kind: PartitionerKind) -> None:
     groups = range(connection.n_groups)
     assert len(groups) == (min(m, n) if kind is PartitionerKind.RESCALE else 1)
     assert [p for g in groups for p in connection.partition_range(g)] == list(range(m))

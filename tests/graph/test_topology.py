@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.resources import files
 from typing import Any
 
 import pytest
 
 from flinkmagic.errors import TopologyError
+from flinkmagic.graph.compilation import compile_topology
 from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode
 from flinkmagic.graph.topology import read_topology, schema
 from flinkmagic.graph.transformations import SourceTransformation
@@ -130,3 +132,13 @@ def test_what_is_no_topology_at_all(text: str, message: str) -> None:
 def test_the_schema_describes_every_field() -> None:
     fields = schema()["$defs"]["fields"]
     assert [name for name, field in fields.items() if name != "kind" and "description" not in field] == []
+
+
+def test_the_documented_example_compiles() -> None:
+    page = files("flinkmagic.graph").joinpath("topology.md").read_text()
+    example = page.split("```json\n")[1].split("```")[0]
+    graph = compile_topology(example).job_graph
+    assert graph is not None
+    assert [vertex.name for vertex in graph.vertices_in_topological_order()] == [
+        "Source: Lines -> Split", "Count", "Sink: Print",
+    ]  # fmt: skip
