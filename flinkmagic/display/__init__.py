@@ -11,25 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flinkmagic.display.dot import to_dot
+    from flinkmagic.display.engine import warm_up
     from flinkmagic.display.execution_views import execution_view, job_snapshot, regions_view
     from flinkmagic.display.page import mime_bundle, to_html
     from flinkmagic.display.picture import to_svg
     from flinkmagic.display.snapshot import ErrorView, GraphView, JobSnapshot, TaskView
     from flinkmagic.display.text import progress_line, to_table, to_text
     from flinkmagic.display.views import job_view, stream_view
+    from flinkmagic.display.widget import JobView
 
 _HOMES = {
     "ErrorView": "snapshot", "GraphView": "snapshot", "JobSnapshot": "snapshot", "TaskView": "snapshot",
     "execution_view": "execution_views", "job_snapshot": "execution_views", "regions_view": "execution_views",
     "job_view": "views", "stream_view": "views",
     "mime_bundle": "page", "to_html": "page", "progress_line": "text", "to_table": "text", "to_text": "text",
-    "to_dot": "dot", "to_svg": "picture",
+    "to_dot": "dot", "to_svg": "picture", "warm_up": "engine", "JobView": "widget",
 }  # fmt: skip
 
 __all__ = [
     "ErrorView",
     "GraphView",
     "JobSnapshot",
+    "JobView",
     "TaskView",
     "execution_view",
     "job_snapshot",
@@ -43,6 +46,7 @@ __all__ = [
     "to_svg",
     "to_table",
     "to_text",
+    "warm_up",
 ]
 
 

@@ -25,7 +25,10 @@ def main(arguments: list[str]) -> int:
         else:
             print(f"dot: option {argument!r} is not known here (only -K, -T and -V)", file=sys.stderr)
             return 2
-    graph = pygraphviz.AGraph(string=sys.stdin.buffer.read().decode("utf-8"))
+    source = sys.stdin.buffer.read().decode("utf-8")
+    if not source:  # whoever started this command ahead had no use for it
+        return 0
+    graph = pygraphviz.AGraph(string=source)
     sys.stdout.buffer.write(graph.draw(format=output_format, prog=engine))
     return 0
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from flinkmagic.display import labels, palette
-from flinkmagic.display.layout import engine_available
+from flinkmagic.display.collapse import LARGE, collapse
+from flinkmagic.display.engine import engine_available
 from flinkmagic.display.picture import to_svg
 from flinkmagic.display.snapshot import GraphView, JobSnapshot
 from flinkmagic.display.text import progress_line, to_text
 from flinkmagic.errors import LayoutEngineNotFoundError
+
+MAX_BOXES = 250
+"""Pictures of more boxes are left out of notebooks: they would add megabytes that nobody can read."""
 
 _FONT = f"font-family:{palette.SANS.replace(chr(39), '')}"
 
@@ -28,7 +33,8 @@ def to_html(
     Each picture is an <img> that carries its SVG in itself: inside one a browser runs no script and loads nothing.
     `summary` and `notes` stand above as text; with `snapshot` a progress line does, and its errors stand below.
     """
-    several = [views] if isinstance(views, GraphView) else list(views)
+    several = _several(views)
+    pictures = _pictures(several)
     parts = [f'<div style="{_FONT};font-size:13px;line-height:1.5">']
     if summary:
         parts.append(f"<div><strong>{_text(several[0].name)}</strong>: {_text(summary)}</div>")
@@ -36,14 +42,14 @@ def to_html(
         parts.append(f'<pre style="margin:0;white-space:pre-wrap">{_text(progress_line(snapshot))}</pre>')
     parts += [f"<div>{_text(note)}</div>" for note in notes]
     if len(several) == 1:
-        parts.append(_picture(several[0]))
+        parts += pictures
     else:
-        for view in several:
+        for view, picture in zip(several, pictures, strict=True):
             opened = " open" if view.kind == open_kind else ""
             heading = (
                 f'<summary style="cursor:pointer;padding:4px 0;font-weight:600">{_text(view.title)}</summary>'
             )
-            parts.append(f"<details{opened}>{heading}{_picture(view)}</details>")
+            parts.append(f"<details{opened}>{heading}{picture}</details>")
     if snapshot is not None:
         parts += _errors(snapshot)
     parts.append("</div>")
@@ -70,7 +76,7 @@ def mime_bundle(
     The SVG and the text are of the view of `open_kind` (the first one where it is missing). Where nothing can lay
     pictures out, the bundle holds the tree as text and says what to install.
     """
-    several = [views] if isinstance(views, GraphView) else list(views)
+    several = _several(views)
     shown = next((view for view in several if view.kind == open_kind), several[0])
     plain = [to_text(shown), *notes]
     if snapshot is not None:
@@ -88,7 +94,21 @@ def mime_bundle(
     }
 
 
+def _several(views: GraphView | Sequence[GraphView]) -> list[GraphView]:
+    """The views as they are kept in a notebook: a large job graph is drawn small."""
+    several = [views] if isinstance(views, GraphView) else list(views)
+    return [collapse(view) if view.kind == "job" and len(view.nodes) > LARGE else view for view in several]
+
+
+def _pictures(views: Sequence[GraphView]) -> list[str]:
+    """The pictures as HTML; they are laid out side by side, each in a process of its own."""
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        return list(pool.map(_picture, views))
+
+
 def _picture(view: GraphView) -> str:
+    if len(view.nodes) > MAX_BOXES:
+        return f"<div>{_text(view.summary)}: too many for a picture that is kept in a notebook.</div>"
     return f'<div style="overflow-x:auto;padding:6px 0">{image(view)}</div>'
 
 

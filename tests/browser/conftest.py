@@ -1,205 +1,62 @@
-"""A real JupyterLab on a free loopback port, driven by Debian's Chromium through Playwright.
-
-Without a browser these tests skip and say so. The server has folders of its own (settings, kernels' connection files,
-IPython profile), runs in a process group of its own, and is ended with the session.
-"""
+"""Fixtures: JupyterLab, a browser, notebooks open in it. Without a browser these tests skip and say so."""
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
-import shutil
-import signal
-import socket
-import subprocess
+import importlib.util
 import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-CHROMIUM_FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-TIMEOUT_MS = 60_000
+HERE = Path(__file__).parent
 
 
-def chromium() -> str | None:
-    """Where the browser is: $FLINKMAGIC_CHROMIUM, else Chromium or Chrome from PATH."""
-    named = os.environ.get("FLINKMAGIC_CHROMIUM")
-    return named or next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
+def _load(name: str) -> ModuleType:
+    """Import a module of this folder under its own name: pytest does not put test folders on the path."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[name]
 
 
-@dataclass(frozen=True)
-class Lab:
-    """A running JupyterLab."""
-
-    port: int
-    token: str
-    root: Path
-
-    def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.port}/{path}?token={self.token}"
-
-    def write(self, name: str, *cells: str | dict[str, Any], metadata: dict[str, Any] | None = None) -> Path:
-        """Write a notebook: code as text, or whole cells."""
-        made = [
-            cell
-            if isinstance(cell, dict)
-            else {
-                "cell_type": "code", "id": f"cell-{i}", "metadata": {}, "source": cell, "outputs": [],
-                "execution_count": None,
-            }
-            for i, cell in enumerate(cells)
-        ]  # fmt: skip
-        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        notebook = {
-            "cells": made, "metadata": {"kernelspec": kernel, **(metadata or {})}, "nbformat": 4, "nbformat_minor": 5,
-        }  # fmt: skip
-        path = self.root / name
-        path.write_text(json.dumps(notebook), encoding="utf-8")
-        return path
-
-
-def start_lab(home: Path) -> tuple[Lab, subprocess.Popen[bytes]]:
-    """Start a server and wait until it answers."""
-    folders = {
-        name: home / name.lower()
-        for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
-    }
-    folders |= {
-        name: home / name.lower()
-        for name in ("IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR")
-    }
-    for folder in folders.values():
-        folder.mkdir(parents=True)
-    quiet = folders["JUPYTERLAB_SETTINGS_DIR"] / "@jupyterlab" / "apputils-extension"
-    quiet.mkdir(parents=True)
-    settings = {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True}
-    (quiet / "notification.jupyterlab-settings").write_text(json.dumps(settings))
-    root = home / "notebooks"
-    root.mkdir()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    lab = Lab(port, secrets.token_hex(16), root)
-    command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
-        f"--IdentityProvider.token={lab.token}", f"--ServerApp.root_dir={root}", "--ServerApp.port_retries=0",
-        "--LabApp.expose_app_in_browser=True", "--log-level=ERROR",
-    ]  # fmt: skip
-    with (home / "server.log").open("wb") as log:
-        server = subprocess.Popen(
-            command, env={**os.environ, **{name: str(path) for name, path in folders.items()}},
-            stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            urllib.request.urlopen(lab.url("api/status"), timeout=2).close()
-        except OSError:
-            if server.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"JupyterLab did not start: {(home / 'server.log').read_text()}") from None
-            time.sleep(0.2)
-        else:
-            return lab, server
-
-
-def stop_lab(server: subprocess.Popen[bytes]) -> None:
-    """End the server and its kernels: its whole process group."""
-    os.killpg(server.pid, signal.SIGTERM)
-    try:
-        server.wait(15)
-    except subprocess.TimeoutExpired:
-        os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
+lab_server = _load("lab_server")
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A running JupyterLab (`lab_server.Lab`)."""
     pytest.importorskip("jupyterlab")
-    if chromium() is None:
+    if lab_server.chromium() is None:
         pytest.skip("no Chromium: apt install chromium, or set FLINKMAGIC_CHROMIUM")
-    started, server = start_lab(tmp_path_factory.mktemp("lab"))
+    started, server = lab_server.start_lab(tmp_path_factory.mktemp("lab"))
     yield started
-    stop_lab(server)
+    lab_server.stop_lab(server)
 
 
 @pytest.fixture(scope="session")
-def browser(lab: Lab) -> Iterator[Any]:
+def browser(lab: Any) -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=chromium(), args=CHROMIUM_FLAGS)
+        started = driver.chromium.launch(
+            executable_path=lab_server.chromium(), args=lab_server.CHROMIUM_FLAGS
+        )
         yield started
         started.close()
 
 
-class Notebook:
-    """A notebook open in JupyterLab."""
-
-    def __init__(self, page: Any, lab: Lab, name: str) -> None:
-        self.page, self.lab, self.name = page, lab, name
-        self.requests: list[str] = []
-        self.dialogs: list[str] = []
-        page.set_default_timeout(TIMEOUT_MS)
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
-        page.goto(lab.url(f"lab/tree/{name}"))
-        page.wait_for_function("window.jupyterapp && document.querySelector('.jp-Notebook .jp-Cell')")
-
-    def command(self, name: str, **arguments: Any) -> None:
-        self.page.evaluate(
-            "([name, args]) => window.jupyterapp.commands.execute(name, args)", [name, arguments]
-        )
-
-    def theme(self, dark: bool) -> None:
-        self.command("apputils:change-theme", theme="JupyterLab Dark" if dark else "JupyterLab Light")
-        self.page.wait_for_function(f"document.body.dataset.jpThemeLight === '{str(not dark).lower()}'")
-
-    def run_all(self) -> None:
-        self.page.wait_for_function(
-            "() => { const p = window.jupyterapp.shell.currentWidget; "
-            "return p && p.sessionContext && p.sessionContext.session && p.sessionContext.session.kernel; }"
-        )
-        self.command("notebook:run-all-cells")
-
-    def save(self) -> dict[str, Any]:
-        """Save and return what was written."""
-        path = self.lab.root / self.name
-        before = path.stat().st_mtime_ns
-        self.command("docmanager:save")
-        deadline = time.monotonic() + 20
-        while path.stat().st_mtime_ns == before and time.monotonic() < deadline:
-            time.sleep(0.05)
-        saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return saved
-
-    def foreign_requests(self) -> list[str]:
-        """Addresses outside this machine that the page asked for."""
-        own = (f"http://127.0.0.1:{self.lab.port}/", f"ws://127.0.0.1:{self.lab.port}/", "data:", "blob:")
-        return [url for url in self.requests if not url.startswith(own)]
-
-    def close(self) -> None:
-        self.page.close()
-
-
 @pytest.fixture
-def open_notebook(lab: Lab, browser: Any) -> Iterator[Callable[..., Notebook]]:
-    """Open a notebook that was written with `lab.write`."""
-    opened: list[Notebook] = []
+def open_notebook(lab: Any, browser: Any) -> Iterator[Callable[..., Any]]:
+    """Open a notebook that was written with `lab.write`, as a `lab_server.Notebook`."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
 
-    def open_one(name: str) -> Notebook:
-        opened.append(Notebook(context.new_page(), lab, name))
-        return opened[-1]
+    def open_one(name: str) -> Any:
+        return lab_server.Notebook(context.new_page(), lab, name)
 
     yield open_one
     context.close()

@@ -3,13 +3,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-from flinkmagic.display import layout
-from flinkmagic.display.layout import place, render_dot
+from flinkmagic.display import engine
+from flinkmagic.display.engine import render_dot
+from flinkmagic.display.layout import place
 from flinkmagic.display.placement import Box, LayoutRequest
 from flinkmagic.errors import LayoutEngineNotFoundError, LayoutFailedError
 
@@ -21,12 +23,14 @@ DIAMOND = LayoutRequest(
 
 
 @pytest.fixture
-def fresh_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+def fresh_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The engine is looked for anew, and what is found is forgotten afterwards."""
     from graphviz.backend import dot_command
 
     monkeypatch.setattr(dot_command, "DOT_BINARY", Path("dot"))
-    monkeypatch.setattr(layout, "_engine_found", False)
+    engine.use_own_command.cache_clear()
+    yield
+    engine.use_own_command.cache_clear()
 
 
 def test_positions_are_in_the_order_of_the_request() -> None:
@@ -58,11 +62,14 @@ def test_without_dot_the_pip_installed_engine_draws(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fresh_engine: None
 ) -> None:
     pytest.importorskip("pygraphviz")
+    import graphviz
+
     monkeypatch.setenv("PATH", str(tmp_path))
     from graphviz.backend import dot_command
 
     svg = render_dot('digraph { a [label="<b>&amp;"]; a -> b [label="HASH"]; }', "svg")
     assert "&lt;b&gt;&amp;" in svg
+    assert "HASH" in graphviz.Source("digraph { a -> b [label=HASH] }").pipe("svg").decode()
     assert "HASH" in svg
     assert Path(dot_command.DOT_BINARY).name.startswith("dot")
     assert Path(dot_command.DOT_BINARY).is_file()
@@ -72,8 +79,8 @@ def test_without_any_engine_it_is_said_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fresh_engine: None
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(layout.importlib.util, "find_spec", lambda name: None)
-    assert not layout.engine_available()
+    monkeypatch.setattr(engine.importlib.util, "find_spec", lambda name: None)
+    assert not engine.engine_available()
     with pytest.raises(LayoutEngineNotFoundError, match="pip install pygraphviz"):
         render_dot("digraph {}", "svg")
 
@@ -85,7 +92,7 @@ def test_what_graphviz_refuses_is_an_error_of_ours() -> None:
 
 def test_our_command_answers_the_version_and_refuses_what_it_does_not_know() -> None:
     pytest.importorskip("pygraphviz")
-    script = Path(layout.__file__).with_name("dot_command.py")
+    script = Path(engine.__file__).with_name("dot_command.py")
     version = subprocess.run([sys.executable, script, "-V"], capture_output=True, text=True, check=True)
     assert "graphviz version" in version.stderr
     refused = subprocess.run([sys.executable, script, "-Nx"], capture_output=True, text=True, check=False)
@@ -127,3 +134,27 @@ def test_unconnected_parts_are_set_in_rows() -> None:
 def test_few_unconnected_parts_stay_side_by_side() -> None:
     placed = place(LayoutRequest(((300.0, 100.0), (200.0, 80.0)), ()))
     assert placed.nodes[0].y + placed.nodes[0].height / 2 == placed.nodes[1].y + placed.nodes[1].height / 2
+
+
+def test_an_engine_that_was_started_ahead_answers_and_is_used_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fresh_engine: None
+) -> None:
+    pytest.importorskip("pygraphviz")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    engine.warm_up()
+    first = engine._spare
+    engine.warm_up()
+    assert engine._spare is first, "one is enough"
+    assert first is not None
+    assert place(LayoutRequest(((123.0, 40.0),), ())).nodes[0].width == 123.0
+    assert first.returncode == 0
+    assert engine._spare is None
+
+
+def test_an_engine_that_is_not_needed_ends_with_its_input() -> None:
+    pytest.importorskip("pygraphviz")
+    script = Path(engine.__file__).with_name("dot_command.py")
+    done = subprocess.run(
+        [sys.executable, script, "-Kdot", "-Tjson0"], input=b"", capture_output=True, check=True
+    )
+    assert (done.stdout, done.stderr) == (b"", b"")
