@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
@@ -52,7 +51,7 @@ class Columns:
         self.names: list[str] = []
         self.name_numbers: dict[str, int] = {}
         self.errors: dict[int, BaseException] = {}
-        self.priors: dict[int, deque[Execution]] = {}
+        self.priors: dict[int, tuple[Execution, ...]] = {}
 
     def copy(self) -> Columns:
         """Return columns that nothing writes to."""
@@ -64,7 +63,7 @@ class Columns:
         other.slot = None if self.slot is None else _frozen(self.slot)
         other.names = self.names[:]
         other.errors = dict(self.errors)
-        other.priors = {index: deque(prior) for index, prior in self.priors.items()}
+        other.priors = dict(self.priors)
         return other
 
 
@@ -194,7 +193,7 @@ class AccessExecutionGraph:
 
     def prior_executions(self, index: int) -> tuple[Execution, ...]:
         """The earlier attempts of a vertex, oldest first, as far as they are kept."""
-        return tuple(self._columns.priors.get(index, ()))
+        return self._columns.priors.get(index, ())
 
     def _timestamps_of(self, index: int) -> Mapping[ExecutionState, float]:
         columns = self._columns

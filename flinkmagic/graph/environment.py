@@ -19,6 +19,8 @@ from flinkmagic.graph.transformations import (
     UPPER_BOUND_MAX_PARALLELISM,
     CoFeedbackTransformation,
     FeedbackTransformation,
+    SelectTransformation,
+    SplitTransformation,
     Transformation,
 )
 
@@ -120,6 +122,11 @@ class StreamExecutionEnvironment:
     def _register(self, id: int, transformation: Transformation) -> None:
         if self._ids.setdefault(id, transformation) is not transformation:
             raise DuplicateTransformationIdError(id)
+
+    @property
+    def has_split(self) -> bool:
+        """Whether streams are split and selected: such a program is compiled as Flink 1.11 did, the last that could."""
+        return any(isinstance(t, (SplitTransformation, SelectTransformation)) for t in self._ids.values())
 
     def parallelism_of(self, transformation: Transformation) -> int:
         """The parallelism that Flink's transformation would have, -1 included: a virtual one has its first input's."""

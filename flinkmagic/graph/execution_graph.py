@@ -7,8 +7,6 @@ states (deploying, cancelling, waiting) is the scheduler's; the graph only check
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 import numpy.typing as npt
 
@@ -33,6 +31,8 @@ MAX_PRIOR_EXECUTIONS = 16
 """How many earlier attempts of a subtask are kept (``jobmanager.execution.attempts-history-size``)."""
 
 _CREATED = ExecutionState.CREATED.value
+_MAY: list[list[bool]] = ALLOWED.tolist()
+_MAY_IN_RECOVERY: list[list[bool]] = ALLOWED_IN_RECOVERY.tolist()
 
 
 class ArchivedExecutionGraph(AccessExecutionGraph):
@@ -48,7 +48,7 @@ class ExecutionGraph(AccessExecutionGraph):
 
     def transition(
         self,
-        index: int | npt.NDArray[np.integer],
+        index: int | np.integer | npt.NDArray[np.integer],
         to: ExecutionState,
         at_ms: float,
         error: BaseException | None = None,
@@ -76,15 +76,21 @@ class ExecutionGraph(AccessExecutionGraph):
             If the table of transitions does not have one of them; then none is made.
         """
         columns = self._columns
-        allowed = (ALLOWED_IN_RECOVERY if recovering else ALLOWED)[:, to.value]
-        if not np.all(allowed[columns.state[index]]):
-            indices = np.atleast_1d(np.asarray(index))
-            self._refuse(int(indices[np.flatnonzero(~allowed[columns.state[indices]])[0]]), to)
-        columns.state[index] = to.value
-        self._column_of(to.value)[index] = at_ms
+        code = to.value
+        if isinstance(index, np.integer):
+            index = int(index)
+        if isinstance(index, int):
+            if not (_MAY_IN_RECOVERY if recovering else _MAY)[columns.state[index]][code]:
+                self._refuse(index, to)
+        else:
+            allowed = (ALLOWED_IN_RECOVERY if recovering else ALLOWED)[columns.state[index], code]
+            if not allowed.all():
+                self._refuse(int(index[np.flatnonzero(~allowed)[0]]), to)
+        columns.state[index] = code
+        column = columns.timestamps.get(code)
+        (self._column_of(code) if column is None else column)[index] = at_ms
         if error is not None:
-            for one in np.atleast_1d(np.asarray(index)).tolist():
-                columns.errors[one] = error
+            columns.errors.update(dict.fromkeys([index] if isinstance(index, int) else index.tolist(), error))
 
     def _refuse(self, index: int, to: ExecutionState) -> None:
         vertex = self.execution_vertex(index)
@@ -102,8 +108,8 @@ class ExecutionGraph(AccessExecutionGraph):
     def reset_for_new_execution(self, index: int, at_ms: float) -> None:
         """Keep a vertex's current execution among the prior ones and begin a new one, in CREATED."""
         columns = self._columns
-        priors = columns.priors.setdefault(index, deque(maxlen=MAX_PRIOR_EXECUTIONS))
-        priors.append(self.current_execution(index))
+        priors = (*columns.priors.get(index, ()), self.current_execution(index))
+        columns.priors[index] = priors[-MAX_PRIOR_EXECUTIONS:]
         created = self._column_of(_CREATED)
         for column in columns.timestamps.values():
             column[index] = np.nan

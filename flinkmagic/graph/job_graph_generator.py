@@ -229,6 +229,7 @@ class _JobGraphGenerator:
         """
         outputs: dict[StreamEdge, NonChainedOutput] = {}
         shared: dict[object, NonChainedOutput] = {}
+        may_share = not self._stream_graph.has_split
         for info in self._chains.values():
             for edge in info.out_edges:
                 result_type = self._result_type(edge)
@@ -238,7 +239,7 @@ class _JobGraphGenerator:
                     target.max_parallelism, edge.dataset_id, edge.output_tag, edge.partitioner,
                 )
                 output = None
-                if result_type.is_reconsumable or result_type.is_hybrid:
+                if may_share and (result_type.is_reconsumable or result_type.is_hybrid):
                     output = shared.get(key)
                 if output is None:
                     output = shared[key] = NonChainedOutput(

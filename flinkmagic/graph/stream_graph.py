@@ -172,7 +172,8 @@ class StreamGraph:
     iterations : list of tuple of StreamNode
         Head and tail of each iteration.
     has_split : bool
-        Whether streams are split and selected, as in Flink up to 1.11.
+        Whether streams are split and selected. Flink 1.11 was the last to do so; what it did otherwise than 1.20 is
+        done in such programs here: BATCH exchanges are kept in STREAMING, and equal results are not shared.
     """
 
     def __init__(

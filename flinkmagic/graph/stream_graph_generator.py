@@ -80,6 +80,7 @@ class StreamGraphGenerator:
         if self._batch:
             mode = GLOBAL_MODE_OF_SHUFFLE_MODE[config.batch_shuffle_mode]
         self._graph = StreamGraph(environment.name, environment.runtime_mode, config, environment.settings, mode)
+        self._graph.has_split = environment.has_split
         self._translators: dict[type[Transformation], Callable[[Any], Steps]] = {
             SourceTransformation: self._source,
             OneInputTransformation: self._operator,
@@ -263,7 +264,7 @@ class StreamGraphGenerator:
     def _partition(self, partition: PartitionTransformation) -> Steps:
         yield partition.input
         mode = partition.exchange_mode
-        if mode is StreamExchangeMode.BATCH and not self._batch:
+        if mode is StreamExchangeMode.BATCH and not self._batch and not self._graph.has_split:
             mode = StreamExchangeMode.UNDEFINED
         return [
             self._add_virtual(VirtualNode(source_id, partitioner=partition.partitioner, exchange_mode=mode))
@@ -280,7 +281,6 @@ class StreamGraphGenerator:
     def _split(self, split: SplitTransformation) -> Steps:
         yield split.input
         self._check_split(split)
-        self._graph.has_split = True
         return self._ids(split.input)
 
     @staticmethod
@@ -297,7 +297,6 @@ class StreamGraphGenerator:
 
     def _select(self, select: SelectTransformation) -> Steps:
         yield select.input
-        self._graph.has_split = True
         return [
             self._add_virtual(VirtualNode(source_id, selected_names=select.selected_names))
             for source_id in self._ids(select.input)

@@ -78,6 +78,14 @@ def test_transitions_are_dated(graph: ExecutionGraph) -> None:
     assert graph.execution_vertex(0).state is S.CREATED
 
 
+def test_a_vertex_may_be_an_element_of_an_array(graph: ExecutionGraph) -> None:
+    index = np.array([4])[0]
+    graph.transition(index, S.FAILED, 20.0, ValueError("boom"))
+    assert str(graph.current_execution(4).error) == "boom"
+    with pytest.raises(errors.IllegalStateTransitionError):
+        graph.transition(index, S.RUNNING, 21.0)
+
+
 def test_many_vertices_move_at_once_or_not_at_all(graph: ExecutionGraph) -> None:
     graph.transition(np.array([0, 1, 2]), S.SCHEDULED, 20.0)
     assert graph.state.tolist() == [1, 1, 1, 0, 0]

@@ -16,9 +16,11 @@ from flinkmagic.graph.transformations import (
     CacheTransformation,
     OneInputTransformation,
     PartitionTransformation,
+    SelectTransformation,
     SideOutputTransformation,
     SinkTransformation,
     SourceTransformation,
+    SplitTransformation,
     Transformation,
     TwoInputTransformation,
     UnionTransformation,
@@ -127,6 +129,13 @@ def test_equal_blocking_results_are_shared(job_graph: JobGraphOf) -> None:
     source = SourceTransformation("s")
     assert readers(job_graph, exchange(source), exchange(source)) == [["0", "1"]]
     assert readers(job_graph, hashed := exchange(source, PartitionerKind.HASH), hashed) == [["0", "1"]]
+
+
+def test_a_program_with_splits_shares_no_results(job_graph: JobGraphOf) -> None:
+    split = SplitTransformation(SourceTransformation("s"))
+    one = exchange(SelectTransformation(split, ["a"]), mode=StreamExchangeMode.BATCH)
+    other = exchange(SelectTransformation(split, ["b"]), mode=StreamExchangeMode.BATCH)
+    assert readers(job_graph, one, other) == [["0"], ["1"]]
 
 
 def test_results_that_differ_are_not_shared(job_graph: JobGraphOf) -> None:

@@ -184,6 +184,13 @@ def test_selections_go_along_edges(stream_graph: StreamGraphOf) -> None:
     assert [edge.selected_names for edge in graph.edges] == [(), ("outer",)]
 
 
+def test_a_program_with_splits_keeps_its_blocking_exchanges(stream_graph: StreamGraphOf) -> None:
+    select = SelectTransformation(SplitTransformation(SourceTransformation("source")), ["a"])
+    partition = PartitionTransformation(select, PartitionerKind.FORWARD, StreamExchangeMode.BATCH)
+    (edge,) = stream_graph(SinkTransformation(partition, "sink")).edges
+    assert edge.exchange_mode is StreamExchangeMode.BATCH
+
+
 def test_what_flink_refuses_of_splits(stream_graph: StreamGraphOf) -> None:
     source = SourceTransformation("source")
     select = SelectTransformation(SplitTransformation(source), ["a"])
