@@ -210,7 +210,10 @@ class MainThreadExecutor:
         return self._stopped
 
     def stop(self, timeout_s: float | None = 10.0) -> None:
-        """Stop after the call that is under way; what is still queued is dropped."""
+        """Stop after the calls that are due already; what is scheduled for later is dropped.
+
+        Those that are due may hold a question (`ask`), whose caller waits for the answer.
+        """
         with self._condition:
             self._stopped = True
             self._condition.notify()
@@ -226,12 +229,13 @@ class MainThreadExecutor:
 
     def _take(self) -> Action | None:
         with self._condition:
-            while not self._stopped:
+            while True:
                 wait_ms = self._agenda.next_due_ms() - self._clock.now_ms()
                 if wait_ms <= 0:
                     return self._agenda.pop()
+                if self._stopped:
+                    return None
                 self._condition.wait(None if wait_ms == float("inf") else wait_ms / 1000.0)
-            return None
 
     def _report(self, error: BaseException) -> None:
         if self.on_uncaught is None:
