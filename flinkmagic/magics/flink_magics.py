@@ -91,14 +91,10 @@ class FlinkMagics(Magics):
         spark = session_of(self.shell)
         body = compile_body(self.shell, f"%%flinkgraph {line}", cell)
         run_at_once = options.run or self.run
-        settings = {
-            "parallelism": options.parallelism or self.parallelism,
-            "slots": options.slots or self.slots,
-        }
 
         def run_pending(program: Program) -> None:
             """Deploy what the cell has deferred so far, because its next line needs it."""
-            run_live(compile(program, name=name, **settings))
+            run_live(self._compile(program, name, options))
 
         location = CellSource(f"cell {cell_number(self.shell)}", body.filename, body.source)
         with capture(
@@ -112,7 +108,7 @@ class FlinkMagics(Magics):
         if not program.writes and (program.deployed or program.skipped):
             _say_what_is_left(program)
             return value
-        graph = compile(program, name=name, **settings)
+        graph = self._compile(program, name, options)
         self._keep(graph)
         if run_at_once:
             run_live(graph)
@@ -131,12 +127,7 @@ class FlinkMagics(Magics):
         """Compile DataFrames that were made outside of a %%flinkgraph cell, as one graph."""
         options = parse_argstring(self.flinkgraph_line, line)
         frames = {name: self._frame(name) for name in options.dataframes}
-        graph = compile(
-            frames,
-            name=check_name(options.name),
-            parallelism=options.parallelism or self.parallelism,
-            slots=options.slots or self.slots,
-        )
+        graph = self._compile(frames, check_name(options.name), options)
         self._keep(graph)
         return graph
 
@@ -150,6 +141,15 @@ class FlinkMagics(Magics):
         Interrupting the kernel cancels the job.
         """
         run_live(self._graph(parse_argstring(self.flinkrun, line).name))
+
+    def _compile(self, program: Any, name: str, options: argparse.Namespace) -> CompiledGraph:
+        """Compile under an option's value, else under the configured one."""
+        return compile(
+            program,
+            name,
+            parallelism=options.parallelism or self.parallelism,
+            slots=options.slots or self.slots,
+        )
 
     def _keep(self, graph: CompiledGraph) -> None:
         self.graphs[graph.name] = graph

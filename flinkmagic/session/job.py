@@ -10,7 +10,7 @@ from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
 from flinkmagic.errors import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.planning import PlannedJob
-from flinkmagic.scheduling.exception_history import RootExceptionHistoryEntry
+from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.session.summary import sink_line
@@ -153,23 +153,16 @@ def _task_views(state: DeploymentSnapshot) -> list[TaskView]:
 
 
 def _error_views(info: ExecutionGraphInfo) -> list[ErrorView]:
-    views = []
-    for entry in info.exception_history:
-        root, error = entry.root, entry.root.error
-        known = isinstance(error, VertexFailedError)
-        vertex = (
-            info.archived_execution_graph.execution_vertex(root.vertex) if root.vertex is not None else None
-        )
-        views.append(
-            ErrorView(
-                message=error.cause if known else str(error),
-                where=", ".join(
-                    part for part in (root.task_name or "", error.where if known else "") if part
-                ),
-                vertex_id=vertex.job_vertex.id if vertex is not None else "",
-                subtask=vertex.subtask if vertex is not None else None,
-                attempt=root.attempt,
-                traceback=error.python_traceback if known else "",
-            )
-        )
-    return views
+    return [_error_view(entry.root, info) for entry in info.exception_history]
+
+
+def _error_view(entry: ExceptionHistoryEntry, info: ExecutionGraphInfo) -> ErrorView:
+    error, task = entry.error, entry.task_name or ""
+    message, where, trace = str(error), task, ""
+    if isinstance(error, VertexFailedError):
+        message, trace = error.cause, error.python_traceback
+        where = ", ".join(part for part in (task, error.where) if part)
+    if entry.vertex is None:
+        return ErrorView(message, where, traceback=trace)
+    vertex = info.archived_execution_graph.execution_vertex(entry.vertex)
+    return ErrorView(message, where, vertex.job_vertex.id, vertex.subtask, entry.attempt, trace)

@@ -106,7 +106,8 @@ def test_variables_and_the_last_expression(kernel) -> None:
 
 def test_eager_actions_run_at_once(kernel) -> None:
     cell = kernel.run(
-        "%%flinkgraph eager\nthree = spark.range(3)\nthree.show()\nprint(three.count(), [r.id for r in three.collect()])\n"
+        "%%flinkgraph eager\nthree = spark.range(3)\nthree.show()\n"
+        "print(three.count(), [r.id for r in three.collect()])\n"
     )
     assert cell.status == "ok", cell.error
     assert "|  2|" in cell.stdout
@@ -210,7 +211,7 @@ def test_a_failing_udf_fails_the_cell_with_its_own_lines(kernel, folder) -> None
         "checked = spark.range(10).select(F.udf(check, 'long')('id').alias('id'))\n"
         "checked.write.json('fails_out')\n"
     )
-    assert cell.error_name == "JobFailedError"
+    assert cell.error_name == "JobFailedError", cell.error
     assert "ValueError: bad row 7" in cell.error
     assert "raise ValueError('bad row 7')" in cell.error
     assert "org.apache.spark" not in cell.error
