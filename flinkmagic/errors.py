@@ -698,3 +698,11 @@ class RestartStrategyError(UserError):
             f"{text!r} is no restart strategy. Write none, fixed-delay:ATTEMPTS:DELAY, "
             "failure-rate:FAILURES:INTERVAL:DELAY or exponential-delay, such as fixed-delay:3:1s."
         )
+
+
+class InvariantViolatedError(FlinkMagicError):
+    """Something that must always be true of a scheduler is not: a mistake of ours."""
+
+    def __init__(self, rule: str) -> None:
+        self.rule = rule
+        super().__init__(f"It does not hold that {rule}. This is a bug of flinkmagic: please report it.")

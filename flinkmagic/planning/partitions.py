@@ -56,7 +56,7 @@ class PartitionCounts:
 
     def starts_job(self, node: PlanNode) -> bool:
         """Whether Spark starts a job merely to make the operator's RDD."""
-        if node.kind == "AttachDistributedSequenceExec":
+        if node.kind == "AttachDistributedSequenceExec" or is_adaptive_cache(node):
             return True
         return node.kind == "BroadcastNestedLoopJoinExec" and self._matches_build_side(node)
 

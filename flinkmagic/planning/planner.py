@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.program import Program
-from flinkmagic.errors import ConnectSessionError, NotAProgramError, StreamingFrameError
+from flinkmagic.errors import NotAProgramError, SparkConnectSessionError, StreamingFrameError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
@@ -99,7 +99,7 @@ def plan(
     frames = None if isinstance(program_or_dataframes, Program) else _named(program_or_dataframes)
     spark = spark or (program.spark if program else _session_of(frames or {}))
     if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise ConnectSessionError
+        raise SparkConnectSessionError
     requests = _requests(program) if program else _result_requests(frames or {}, None)
     slots = slots or spark.sparkContext.defaultParallelism
     return _Planner(spark, program, parallelism, slots).plan(
@@ -262,7 +262,7 @@ def _result_requests(frames: Mapping[str, DataFrame], program: Program | None) -
     requests = []
     for name, frame in frames.items():
         if type(frame).__module__.startswith("pyspark.sql.connect"):
-            raise ConnectSessionError
+            raise SparkConnectSessionError
         if frame.isStreaming:
             raise StreamingFrameError(name)
         number = program.frame_of(frame) if program else None

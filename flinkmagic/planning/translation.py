@@ -128,13 +128,20 @@ class Translator:
         return upstream
 
     def _operator(self, node: PlanNode, stage: Stage) -> Transformation:
-        if node.kind in HIDDEN_SHUFFLES and self._counts.of(node.children[0]).number > 1 and not stage.cached:
+        if self._hides_shuffle(node, stage):
             return self._around_hidden_shuffle(node, stage)
         stage.nodes.append(node)
         inside = Stage(stage.sink, cached=True, nodes=stage.nodes) if node.kind == CACHED_SCAN else stage
         inputs = [self._input(child, node, inside) for child in _operands(node)]
         inputs += self._subqueries(node, stage)
         return self._add(node, inputs, self._parallelism(node))
+
+    def _hides_shuffle(self, node: PlanNode, stage: Stage) -> bool:
+        """Whether the operator will surely shuffle; of one partition it does not, and then there is one stage."""
+        if node.kind not in HIDDEN_SHUFFLES or stage.cached:
+            return False
+        rows = self._counts.of(node.children[0])
+        return rows.number > 1 and rows.exact
 
     def _around_hidden_shuffle(self, node: PlanNode, stage: Stage) -> Transformation:
         child = node.children[0]

@@ -7,7 +7,7 @@ import java.util.IdentityHashMap;
 import org.apache.spark.Dependency;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.rdd.RDD;
-import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.BaseSubqueryExec;
 import org.apache.spark.sql.execution.ExecSubqueryExpression;
 import org.apache.spark.sql.execution.RDDScanExec;
@@ -104,7 +104,14 @@ public class PlanRebuilder {
             changed = changed || rebuilt != child;
             children.add(rebuilt);
         }
-        return changed ? (SparkPlan) plan.withNewChildren(ScalaSeq.of(children)) : plan;
+        if (!changed) {
+            return plan;
+        }
+        // Not withNewChildren: it keeps children that are equal, and two plans of one DataFrame are equal in all
+        // but the identity of their exchanges.
+        SparkPlan rebuilt = (SparkPlan) ((TreeNode) plan).withNewChildrenInternal(Indexed.of(children));
+        rebuilt.copyTagsFrom(plan);
+        return rebuilt;
     }
 
     private SparkPlan withNewSubqueries(SparkPlan plan) throws Exception {
@@ -114,7 +121,9 @@ public class PlanRebuilder {
             SparkPlan subquery = (SparkPlan) subqueries.next();
             SparkPlan rebuilt = rebuild(subquery);
             if (rebuilt != subquery) {
-                replaced.put(subquery, rebuilt);
+                // As reused: transformExpressions keeps expressions that are equal, for which see withNewChildren.
+                replaced.put(subquery, rebuilt instanceof ReusedSubqueryExec
+                    ? rebuilt : new ReusedSubqueryExec((BaseSubqueryExec) rebuilt));
             }
         }
         return replaced.isEmpty() ? plan : (SparkPlan) plan.transformExpressions(new WithNewPlan(replaced));
@@ -135,14 +144,14 @@ public class PlanRebuilder {
         return (SparkPlan) constructor.newInstance(arguments);
     }
 
-    /** Scala's collection of the version that runs. */
-    static class ScalaSeq {
-        static scala.collection.immutable.Seq of(ArrayList items) {
+    /** Scala's indexed sequence, of the version that runs. */
+    static class Indexed {
+        static scala.collection.immutable.Vector of(ArrayList items) {
             scala.collection.mutable.ListBuffer buffer = new scala.collection.mutable.ListBuffer();
             for (int i = 0; i < items.size(); i++) {
                 buffer.$plus$eq(items.get(i));
             }
-            return buffer.toList();
+            return buffer.toList().toVector();
         }
     }
 
