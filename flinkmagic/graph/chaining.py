@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
 from flinkmagic.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 
-_UPSTREAM = frozenset({ChainingStrategy.ALWAYS, ChainingStrategy.HEAD, ChainingStrategy.HEAD_WITH_INPUTS})
+_UPSTREAM = frozenset(ChainingStrategy) - {ChainingStrategy.NEVER}
 
 
 def is_chainable(edge: StreamEdge, chaining_enabled: bool) -> bool:

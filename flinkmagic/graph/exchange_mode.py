@@ -54,6 +54,7 @@ GLOBAL_MODE_OF_SHUFFLE_MODE = {
 class ChainingStrategy(Enum):
     """Mirrors ``ChainingStrategy``: whether an operator may share a task with its neighbours.
 
+    ``HEAD_WITH_SOURCES`` is as HEAD: it takes sources of the newer kind only, and sources here are of the older one.
     ``HEAD_WITH_INPUTS`` is a departure, a generalisation of Flink's ``HEAD_WITH_SOURCES``: the operator takes every
     pointwise input that is not BATCH into its own task, whatever their number and parallelism (a Spark stage is such a
     tree). See :mod:`flinkmagic.graph.chaining`.
@@ -62,4 +63,5 @@ class ChainingStrategy(Enum):
     ALWAYS = "ALWAYS"
     NEVER = "NEVER"
     HEAD = "HEAD"
+    HEAD_WITH_SOURCES = "HEAD_WITH_SOURCES"
     HEAD_WITH_INPUTS = "HEAD_WITH_INPUTS"

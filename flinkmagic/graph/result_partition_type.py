@@ -41,11 +41,6 @@ class ResultPartitionType(Enum):
         """Whether consumers must run side by side with the producer: such results make pipelined regions."""
         return self in _MUST_BE_PIPELINED
 
-    @property
-    def can_be_pipelined_consumed(self) -> bool:
-        """Whether consumers may run side by side with the producer."""
-        return self not in _BLOCKING
-
 
 _T = ResultPartitionType
 _BLOCKING = frozenset({_T.BLOCKING, _T.BLOCKING_PERSISTENT})

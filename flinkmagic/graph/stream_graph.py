@@ -40,8 +40,8 @@ class Invokable(Enum):
 class StreamNode:
     """An operator in the StreamGraph. Mirrors ``StreamNode``.
 
-    ``has_operator`` is false for the head and the tail of an iteration, which Flink gives no operator factory and
-    therefore never chains. ``description``, ``metadata`` and ``operator_factory`` are the transformation's.
+    The head and the tail of an iteration have no chaining strategy: they are never chained. ``description``,
+    ``metadata`` and ``operator_factory`` are the transformation's.
     """
 
     __slots__ = (
@@ -49,7 +49,6 @@ class StreamNode:
         "co_location_group",
         "consumed_dataset_id",
         "description",
-        "has_operator",
         "id",
         "in_edges",
         "invokable",
@@ -79,7 +78,6 @@ class StreamNode:
         self.slot_sharing_group = slot_sharing_group
         self.co_location_group = co_location_group
         self.chaining_strategy: ChainingStrategy | None = None
-        self.has_operator = False
         self.uid: str | None = None
         self.uid_hash: str | None = None
         self.description: str | None = None

@@ -222,7 +222,6 @@ class StreamGraphGenerator:
             operator.co_location_group,
         )
         node.chaining_strategy = operator.chaining_strategy
-        node.has_operator = True
         node.uid = operator.uid
         node.uid_hash = operator.uid_hash
         node.description = operator.description

@@ -25,7 +25,8 @@ PARALLELISM_DEFAULT = -1
 """``ExecutionConfig.PARALLELISM_DEFAULT``: use the job's default."""
 UPPER_BOUND_MAX_PARALLELISM = 1 << 15
 """``Transformation.UPPER_BOUND_MAX_PARALLELISM``."""
-STRING, LONG = "STRING", "LONG"
+STRING = "STRING"
+"""The type of streams that nothing else is said of; types are names here."""
 
 
 class Transformation:

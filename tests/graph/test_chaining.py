@@ -54,6 +54,7 @@ def test_equal_neighbours_are_chained_whatever_their_max_parallelism_and_co_loca
         lambda: SinkTransformation(source(chaining_strategy=ChainingStrategy.NEVER), "upstream NEVER"),
         lambda: SinkTransformation(source(), "NEVER", chaining_strategy=ChainingStrategy.NEVER),
         lambda: SinkTransformation(source(), "HEAD", chaining_strategy=ChainingStrategy.HEAD),
+        lambda: SinkTransformation(source(), "SOURCES", chaining_strategy=ChainingStrategy.HEAD_WITH_SOURCES),
     ],
     ids=lambda sink: "",
 )
