@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from flinkmagic.capturing.java import items, java_class, option, simple_name, skip_commands
 from flinkmagic.capturing.pending import Effects
-from flinkmagic.capturing.targets import PathResolver, Source, Target, items, resolve_uri, sources_of
+from flinkmagic.capturing.targets import PathResolver, Source, Target, resolve_uri, sources_of
 from flinkmagic.capturing.writes import writer_field
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
 
+_TABLE_IDENTIFIER = "org.apache.spark.sql.catalyst.TableIdentifier"
 _UNKNOWN = Effects(unknown=True)
 
 _OPAQUE = frozenset(
@@ -102,7 +104,7 @@ def _plan_effects(spark: Any, resolver: PathResolver, parsed: Any) -> Effects:
     reads: list[Source] = []
     changes: list[Target] = []
     for node in _nodes(parsed):
-        kind = node.getClass().getSimpleName()
+        kind = simple_name(node)
         if kind in _OPAQUE:
             return _UNKNOWN
         if kind == "UnresolvedRelation":
@@ -145,9 +147,9 @@ def _nodes(plan: Any) -> Iterator[Any]:
         node = open_.pop()
         yield node
         open_ += items(node.children())
-        if node.getClass().getSimpleName() == "UnresolvedWith":
+        if simple_name(node) == "UnresolvedWith":
             open_ += items(node.innerChildren())
-        if node.getClass().getSimpleName() == "ExplainCommand":
+        if simple_name(node) == "ExplainCommand":
             open_.append(node.logicalPlan())
 
 
@@ -161,8 +163,8 @@ def _relation_reads(spark: Any, resolver: PathResolver, relation: Any) -> Iterat
         yield Source(path=resolver.target(parts[1]).path)
         return
     if _is_view(spark, parts):
-        skip = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-        yield from sources_of(spark._jsparkSession.sessionState().executePlan(relation, skip).analyzed())
+        state = spark._jsparkSession.sessionState()
+        yield from sources_of(state.executePlan(relation, skip_commands(spark._jvm)).analyzed())
         return
     table = table_target(spark, parts)
     yield Source(path=table.path, table=table.table)
@@ -170,8 +172,8 @@ def _relation_reads(spark: Any, resolver: PathResolver, relation: Any) -> Iterat
 
 def _is_view(spark: Any, parts: Sequence[str]) -> bool:
     jvm, catalog = spark._jvm, spark._jsparkSession.sessionState().catalog()
-    database = jvm.scala.Option.apply(parts[-2] if len(parts) > 1 else None)
-    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(parts[-1], database)
+    database = option(jvm, parts[-2] if len(parts) > 1 else None)
+    identifier = java_class(jvm, _TABLE_IDENTIFIER)(parts[-1], database)
     return bool(catalog.isTempView(identifier)) or bool(catalog.isView(jvm.PythonUtils.toSeq(list(parts))))
 
 
@@ -185,7 +187,7 @@ def _table_changes(spark: Any, resolver: PathResolver, node: Any, kind: str) -> 
     else:
         named = items(node.children())
     for table in named:
-        name = table.getClass().getSimpleName()
+        name = simple_name(table)
         if name in ("UnresolvedIdentifier",):
             yield table_target(spark, items(table.nameParts()))
         elif name in ("UnresolvedTable", "UnresolvedTableOrView") or (
@@ -220,7 +222,7 @@ def table_target(spark: Any, parts: Sequence[str]) -> Target:
 
 def _session_table_path(spark: Any, catalog: Any, database: str, table: str) -> str | None:
     jvm = spark._jvm
-    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(table, jvm.scala.Option.apply(database))
+    identifier = java_class(jvm, _TABLE_IDENTIFIER)(table, option(jvm, database))
     try:
         if catalog.tableExists(identifier):
             location = catalog.getTableMetadata(identifier).storage().locationUri()
@@ -229,7 +231,7 @@ def _session_table_path(spark: Any, catalog: Any, database: str, table: str) -> 
             uri = catalog.defaultTablePath(identifier)
     except PySparkException:  # no such database: Spark's own error is about to say so
         return None
-    return None if uri is None else resolve_uri(jvm.org.apache.hadoop.fs.Path(uri).toString())
+    return None if uri is None else resolve_uri(java_class(jvm, "org.apache.hadoop.fs.Path")(uri).toString())
 
 
 def _named_table(recorder: Recorder, name: str) -> Target:

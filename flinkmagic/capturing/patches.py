@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from types import FunctionType
+from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pyspark
@@ -34,6 +34,7 @@ _ABSENT = object()
 
 # PySpark names the innermost frame outside its own folder as the user's in its errors: hooks must not be it.
 _HOOK_FILE = os.path.join(os.path.dirname(pyspark.__file__), "flinkmagic_hook.py")
+_OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _NOT_HOOKED = frozenset(
     {
@@ -210,12 +211,26 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
         try:
             hook.before(recorder, args, kwargs)
             return hook.after(recorder, args, kwargs, original(*args, **kwargs))
+        except Exception as error:
+            trace = error.__traceback__
+            error.__traceback__ = _without_ours(trace.tb_next if trace is not None else None)
+            raise error
         finally:
             hook.finish(args)
             recorder.depth -= 1
 
     call.__code__ = call.__code__.replace(co_filename=_HOOK_FILE)
     return functools.wraps(original)(call)
+
+
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of this package: the user's line, then Spark's."""
+    if trace is None:
+        return None
+    rest = _without_ours(trace.tb_next)
+    if trace.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
+        return rest
+    return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 
 
 class _RddAccess:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.frames import FrameRegistry
+from flinkmagic.capturing.java import text_map
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -136,9 +137,7 @@ class SessionSnapshot:
 
 def read_conf(jsession: Any) -> dict[str, str]:
     """The SQL configuration of a Java session, in one call over the gateway."""
-    text = jsession.sessionState().conf().getAllConfs().mkString("\x01")
-    entries = (entry.partition(" -> ") for entry in text.split("\x01") if entry)
-    return {key: value for key, _, value in entries}
+    return text_map(jsession.sessionState().conf().getAllConfs())
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from typing import Any
 import py4j
 import pyspark
 
+from flinkmagic.capturing.java import texts
 from flinkmagic.capturing.program import CellSource, SourceLocation
 
 TEXT_LIMIT = 160
@@ -113,20 +114,28 @@ class SourceReader:
         if filename not in self._calls:
             self._calls[filename] = _index_calls("".join(_with_ends(self._lines(filename, frame))))
         calls = self._calls[filename]
-        if sys.version_info >= (3, 11):
-            positions = itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None)
-            _, end_line, _, end_column = next(positions, (None,) * 4)
-            ending = calls.get((end_line or 0, end_column or 0), [])
-            return ending[0] if ending else None
-        named = [
-            node
-            for nodes in calls.values()
-            for node in nodes
-            if node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == method
-        ]
+        end = _call_end(frame)
+        if end is not None:
+            return next(iter(calls.get(end, ())), None)
+        named = [node for nodes in calls.values() for node in nodes if _may_be(node, method, frame.f_lineno)]
         return named[0] if len(named) == 1 else None
+
+
+def _call_end(frame: FrameType) -> tuple[int, int] | None:
+    """Line and column (in bytes) where the running call's text ends; None where Python does not keep columns."""
+    if sys.version_info < (3, 11):
+        return None
+    positions = itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None)
+    _, end_line, _, end_column = next(positions, (None,) * 4)
+    return None if end_line is None or end_column is None else (end_line, end_column)
+
+
+def _may_be(node: ast.Call, method: str, line: int) -> bool:
+    return (
+        isinstance(node.func, ast.Attribute)
+        and node.func.attr == method
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
+    )
 
 
 def _with_ends(lines: Sequence[str]) -> Iterator[str]:
@@ -222,6 +231,5 @@ def _argument(value: Any) -> str:
 
 def expr_ids(jdf: Any) -> tuple[int, ...]:
     """Expression ids of a Java Dataset's output attributes, in one string over the gateway."""
-    text = jdf.queryExecution().analyzed().output().mkString("\x01")
-    matches = (_EXPR_ID.search(attribute) for attribute in text.split("\x01"))
+    matches = map(_EXPR_ID.search, texts(jdf.queryExecution().analyzed().output()))
     return tuple(int(match[1]) for match in matches if match)

@@ -210,7 +210,7 @@ class Recorder:
         if writes.is_observed(spark, jplan):
             raise ObservedWriteError(jpath.toString(), location)
         mode = writes.command_mode(command)
-        if mode in ("errorifexists", "ignore") and self._path_taken(jpath, target, location):
+        if mode in ("errorifexists", "ignore") and self._path_taken(spark, command, target, location):
             if mode == "errorifexists":
                 raise writes.path_exists_error(spark, jpath) from None
             self._skipped.append(SkippedWrite(jpath.toString(), text, location))
@@ -253,13 +253,13 @@ class Recorder:
         else:
             jwrite.save(path)
 
-    def _path_taken(self, jpath: Any, target: Target, location: SourceLocation) -> bool:
+    def _path_taken(self, spark: Any, command: Any, target: Target, location: SourceLocation) -> bool:
         """Whether the path exists when it is this write's turn."""
-        answer = self.pending.exists_by_then(target, self.resolver.exists(jpath))
+        answer = self.pending.exists_by_then(target, writes.path_exists(spark, command))
         if isinstance(answer, bool):
             return answer
         self.pending.settle(Effects(reads=(Source(path=target.path),)), location)
-        return self.resolver.exists(jpath)
+        return writes.path_exists(spark, command)
 
     def _refuse_own_input(
         self, target: Target, mode: str, dynamic: bool, sources: tuple[Source, ...], location: SourceLocation

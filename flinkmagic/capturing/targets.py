@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from flinkmagic.capturing.java import items, java_class, simple_name, texts
+
 _GLOB = re.compile(r"[*?\[{]")
 _CASE_BLIND = sys.platform in ("darwin", "win32")
 _SAME_STORE = {"s3": "s3a", "s3n": "s3a", "wasbs": "wasb", "abfss": "abfs"}
@@ -124,13 +126,9 @@ class PathResolver:
         scheme, authority, _ = _split(path)
         if scheme == "file" or (scheme and authority):
             return Target(path=resolve_uri(path))
-        jpath = self._jvm.org.apache.hadoop.fs.Path(path)
+        jpath = java_class(self._jvm, "org.apache.hadoop.fs.Path")(path)
         qualified = jpath.getFileSystem(self._hadoop_conf).makeQualified(jpath)
         return Target(path=resolve_uri(qualified.toString()))
-
-    def exists(self, jpath: Any) -> bool:
-        """Whether a Java ``Path`` exists now."""
-        return bool(jpath.getFileSystem(self._hadoop_conf).exists(jpath))
 
 
 def sources_of(jplan: Any) -> tuple[Source, ...]:
@@ -145,12 +143,8 @@ def sources_of(jplan: Any) -> tuple[Source, ...]:
     return tuple(found)
 
 
-def items(seq: Any) -> list[Any]:
-    return [seq.apply(i) for i in range(seq.size())]
-
-
 def _leaf_sources(leaf: Any) -> Iterator[Source]:
-    kind = leaf.getClass().getSimpleName()
+    kind = simple_name(leaf)
     if kind == "LogicalRelation":
         yield from _relation_sources(leaf)
     elif kind == "HiveTableRelation":
@@ -164,12 +158,12 @@ def _relation_sources(leaf: Any) -> Iterator[Source]:
     if catalog_table.isDefined():
         yield _table_source(catalog_table.get())
     relation = leaf.relation()
-    if relation.getClass().getSimpleName() == "HadoopFsRelation":
+    if simple_name(relation) == "HadoopFsRelation":
         index = relation.location()
-        listed = not catalog_table.isDefined() and index.getClass().getSimpleName() == "InMemoryFileIndex"
+        listed = not catalog_table.isDefined() and simple_name(index) == "InMemoryFileIndex"
         yield from _root_sources(index.rootPaths(), listed)
     elif not catalog_table.isDefined():
-        yield Source(table=f"{relation.getClass().getSimpleName()}:{relation}".lower())
+        yield Source(table=f"{simple_name(relation)}:{relation}".lower())
 
 
 def _table_source(catalog_table: Any) -> Source:
@@ -191,7 +185,7 @@ def _v2_sources(leaf: Any) -> Iterator[Source]:
     if any(base.getSimpleName() == "FileTable" for base in _bases(table.getClass())):
         yield from _root_sources(table.fileIndex().rootPaths(), listed=False)
     elif not catalog.isDefined():
-        yield Source(table=f"{table.getClass().getSimpleName()}:{table.name()}".lower())
+        yield Source(table=f"{simple_name(table)}:{table.name()}".lower())
 
 
 def _bases(jclass: Any) -> Iterator[Any]:
@@ -201,19 +195,17 @@ def _bases(jclass: Any) -> Iterator[Any]:
 
 
 def _root_sources(root_paths: Any, listed: bool) -> Iterator[Source]:
-    for path in root_paths.mkString("\x01").split("\x01"):
-        if path:
-            yield Source(path=resolve_uri(path), listed=listed)
+    for path in texts(root_paths):
+        yield Source(path=resolve_uri(path), listed=listed)
 
 
 def temp_views_of(jplan: Any) -> set[str]:
-    """Names of the temporary views that an analysed plan goes through first."""
+    """Names of the temporary views that an analysed plan goes through."""
     names: set[str] = set()
     open_ = [jplan, *items(jplan.subqueriesAll())]
     while open_:
         plan = open_.pop()
-        if plan.getClass().getSimpleName() == "View" and plan.isTempView():
+        if simple_name(plan) == "View" and plan.isTempView():
             names.add(plan.desc().identifier().table().lower())
-        else:
-            open_ += items(plan.children())
+        open_ += items(plan.children())
     return names

@@ -14,6 +14,16 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.captured import convert_exception
 
+from flinkmagic.capturing.java import (
+    items,
+    java_class,
+    option,
+    scala_object,
+    simple_name,
+    skip_commands,
+    text_map,
+)
+
 FILE_COMMAND = "InsertIntoHadoopFsRelationCommand"
 
 
@@ -82,15 +92,14 @@ def save_command(spark: Any, df: Any, jwrite: Any, path: str | None) -> Any:
     """
     jvm, jsession = spark._jvm, spark._jsparkSession
     try:
-        command = jwrite.saveCommand(jvm.scala.Option.apply(path))
+        command = jwrite.saveCommand(option(jvm, path))
     except Py4JError as error:
         if "does not exist" not in str(error) or "saveCommand" not in str(error):
             raise
         command = _save_command_3(spark, df, jwrite, path)
-    if command is None or command.getClass().getSimpleName() != FILE_COMMAND:
+    if command is None or simple_name(command) != FILE_COMMAND:
         return None
-    skip = jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-    execution = jsession.sessionState().executePlan(command, skip)
+    execution = jsession.sessionState().executePlan(command, skip_commands(jvm))
     execution.assertAnalyzed()
     return execution.analyzed()
 
@@ -105,14 +114,14 @@ def _save_command_3(spark: Any, df: Any, jwrite: Any, path: str | None) -> Any:
     )
     if bucketed or source.lower() == "hive" or (path is not None and options.contains("path")):
         return None  # plain Spark refuses these itself, or obeys its legacy setting
-    sources = jvm.org.apache.spark.sql.execution.datasources.DataSource
+    sources = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource")
     if sources.lookupDataSourceV2(source, jsession.sessionState().conf()).isDefined():
         return None
     original = options.originalMap()
     if path is not None:
         original = original.updated("path", path)
     partitioning = writer_field(jwrite, "partitioningColumns")
-    nothing = jvm.scala.Option.empty()
+    nothing = option(jvm, None)
     no_names = jvm.PythonUtils.toSeq([])
     data_source = sources.apply(
         jsession,
@@ -127,15 +136,17 @@ def _save_command_3(spark: Any, df: Any, jwrite: Any, path: str | None) -> Any:
     return data_source.planForWriting(writer_field(jwrite, "mode"), df._jdf.logicalPlan())
 
 
+def path_exists(spark: Any, command: Any) -> bool:
+    """Whether a command's path exists now, asked as the command itself asks."""
+    hadoop_conf = spark._jsparkSession.sessionState().newHadoopConfWithOptions(command.options())
+    jpath = command.outputPath()
+    return bool(jpath.getFileSystem(hadoop_conf).exists(jpath))
+
+
 def path_exists_error(spark: Any, jpath: Any) -> Exception:
     """The error that Spark's command raises when it finds its path taken."""
-    errors = _companion(spark._jvm, "org.apache.spark.sql.errors.QueryCompilationErrors")
+    errors = scala_object(spark._jvm, "org.apache.spark.sql.errors.QueryCompilationErrors")
     return convert_exception(errors.outputPathAlreadyExistsError(jpath))
-
-
-def _companion(jvm: Any, name: str) -> Any:
-    """A Scala object, where its class has no static methods that forward to it."""
-    return getattr(getattr(jvm, name + "$"), "MODULE$")
 
 
 def check_format(spark: Any, df: Any, command: Any) -> None:
@@ -148,7 +159,7 @@ def check_format(spark: Any, df: Any, command: Any) -> None:
     fields = [field for field in df.schema.jsonValue()["fields"] if field["name"].lower() not in partitioned]
     schema = spark._jsparkSession.parseDataType(json.dumps({"type": "struct", "fields": fields}))
     file_format = command.fileFormat()
-    utils = jvm.org.apache.spark.sql.execution.datasources.DataSourceUtils
+    utils = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSourceUtils")
     try:
         utils.verifySchema(file_format, schema)
     except Py4JError as error:
@@ -157,22 +168,23 @@ def check_format(spark: Any, df: Any, command: Any) -> None:
         utils.verifySchema(file_format, schema, False)
     utils.checkFieldNames(file_format, schema)
     hadoop_conf = spark._jsparkSession.sessionState().newHadoopConfWithOptions(command.options())
-    job = jvm.org.apache.hadoop.mapreduce.Job.getInstance(hadoop_conf)
-    insensitive = _companion(jvm, "org.apache.spark.sql.catalyst.util.CaseInsensitiveMap").apply(
+    job = java_class(jvm, "org.apache.hadoop.mapreduce.Job").getInstance(hadoop_conf)
+    insensitive = scala_object(jvm, "org.apache.spark.sql.catalyst.util.CaseInsensitiveMap").apply(
         command.options()
     )
     file_format.prepareWrite(spark._jsparkSession, job, insensitive, schema)
 
 
 def partition_columns(command: Any) -> tuple[str, ...]:
-    columns = command.partitionColumns()
-    return tuple(columns.apply(i).name() for i in range(columns.size()))
+    return tuple(column.name() for column in items(command.partitionColumns()))
 
 
 def command_options(command: Any) -> dict[str, str]:
     """The writer's options, without the path and what Spark keeps among them for itself."""
-    entries = (entry.partition(" -> ") for entry in command.options().mkString("\x01").split("\x01") if entry)
-    return {key: value for key, _, value in entries if key.lower() != "path" and not key.startswith("__")}
+    options = text_map(command.options())
+    return {
+        key: value for key, value in options.items() if key.lower() != "path" and not key.startswith("__")
+    }
 
 
 _MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "errorifexists", "Ignore": "ignore"}
@@ -193,7 +205,7 @@ def command_format(command: Any) -> str:
 
 def is_observed(spark: Any, jplan: Any) -> bool:
     """Whether an analysed plan carries `observe(...)`."""
-    patterns = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    patterns = java_class(spark._jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
     try:
         return bool(jplan.containsPattern(patterns.COLLECT_METRICS()))
     except Py4JError:  # Spark 3.5 has no such pattern

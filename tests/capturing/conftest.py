@@ -57,6 +57,10 @@ class Cell:
         df = self.spark.read.format(file_format).load(self.at(name))
         return sorted(row[0] for row in df.collect())
 
+    def files(self) -> dict[str, bytes]:
+        """All files below the test's folder, and what is in them."""
+        return {str(path): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
+
     def made(self) -> set[str]:
         """What lies in the test's folder."""
         return {path.name for path in self.folder.iterdir()}

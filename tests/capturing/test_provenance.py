@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from flinkmagic.capturing import provenance
 from flinkmagic.capturing.program import CellSource
 from flinkmagic.capturing.provenance import TEXT_LIMIT, SourceReader, reconstruct, shorten, user_frame
 
@@ -82,6 +83,14 @@ def test_a_write_is_quoted_with_its_settings() -> None:
 @exact
 def test_comments_are_left_out() -> None:
     assert _calls("df.agg(\n    1,  # one\n    2,\n)") == [("agg(1, 2)", 1)]
+
+
+def test_without_columns_a_call_is_known_by_its_name_where_that_is_the_only_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(provenance, "_call_end", lambda frame: None)
+    assert [text for text, _ in _calls('df.where("a").limit(3)')] == ['where("a")', "limit(3)"]
+    assert [text for text, _ in _calls("df.limit(1).limit(2 - 1)")] == ["limit(1)", "limit(1)"]
 
 
 def test_a_call_without_source_is_put_together() -> None:

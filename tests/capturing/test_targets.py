@@ -93,6 +93,15 @@ def test_a_plan_tells_its_tables(cell: Any) -> None:
         cell.spark.sql("drop table told")
 
 
+def test_a_file_source_of_version_2_tells_its_files(cell: Any, numbers: Any) -> None:
+    cell.spark.conf.set("spark.sql.sources.useV1SourceList", "")
+    try:
+        df = cell.spark.read.parquet(numbers("x", 3))
+        assert _sources(df) == (Source(path=resolve_uri(f"file:{cell.at('x')}"), listed=False),)
+    finally:
+        cell.spark.conf.unset("spark.sql.sources.useV1SourceList")
+
+
 def test_a_checkpoint_cuts_the_sources_off(cell: Any, numbers: Any) -> None:
     df = cell.spark.read.parquet(numbers("x", 3))
     assert len(_sources(df)) == 1
