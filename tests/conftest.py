@@ -29,5 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.driver.extraJavaOptions": f"-Dderby.system.home={home / 'derby'}",
         },
     )
+    # Failing tasks are part of the tests; Spark would log each of them at length.
+    session.sparkContext.setLogLevel("FATAL")
     yield session
     session.stop()

@@ -79,14 +79,25 @@ class Kernel:
         self.manager.shutdown_kernel(now=True)
 
 
-@pytest.fixture(scope="module")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    """A kernel with the extension loaded and a session named `spark`, in a folder of its own."""
-    folder = tmp_path_factory.mktemp("kernel")
+def _start(folder: Path) -> Kernel:
     manager = KernelManager(kernel_name="python3")
     with (folder / "kernel.log").open("w") as log:
         manager.start_kernel(cwd=str(folder), stdout=log, stderr=log)
-    kernel = Kernel(manager)
+    return Kernel(manager)
+
+
+@pytest.fixture
+def bare_kernel(tmp_path: Path) -> Iterator[Kernel]:
+    """A kernel in which nothing has been run."""
+    kernel = _start(tmp_path)
+    yield kernel
+    kernel.close()
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    """A kernel with the extension loaded and a session named `spark`, in a folder of its own."""
+    kernel = _start(tmp_path_factory.mktemp("kernel"))
     started = kernel.run(
         "%load_ext flinkmagic\n"
         "import flinkmagic\n"

@@ -244,3 +244,11 @@ def test_bad_input_gets_one_clear_line(kernel, code: str, says: str) -> None:
     assert "Traceback" not in told
     assert cell.status == "error"
     assert len([line for line in told.strip().splitlines() if line.strip()]) == 1
+
+
+def test_a_local_session_is_started_where_there_is_none(bare_kernel) -> None:
+    assert bare_kernel.run("%load_ext flinkmagic").status == "ok"
+    cell = bare_kernel.run("%%flinkgraph first\nnumbers = spark.range(3)\n")
+    assert cell.status == "ok", cell.error
+    assert "No SparkSession was running: started a local one, `spark`" in cell.stderr
+    assert bare_kernel.run("print(spark.range(3).count())").stdout.strip() == "3"

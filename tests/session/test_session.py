@@ -1,0 +1,150 @@
+"""The Python API: capture, compile, run."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from pyspark.sql import functions as F
+
+import flinkmagic
+from flinkmagic.errors import (
+    InvalidNameError,
+    InvalidParallelismError,
+    NoResultError,
+    NotAProgramError,
+    UnknownResultError,
+    UnsupportedModeError,
+)
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.job_status import JobStatus
+
+
+@pytest.fixture(scope="module")
+def ran(spark, tmp_path_factory):
+    """A graph of two sinks over one aggregate, run once."""
+    out = tmp_path_factory.mktemp("out")
+    with flinkmagic.capture(spark, name="totals") as program:
+        numbers = spark.range(0, 1000, 1, 2).withColumn("last", F.col("id") % 10)
+        totals = numbers.groupBy("last").agg(F.sum("id").alias("total"))
+        totals.write.json(str(out / "totals"))
+        totals.where("total > 49700").write.parquet(str(out / "high"))
+    graph = flinkmagic.compile(program, parallelism=2)
+    assert not any(out.iterdir())
+    graph.run()
+    return graph, out
+
+
+def test_a_run_ends_finished_with_the_rows_of_a_plain_run(ran, spark) -> None:
+    graph, out = ran
+    assert graph.name == "totals"
+    assert graph.jobs[-1].status is JobStatus.FINISHED
+    expected = {last: sum(range(last, 1000, 10)) for last in range(10)}
+    assert {row["last"]: row["total"] for row in spark.read.json(str(out / "totals")).collect()} == expected
+    high = spark.read.parquet(str(out / "high"))
+    assert {row["last"]: row["total"] for row in high.collect()} == {
+        last: total for last, total in expected.items() if total > 49700
+    }
+    assert [field.dataType.simpleString() for field in high.schema] == ["bigint", "bigint"]
+
+
+def test_the_graphs_agree(ran) -> None:
+    graph, _ = ran
+    assert [vertex.parallelism for vertex in graph.job_graph.vertices_in_topological_order()] == [2, 2, 2]
+    assert graph.execution_graph.n_vertices == 6
+    operators = sum(len(vertex.operators) for vertex in graph.job_graph.vertices_in_topological_order())
+    assert operators == len(graph.stream_graph.nodes)
+
+
+def test_tasks_are_spark_s_own(ran) -> None:
+    graph, _ = ran
+    tasks = graph.jobs[-1].tasks()
+    assert len(tasks) == 6
+    assert {task.state for task in tasks} == {ExecutionState.FINISHED}
+    assert {task.executor for task in tasks} == {"driver"}
+    assert all(task.start_ms <= task.end_ms for task in tasks)
+    sources = [task for task in tasks if task.vertex.startswith("Source")]
+    assert sum(task.rows_in or 0 for task in sources) == 1000
+    assert sum(task.rows_out for task in tasks if "json totals" in task.vertex) == 10
+
+
+def test_the_summary_tells_what_became_of_each_sink(ran) -> None:
+    graph, out = ran
+    text = graph.summary()
+    assert "in 3 job vertices, 6 tasks, 6 regions; 2 slots" in text
+    assert "shared by 2 sinks (totals, high) and computed once" in text
+    assert "FINISHED" in text
+    assert f"✓ totals: json, errorifexists -> file:{out / 'totals'} (test_session.py, line" in text
+
+
+def test_the_snapshot_and_the_pictures_hold_the_final_states(ran) -> None:
+    graph, _ = ran
+    snapshot = graph.jobs[-1].snapshot()
+    assert snapshot.status == "FINISHED"
+    assert snapshot.task_counts == {"FINISHED": 6}
+    bundle = graph._repr_mimebundle_()
+    assert "2 subtasks finished" in bundle["image/svg+xml"]
+    assert json.dumps(dict(bundle))
+
+
+def test_results_stay_in_the_session(spark) -> None:
+    frames = {"even": spark.range(10).where("id % 2 = 0"), "sum": spark.range(10).agg(F.sum("id").alias("s"))}
+    graph = flinkmagic.compile(frames, name="kept", parallelism=2)
+    job = graph.run()
+    assert sorted(row.id for row in job.result("even").collect()) == [0, 2, 4, 6, 8]
+    assert job.result("sum").first().s == 45
+    with pytest.raises(UnknownResultError, match="no result named 'odd'"):
+        job.result("odd")
+
+
+def test_a_job_runs_beside_the_caller_and_can_be_cancelled(spark, tmp_path) -> None:
+    slow = F.udf(lambda value: __import__("time").sleep(30) or value, "long")
+    with flinkmagic.capture(spark) as program:
+        spark.range(0, 4, 1, 2).select(slow("id").alias("id")).write.json(str(tmp_path / "slow"))
+    job = flinkmagic.compile(program).run(wait=False)
+    assert job.wait(0.1) in (JobStatus.CREATED, JobStatus.RUNNING)
+    threading.Timer(1.0, job.cancel).start()
+    assert job.wait(60) is JobStatus.CANCELED
+    assert not (tmp_path / "slow" / "_SUCCESS").exists()
+    assert spark.range(5).count() == 5
+
+
+def test_a_failure_is_told_with_vertex_and_line(spark, tmp_path) -> None:
+    def fail(value):
+        raise ValueError("bad row")
+
+    with flinkmagic.capture(spark) as program:
+        failing = spark.range(0, 1, 1, 1).select(F.udf(fail, "long")("id").alias("id"))
+        failing.write.json(str(tmp_path / "failing"))
+    job = flinkmagic.compile(program, name="failing").run()
+    assert job.status is JobStatus.FAILED
+    (entry, *_) = job.exceptions()
+    assert entry.root.task_name.endswith("(1/1)")
+    assert "ValueError: bad row" in str(entry.root.error)
+    (error, *_) = job.snapshot().errors
+    assert "test_session.py" in error.where
+    assert 'raise ValueError("bad row")' in error.traceback
+
+
+@pytest.mark.parametrize("value", [0, -1, "four", 1.5, True])
+def test_a_parallelism_is_a_whole_number(spark, value) -> None:
+    with pytest.raises(InvalidParallelismError, match="whole number of at least 1"):
+        flinkmagic.compile(spark.range(1), parallelism=value)
+
+
+def test_what_cannot_be_compiled_is_refused_by_name(spark) -> None:
+    with pytest.raises(InvalidNameError, match="'two words' cannot name a graph"):
+        flinkmagic.compile(spark.range(1), name="two words")
+    with pytest.raises(UnsupportedModeError, match="mode='streaming' is not offered"):
+        flinkmagic.compile(spark.range(1), mode="streaming")
+    with pytest.raises(NotAProgramError, match="not int"):
+        flinkmagic.compile([spark.range(1), 7])
+    with pytest.raises(NotAProgramError, match="not str"):
+        flinkmagic.compile("df")
+    with pytest.raises(NoResultError, match="nothing to compute"):
+        flinkmagic.compile([])
+    with flinkmagic.capture(spark, name="nothing") as program:
+        pass
+    with pytest.raises(NoResultError, match="'nothing' has nothing to compute"):
+        flinkmagic.compile(program)
