@@ -181,6 +181,7 @@ class StreamGraphGenerator:
                 self._graph.add_edge(source_id, node.id, position + first_type)
         if isinstance(operator, SinkTransformation):
             self._graph.sink_ids.append(node.id)
+            return []  # nothing comes out of a sink
         return [node.id]
 
     def _cache(self, cache: CacheTransformation) -> Steps:

@@ -146,8 +146,8 @@ def _close_iterations(
             environment.check_feedback(iteration)
 
 
-def _inputs_first(listed: Sequence[Document]) -> list[int]:
-    """Order the entries so that inputs come before their consumers; refuse unknown ids and cycles."""
+def _index_by_id(listed: Sequence[Document]) -> dict[int, int]:
+    """Where the entry of each id stands; refuse ids that are given twice, and uses of those that nothing can read."""
     index_of: dict[int, int] = {}
     for index, entry in enumerate(listed):
         if index_of.setdefault(entry["id"], index) != index:
@@ -156,10 +156,17 @@ def _inputs_first(listed: Sequence[Document]) -> list[int]:
     for index, entry in enumerate(listed):
         for field in ("inputs", "feedback_edges"):
             for position, id in enumerate(entry.get(field, ())):
+                place = f"transformations[{index}].{field}[{position}]"
                 if id not in index_of:
-                    raise TopologyError(
-                        f"transformations[{index}].{field}[{position}]", f"no transformation has id {id}"
-                    )
+                    raise TopologyError(place, f"no transformation has id {id}")
+                if listed[index_of[id]]["kind"] == "sink":
+                    raise TopologyError(place, f"{id} is a sink, which has no output")
+    return index_of
+
+
+def _inputs_first(listed: Sequence[Document]) -> list[int]:
+    """Order the entries so that inputs come before their consumers; refuse cycles."""
+    index_of = _index_by_id(listed)
     order: list[int] = []
     entered: set[int] = set()
     done: set[int] = set()

@@ -31,7 +31,7 @@ def topologies(draw: st.DrawFn) -> dict[str, Any]:
     for id in range(1, 1 + draw(st.integers(1, 3))):
         listed.append({"id": id, "kind": "source", "name": f"s{id}", "parallelism": draw(parallelisms)})
     for id in range(len(listed) + 1, len(listed) + 1 + draw(st.integers(1, 14))):
-        stream = st.integers(max(1, id - 4), id - 1)
+        stream = st.sampled_from([t["id"] for t in listed if t["kind"] != "sink"][-4:])
         kind = draw(st.sampled_from(KINDS))
         takes = 2 if kind in ("two_input", "union") else 1
         entry = {"id": id, "kind": kind, "name": f"t{id}", "inputs": [draw(stream) for _ in range(takes)]}

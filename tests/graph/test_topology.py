@@ -82,6 +82,10 @@ def test_a_number_is_an_integer_whatever_its_spelling() -> None:
             lambda d: d["transformations"][3].update(inputs=[9]),
             "transformations[3].inputs[0]: no transformation has id 9",
         ),
+        (
+            lambda d: d["transformations"].append({"id": 7, "kind": "one_input", "name": "m", "inputs": [6]}),
+            "transformations[4].inputs[0]: 6 is a sink, which has no output",
+        ),
         (lambda d: d["transformations"][3].update(inputs=[5, 1]), "transformations[3].inputs: takes 1 entry, not 2"),
         (lambda d: d["transformations"][3].update(inputs=["5"]), "transformations[3].inputs[0]: must be integer"),
         (lambda d: d["transformations"][2].update(id=1), "transformations[2].id: transformations[0] has the id 1, too"),
