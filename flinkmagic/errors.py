@@ -706,3 +706,35 @@ class InvariantViolatedError(FlinkMagicError):
     def __init__(self, rule: str) -> None:
         self.rule = rule
         super().__init__(f"It does not hold that {rule}. This is a bug of flinkmagic: please report it.")
+
+
+class JobRunningError(UserError):
+    """A graph that was asked to run while it runs."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"{name!r} is running. Wait until it is over, or cancel it: %flinkcancel {name}")
+
+
+class NeverRunError(UserError):
+    """A question about the runs of a graph that has none."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"{name!r} has not been run yet. Run it: %flinkrun {name}")
+
+
+class UnknownViewError(UserError):
+    """A graph that is asked for under a name that none has."""
+
+    def __init__(self, kind: str, known: tuple[str, ...]) -> None:
+        self.kind, self.known = kind, known
+        super().__init__(f"There is no view {kind!r}. The views: {', '.join(known)}.")
+
+
+class UnknownFormatError(UserError):
+    """A file whose suffix names no format."""
+
+    def __init__(self, path: str, known: tuple[str, ...]) -> None:
+        self.path, self.known = path, known
+        super().__init__(f"{path!r} ends in no format that a graph can be written in: {', '.join(known)}.")

@@ -30,6 +30,7 @@ from flinkmagic.scheduling.pipelined_region_scheduling_strategy import Pipelined
 from flinkmagic.scheduling.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
 from flinkmagic.scheduling.scheduler_components import make_allocator, make_failover_strategy
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, JobListener
+from flinkmagic.scheduling.scheduler_validation import validate_scheduler
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
 
@@ -128,9 +129,10 @@ class DefaultScheduler:
             self.executions, self.allocator, self._versioner, self.tracker, self._descriptors, self,
             self.event_log, rpc_timeout_ms,
         )
-        self.strategy = PipelinedRegionSchedulingStrategy(
-            self, self.topology, input_dependency or execution_graph.job_graph.settings.input_dependency_constraint
+        self.input_dependency = (
+            input_dependency or execution_graph.job_graph.settings.input_dependency_constraint
         )
+        self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, self.input_dependency)
         self._failure_handler = ExecutionFailureHandler(
             make_failover_strategy(failover_strategy, execution_graph, self.topology, self.tracker),
             restart_strategy or NoRestartBackoffTimeStrategy(),
@@ -159,6 +161,10 @@ class DefaultScheduler:
     def failure_cause(self) -> BaseException | None:
         """Why the job fails or failed, or restarted last."""
         return self._failure_cause
+
+    def validate(self) -> None:
+        """Raise `InvariantViolatedError` where the state is not as it must be. For tests: it looks at everything."""
+        validate_scheduler(self)
 
     def request_job(self) -> ExecutionGraphInfo:
         """A picture of the job; callable from any thread."""

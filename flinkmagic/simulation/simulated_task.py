@@ -35,12 +35,17 @@ class TaskTimes(Protocol):
         """Whether a result is consumed before it is finished (PIPELINED and HYBRID)."""
         ...
 
+    def may_come_up_later(self, dataset_id: str) -> bool:
+        """Whether a task may be there before those that make the result."""
+        ...
+
 
 class SimulatedTask:
     """Goes through INITIALIZING and RUNNING to an end.
 
-    1. Inputs that must be finished are looked for when the task is initialised. One that is missing fails it.
-    2. Inputs that are read while they are written may come a little later; the task waits for them.
+    1. Inputs are looked for when the task is initialised. One that is gone fails it.
+    2. It waits for an input that is being made and must be finished before it is read: a BLOCKING one that is
+       made in the task's own region. It waits for a while for one that may still come up.
     3. It is finished when its work is done and all its inputs are finished.
     4. An input that is lost meanwhile fails it.
 
@@ -106,13 +111,17 @@ class SimulatedTask:
 
     def _initialized(self) -> None:
         missing = self._first_missing_input()
-        if missing is not None and self._times.is_read_while_written(missing.dataset_id):
+        if missing is None:
+            self._run()
+            return
+        state = self._shuffle.state(missing)
+        if state is PartitionState.IN_PROGRESS:
+            self._shuffle.when_changed(missing, self._input_came)
+        elif state is None and self._times.may_come_up_later(missing.dataset_id):
             self._later(self._give_up_waiting, self._times.partition_request_timeout_ms)
             self._shuffle.when_changed(missing, self._input_came)
-        elif missing is not None:
-            self.fail(self._not_found(missing))
         else:
-            self._run()
+            self.fail(self._not_found(missing))
 
     def _input_came(self) -> None:
         if self.state is _S.INITIALIZING:

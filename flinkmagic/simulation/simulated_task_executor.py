@@ -93,17 +93,20 @@ class SimulatedTaskExecutor:
 
     def die(self) -> None:
         """Stop hearing, saying and working; what lies here is gone."""
-        self.fall_silent()
         for task in list(self.tasks.values()):
             task.vanish()
         self.tasks.clear()
         self.slots = [None] * len(self.slots)
-        self._shuffle.lose(self._shuffle.held_by(self._resource_id))
+        self.fall_silent()
 
     def fall_silent(self) -> None:
-        """Stop hearing and saying, as one cut off from the network does; its tasks work on."""
+        """Stop hearing and saying, as one cut off from the network does.
+
+        Its tasks work on; what lies here can be reached by nobody.
+        """
         self.is_alive = False
         self._inbox.is_closed = self._outbox.is_closed = True
+        self._shuffle.lose(self._shuffle.held_by(self._resource_id))
 
     # -- what it is told (the gateway) -----------------------------------------------------------------
 

@@ -127,6 +127,7 @@ class Simulation:
     ) -> None:
         self.options = options
         self.execution_graph: ExecutionGraph = build_execution_graph(job_graph)
+        constraint = options.input_dependency or job_graph.settings.input_dependency_constraint
         times = SampledTaskTimes(
             self.execution_graph,
             seed=options.seed,
@@ -136,6 +137,7 @@ class Simulation:
             spread=options.spread,
             endless=options.endless,
             initialization_ms=options.initialization_ms,
+            waits_for_any=constraint is InputDependencyConstraint.ANY,
         )
         self.cluster = VirtualCluster(
             times,

@@ -32,6 +32,8 @@ class SampledTaskTimes:
         From submission to running.
     partition_request_timeout_ms : float
         How long a task waits for a pipelined input to come up.
+    waits_for_any : bool
+        Whether tasks are started when one of their inputs is there, and wait for the others.
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class SampledTaskTimes:
         endless: Collection[int] = (),
         initialization_ms: float = 20.0,
         partition_request_timeout_ms: float = 10_000.0,
+        waits_for_any: bool = False,
     ) -> None:
-        self.partition_request_timeout_ms = partition_request_timeout_ms
+        self.partition_request_timeout_ms = float("inf") if waits_for_any else partition_request_timeout_ms
+        self._waits_for_any = waits_for_any
         self._seed = seed
         self._spread = spread
         self._initialization_ms = initialization_ms
@@ -77,3 +81,7 @@ class SampledTaskTimes:
     def is_read_while_written(self, dataset_id: str) -> bool:
         """Whether a result is consumed before it is finished (PIPELINED and HYBRID)."""
         return dataset_id in self._read_while_written
+
+    def may_come_up_later(self, dataset_id: str) -> bool:
+        """Whether a task may be there before those that make the result."""
+        return self._waits_for_any or dataset_id in self._read_while_written
