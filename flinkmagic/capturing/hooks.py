@@ -137,6 +137,13 @@ class FileRead(Read):
         return paths
 
 
+class RddRead(Read):
+    """A method of `SparkContext` that makes an RDD of paths, which Hadoop separates by commas."""
+
+    def paths(self, args: Args, kwargs: Kwargs) -> list[str]:
+        return [path for text in super().paths(args, kwargs) for path in text.split(",") if path]
+
+
 class StreamRead(Read):
     """A method of `DataStreamReader` that takes a path."""
 

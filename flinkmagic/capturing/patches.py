@@ -350,7 +350,7 @@ def _session_and_context() -> Iterator[tuple[type, str, Make]]:
         yield Catalog, name, _with(hooks.Command, commands.catalog_effects)
     yield Catalog, "dropDatabase", _with(hooks.Command, commands.unknown_effects)
     for name in ("textFile", "wholeTextFiles", "binaryFiles", "pickleFile", "sequenceFile"):
-        yield SparkContext, name, _with(hooks.Read)
+        yield SparkContext, name, _with(hooks.RddRead)
     for name in ("saveAsTextFile", "saveAsPickleFile", "saveAsSequenceFile", "saveAsHadoopFile"):
         yield RDD, name, _with(hooks.Command, commands.path_effects)
 

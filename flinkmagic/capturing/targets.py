@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkmagic.capturing.java import items, java_class, simple_name, texts
+from flinkmagic.capturing.rdd_sources import rdd_paths
 
 _GLOB = re.compile(r"[*?\[{]")
 _CASE_BLIND = sys.platform in ("darwin", "win32")
@@ -132,9 +133,9 @@ class PathResolver:
 
 
 def sources_of(jplan: Any) -> tuple[Source, ...]:
-    """What an analysed Java plan reads: files, tables, and the same of its subqueries.
+    """What an analysed Java plan reads: files, tables, and the same of its subqueries and of the RDDs under it.
 
-    Rows that come from the driver, from an RDD or from a checkpoint have no source here.
+    Rows that come from the driver or from a checkpoint have no source here.
     """
     found: dict[Source, None] = {}
     for plan in (jplan, *items(jplan.subqueriesAll())):
@@ -151,6 +152,9 @@ def _leaf_sources(leaf: Any) -> Iterator[Source]:
         yield _table_source(leaf.tableMeta())
     elif kind.startswith("DataSourceV2"):
         yield from _v2_sources(leaf)
+    elif kind in ("LogicalRDD", "ExternalRDD"):
+        for path, listed in rdd_paths(leaf.rdd()):
+            yield Source(path=resolve_uri(path), listed=listed)
 
 
 def _relation_sources(leaf: Any) -> Iterator[Source]:

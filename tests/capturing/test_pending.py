@@ -73,7 +73,7 @@ READS = {
     "relative": "spark.read.parquet(at('there/../out'))",
     "sql": 'spark.sql(f"select * from parquet.`{at(chr(111) + chr(117) + chr(116))}`")',
     "sql with": "spark.sql(f\"with a as (select * from parquet.`{at(str().join(list('out')))}`) select * from a\")",
-    "text of an rdd": 'spark.sparkContext.textFile(at("out"))',
+    "text of an rdd": 'spark.sparkContext.textFile(at("there") + "," + at("out"))',
     "stream": 'spark.readStream.schema("id long").parquet(at("out"))',
 }
 
@@ -255,6 +255,7 @@ OVERWRITES = {
     "through a link": 'spark.read.parquet(at("x")).write.mode("overwrite").parquet(at("link/x"))',
     "in a join": 'spark.range(3).join(spark.read.parquet(at("x")), "id").write.mode("overwrite").csv(at("x"))',
     "in a subquery": 'range(9, "id in (select id from xs)").write.mode("overwrite").csv(at("x"))',
+    "by an RDD": 'spark.read.parquet(at("x")).rdd.map(tuple).toDF("id long").write.mode("overwrite").csv(at("x"))',
     "by a table": 'spark.table("xt").write.mode("overwrite").parquet(at("x"))',
 }
 

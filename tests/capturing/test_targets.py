@@ -102,7 +102,25 @@ def test_a_file_source_of_version_2_tells_its_files(cell: Any, numbers: Any) -> 
         cell.spark.conf.unset("spark.sql.sources.useV1SourceList")
 
 
+def test_a_frame_over_an_rdd_tells_the_files_below_it(cell: Any, numbers: Any) -> None:
+    rdd = cell.spark.read.parquet(numbers("x", 3)).groupBy("id").count().rdd.map(tuple)
+    sources = _sources(rdd.toDF("id long, n long"))
+    assert sources
+    for source in sources:
+        assert str(source.path).startswith(str(resolve_uri(f"file:{cell.at('x')}")) + "/part-")
+        assert source.listed
+    for name in ("one", "two"):
+        (cell.folder / name).write_text(name)
+    rdd = cell.spark.sparkContext.textFile(f"{cell.at('one')},{cell.at('two')}")
+    lines = rdd.map(lambda line: (line,)).toDF("line string")
+    assert sorted(row[0] for row in lines.collect()) == ["one", "two"]
+    assert _sources(lines) == tuple(
+        Source(path=resolve_uri(f"file:{cell.at(name)}"), listed=False) for name in ("one", "two")
+    )
+
+
 def test_a_checkpoint_cuts_the_sources_off(cell: Any, numbers: Any) -> None:
     df = cell.spark.read.parquet(numbers("x", 3))
     assert len(_sources(df)) == 1
     assert _sources(df.localCheckpoint()) == ()
+    assert len(_sources(df.localCheckpoint(eager=False))) > 0
