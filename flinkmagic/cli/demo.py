@@ -113,6 +113,9 @@ def _execute(path: Path) -> NotebookNode:
     client = Client(
         notebook,
         timeout=600,
+        # Lines can be passed on to a terminal; the live view's state would only swell the notebook.
+        extra_arguments=["--FlinkMagics.progress=line"],
+        store_widget_state=False,
         kernel_name="python3",
         resources={"metadata": {"path": str(path.parent)}},
         on_cell_start=announce,

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics with a shell (`%load_ext flinkmagic` calls this)."""
+    from flinkmagic.magics.completion import register_completion
     from flinkmagic.magics.flink_magics import FlinkMagics
 
     magics = FlinkMagics(shell)
     shell.register_magics(magics)
-    # `%config FlinkMagics` looks for configurables here.
-    shell.configurables.append(magics)
+    register_completion(shell, magics)

@@ -1,4 +1,4 @@
-"""`%%flinkgraph` and its line magics."""
+"""`%%flinkgraph` and the line magics."""
 
 from __future__ import annotations
 
@@ -9,20 +9,31 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 from pyspark.sql import DataFrame
-from traitlets import Bool, Int
+from traitlets import Bool, Enum, Int
 
 from flinkmagic.capturing.program import CellSource, Program
 from flinkmagic.errors import (
     EmptyCellError,
     InvalidParallelismError,
+    NeverRunError,
     NotAProgramError,
     UnknownGraphError,
     UnknownVariableError,
 )
 from flinkmagic.magics.cell import cell_number, compile_body, is_blank
-from flinkmagic.magics.live import run_live
+from flinkmagic.magics.jobs import errors_text, jobs_table
+from flinkmagic.magics.live import run_live, show_live
 from flinkmagic.magics.spark_session import session_of
-from flinkmagic.session import CompiledGraph, capture, check_name, check_parallelism, compile
+from flinkmagic.session import (
+    FORMATS,
+    VIEWS,
+    CompiledGraph,
+    Job,
+    capture,
+    check_name,
+    check_parallelism,
+    compile,
+)
 
 
 def _parallelism(text: str) -> int:
@@ -64,13 +75,18 @@ class FlinkMagics(Magics):
     slots = Int(None, allow_none=True, min=1, help="How many slots a job may use; None: all cores.").tag(
         config=True
     )
+    progress = Enum(
+        ["widget", "line"],
+        "widget",
+        help="How a notebook shows a running job: the live view, or a line of text.",
+    ).tag(config=True)
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
         self.graphs: dict[str, CompiledGraph] = {}
 
     @no_var_expand
-    @magic_arguments()
+    @magic_arguments("%flinkgraph")
     @argument("name", help="the graph's name; a variable of that name holds it")
     @argument("--parallelism", "-p", type=_parallelism, metavar="N", help="how many partitions shuffles make")
     @argument("--slots", type=_slots, metavar="N", help="how many slots its vertices may hold side by side")
@@ -94,7 +110,7 @@ class FlinkMagics(Magics):
 
         def run_pending(program: Program) -> None:
             """Deploy what the cell has deferred so far, because its next line needs it."""
-            run_live(self._compile(program, name, options))
+            self._run(self._compile(program, name, options))
 
         location = CellSource(f"cell {cell_number(self.shell)}", body.filename, body.source)
         with capture(
@@ -111,36 +127,94 @@ class FlinkMagics(Magics):
         graph = self._compile(program, name, options)
         self._keep(graph)
         if run_at_once:
-            run_live(graph)
+            self._run(graph)
         else:
             display(graph)
         return value
 
     @no_var_expand
-    @magic_arguments()
-    @argument("dataframes", nargs="+", metavar="DATAFRAME", help="variables that hold DataFrames")
-    @argument("--name", default="job", help="the graph's name (%(default)s)")
+    @magic_arguments("flinkgraph")
+    @argument("names", nargs="+", metavar="NAME", help="a graph, or variables that hold DataFrames")
+    @argument("--name", default="job", help="of DataFrames: the graph's name (%(default)s)")
     @argument("--parallelism", "-p", type=_parallelism, metavar="N", help="how many partitions shuffles make")
     @argument("--slots", type=_slots, metavar="N", help="how many slots its vertices may hold side by side")
+    @argument("--view", choices=VIEWS, help="show this one of its graphs")
+    @argument("--save", metavar="FILE", help=f"write the picture to a file instead: {', '.join(FORMATS)}")
     @line_magic("flinkgraph")
-    def flinkgraph_line(self, line: str) -> CompiledGraph:
-        """Compile DataFrames that were made outside of a %%flinkgraph cell, as one graph."""
+    def flinkgraph_line(self, line: str) -> CompiledGraph | None:
+        """Show a graph again, or compile DataFrames that were made outside of a %%flinkgraph cell."""
         options = parse_argstring(self.flinkgraph_line, line)
-        frames = {name: self._frame(name) for name in options.dataframes}
-        graph = self._compile(frames, check_name(options.name), options)
-        self._keep(graph)
+        graph = self._known(options.names[0]) if len(options.names) == 1 else None
+        if graph is None:
+            frames = {name: self._frame(name) for name in options.names}
+            graph = self._compile(frames, check_name(options.name), options)
+            self._keep(graph)
+        if options.save:
+            print(f"Written to {graph.save(options.save, options.view or 'job')}")
+            return None
+        if options.view:
+            display(graph.mime_bundle(kind=options.view), raw=True)
+            return None
         return graph
 
     @no_var_expand
-    @magic_arguments()
+    @magic_arguments("flinkrun")
     @argument("name", help="the graph's name")
+    @argument("--detach", action="store_true", help="give the prompt back; the view goes on")
     @line_magic
     def flinkrun(self, line: str) -> None:
         """Deploy a graph on the session's SparkContext, and show it until it has ended.
 
         Interrupting the kernel cancels the job.
         """
-        run_live(self._graph(parse_argstring(self.flinkrun, line).name))
+        options = parse_argstring(self.flinkrun, line)
+        self._run(self._graph(options.name), detach=options.detach)
+
+    @no_var_expand
+    @magic_arguments("flinkcancel")
+    @argument("name", help="the graph's name")
+    @line_magic
+    def flinkcancel(self, line: str) -> None:
+        """Cancel a graph's running job: all of its Spark work ends, and nothing else of the session's."""
+        job = self._job(parse_argstring(self.flinkcancel, line).name)
+        if job.status.is_terminal:
+            print(f"{job.name} is {job.status} already.")
+            return
+        job.cancel()
+        print(f"{job.name} is {job.wait()}.")
+
+    @no_var_expand
+    @magic_arguments("flinkshow")
+    @argument("name", help="the graph's name")
+    @line_magic
+    def flinkshow(self, line: str) -> None:
+        """Show the live view of a graph, with Run, and Cancel while it runs."""
+        show_live(self._graph(parse_argstring(self.flinkshow, line).name))
+
+    @no_var_expand
+    @magic_arguments("flinkjobs")
+    @argument("name", nargs="?", help="one graph's; without it all")
+    @argument("--errors", action="store_true", help="what failed, and where")
+    @argument("--full", action="store_true", help="errors with the JVM's stack traces")
+    @argument("--log", action="store_true", help="the job's events: slots, deployments, states, failures")
+    @line_magic
+    def flinkjobs(self, line: str) -> None:
+        """List the session's jobs, or tell of the last one of a graph."""
+        options = parse_argstring(self.flinkjobs, line)
+        graphs = [self._graph(options.name)] if options.name else list(self.graphs.values())
+        if options.log or options.errors or options.full:
+            jobs = (
+                [self._job(options.name)]
+                if options.name
+                else [graph.jobs[-1] for graph in graphs if graph.jobs]
+            )
+            for job in jobs:
+                print(errors_text(job, full=options.full) if not options.log else "\n".join(job.log()))
+        else:
+            print(jobs_table(graphs))
+
+    def _run(self, graph: CompiledGraph, *, detach: bool = False) -> None:
+        run_live(graph, detach=detach, widget=self.progress == "widget")
 
     def _compile(self, program: Any, name: str, options: argparse.Namespace) -> CompiledGraph:
         """Compile under an option's value, else under the configured one."""
@@ -155,13 +229,27 @@ class FlinkMagics(Magics):
         self.graphs[graph.name] = graph
         self.shell.user_ns[graph.name] = graph
 
-    def _graph(self, name: str) -> CompiledGraph:
+    def _known(self, name: str) -> CompiledGraph | None:
         value = self.shell.user_ns.get(name)
-        if isinstance(value, CompiledGraph):
-            return value
-        if name in self.graphs:
-            return self.graphs[name]
-        raise UnknownGraphError(name, sorted(self.graphs))
+        return (
+            value
+            if isinstance(value, CompiledGraph)
+            else None
+            if value is not None
+            else self.graphs.get(name)
+        )
+
+    def _graph(self, name: str) -> CompiledGraph:
+        graph = self._known(name)
+        if graph is None:
+            raise UnknownGraphError(name, sorted(self.graphs))
+        return graph
+
+    def _job(self, name: str) -> Job:
+        graph = self._graph(name)
+        if not graph.jobs:
+            raise NeverRunError(name)
+        return graph.jobs[-1]
 
     def _frame(self, name: str) -> DataFrame:
         if name not in self.shell.user_ns:

@@ -1,79 +1,181 @@
-"""A job while it runs: a progress line that is updated in place, and the final picture."""
+"""A job while it runs: the live view in a notebook, a progress line elsewhere, and what stays of it."""
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle, display
 
-from flinkmagic.display import progress_line
+from flinkmagic.display import progress_line, to_table
 from flinkmagic.errors import JobFailedError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job
+
+if TYPE_CHECKING:
+    from flinkmagic.display.widget import JobView
 
 UPDATE_S = 0.25
 """Between two looks at a running job: 4 updates a second."""
 
 
-def run_live(graph: CompiledGraph) -> Job:
-    """Run a graph, showing how far it is; the final picture takes the line's place.
+def run_live(graph: CompiledGraph, *, detach: bool = False, widget: bool = True) -> Job:
+    """Run a graph and show how far it is; in the end a picture with the final states stays.
+
+    Parameters
+    ----------
+    graph : CompiledGraph
+        What to run.
+    detach : bool
+        Return at once; the view goes on.
+    widget : bool
+        Whether a notebook shows the live view, or else a progress line.
 
     Raises
     ------
     JobFailedError
         Where the job failed; the picture shows where.
+    JobRunningError
+        Where the graph is running already.
     KeyboardInterrupt
         Where the kernel was interrupted; the job has been cancelled by then.
     """
-    line = _ProgressLine()
     job = graph.run(wait=False)
+    shown: _LiveView | _NotebookLine | _TerminalLine
+    if not in_notebook():
+        shown = _TerminalLine(graph, job)
+    elif widget:
+        shown = _LiveView(graph, job)
+    else:
+        shown = _NotebookLine(graph, job)
+    watcher = threading.Thread(
+        target=_follow, args=(job, shown), name=f"flinkmagic-view-{graph.name}", daemon=True
+    )
+    watcher.start()
+    if detach:
+        return job
     try:
-        while not job.wait(UPDATE_S).is_terminal:
-            line.show(progress_line(job.snapshot()))
+        job.wait()
     except KeyboardInterrupt:
         job.cancel()
         job.wait()
         raise
     finally:
-        line.end(graph, job)
+        watcher.join()
     if job.status is JobStatus.FAILED:
         raise JobFailedError(graph.name, [str(entry.root.error) for entry in job.exceptions()])
     return job
 
 
-class _ProgressLine:
-    """One line that is rewritten: a display in a notebook, a carriage return in a terminal."""
+def show_live(graph: CompiledGraph) -> None:
+    """Show the live view of a graph, with Run where it can be run and Cancel where it runs."""
+    if not in_notebook():
+        print(graph.summary())
+        return
+    job = graph.jobs[-1] if graph.jobs else None
+    shown = _LiveView(graph, job, can_run=True)
+    if job is not None and not job.status.is_terminal:
+        _follow_beside(job, shown)
 
-    def __init__(self) -> None:
-        shell = get_ipython()
-        self._in_notebook = shell is not None and hasattr(shell, "kernel")
-        self._handle: DisplayHandle | None = None
+
+def in_notebook() -> bool:
+    """Whether a front end shows rich output, and can change it later."""
+    shell = get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def _follow(job: Job, shown: _LiveView | _NotebookLine | _TerminalLine) -> None:
+    """Bring a view up to date until its job is over, then leave what is to stay."""
+    while not job.wait(UPDATE_S).is_terminal:
+        shown.update()
+    # The status can be terminal a moment before Spark has ended the job's last task.
+    job.wait()
+    shown.end()
+
+
+def _follow_beside(job: Job, shown: _LiveView) -> None:
+    threading.Thread(
+        target=_follow, args=(job, shown), name=f"flinkmagic-view-{job.name}", daemon=True
+    ).start()
+
+
+class _LiveView:
+    """The widget. When its job is over a picture takes its place in the output, which is what a notebook saves.
+
+    A widget's view is saved without its state, and would reopen as an error.
+    """
+
+    def __init__(self, graph: CompiledGraph, job: Job | None, *, can_run: bool = False) -> None:
+        from flinkmagic.display.widget import JobView
+
+        self._graph, self._job = graph, job
+        self._view: JobView = JobView(
+            {view.kind: view for view in graph.views()},
+            snapshot=job.snapshot() if job is not None else None,
+            on_run=self._run if can_run else None,
+            on_cancel=self._cancel,
+        )
+        self._handle: DisplayHandle = display(self._view, display_id=True)
+
+    def update(self) -> None:
+        if self._job is not None:
+            self._view.update(self._job.snapshot())
+
+    def end(self) -> None:
+        self.update()
+        if self._job is not None:
+            self._handle.update(_final_bundle(self._graph, self._job), raw=True)
+        self._view.close()
+
+    def _run(self) -> None:
+        self._job = self._graph.run(wait=False)
+        _follow_beside(self._job, self)
+
+    def _cancel(self) -> None:
+        if self._job is not None:
+            self._job.cancel()
+
+
+class _NotebookLine:
+    """A progress line in a notebook's output, for front ends without widgets."""
+
+    def __init__(self, graph: CompiledGraph, job: Job) -> None:
+        self._graph, self._job = graph, job
+        self._handle: DisplayHandle = display(self._line(), raw=True, display_id=True)
+
+    def _line(self) -> Mapping[str, Any]:
+        return {"text/plain": progress_line(self._job.snapshot())}
+
+    def update(self) -> None:
+        self._handle.update(self._line(), raw=True)
+
+    def end(self) -> None:
+        self._handle.update(_final_bundle(self._graph, self._job), raw=True)
+
+
+class _TerminalLine:
+    """A progress line that is rewritten in place, and a table in the end."""
+
+    def __init__(self, graph: CompiledGraph, job: Job) -> None:
+        self._graph, self._job = graph, job
         self._width = 0
 
-    def show(self, text: str) -> None:
-        if not self._in_notebook:
-            sys.stdout.write("\r" + text.ljust(self._width))
-            sys.stdout.flush()
-            self._width = len(text)
-        else:
-            self._put({"text/plain": text})
+    def update(self) -> None:
+        line = progress_line(self._job.snapshot())
+        sys.stdout.write("\r" + line.ljust(self._width))
+        sys.stdout.flush()
+        self._width = len(line)
 
-    def end(self, graph: CompiledGraph, job: Job) -> None:
-        """Put the picture with its final colours, and the report, where the line was."""
-        bundle = dict(graph.mime_bundle(job.snapshot()))
-        bundle["text/plain"] = f"{graph.summary()}"
-        if self._in_notebook:
-            self._put(bundle)
-        else:
-            self.show("")
-            sys.stdout.write("\r")
-            print(bundle["text/plain"])
+    def end(self) -> None:
+        sys.stdout.write("\r" + " " * self._width + "\r")
+        snapshot = self._job.snapshot()
+        job_graph = next(view for view in self._graph.views() if view.kind == "job")
+        print(to_table(job_graph, snapshot))
+        print(self._graph.summary(), flush=True)
 
-    def _put(self, bundle: Mapping[str, Any]) -> None:
-        if self._handle is None:
-            self._handle = display(bundle, raw=True, display_id=True)
-        else:
-            self._handle.update(bundle, raw=True)
+
+def _final_bundle(graph: CompiledGraph, job: Job) -> Mapping[str, Any]:
+    return {**graph.mime_bundle(job.snapshot()), "text/plain": graph.summary()}

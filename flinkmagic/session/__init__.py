@@ -3,7 +3,23 @@
 from __future__ import annotations
 
 from flinkmagic.capturing.recorder import capture
-from flinkmagic.session.compiled_graph import CompiledGraph, check_name, check_parallelism, compile
+from flinkmagic.session.compiled_graph import (
+    FORMATS,
+    VIEWS,
+    CompiledGraph,
+    check_name,
+    check_parallelism,
+    compile,
+)
 from flinkmagic.session.job import Job
 
-__all__ = ["CompiledGraph", "Job", "capture", "check_name", "check_parallelism", "compile"]
+__all__ = [
+    "FORMATS",
+    "VIEWS",
+    "CompiledGraph",
+    "Job",
+    "capture",
+    "check_name",
+    "check_parallelism",
+    "compile",
+]

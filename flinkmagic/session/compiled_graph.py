@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import keyword
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.program import Program
@@ -14,18 +16,26 @@ from flinkmagic.display import (
     execution_view,
     job_view,
     mime_bundle,
+    regions_view,
     stream_view,
+    to_dot,
+    to_svg,
+    to_text,
 )
 from flinkmagic.errors import (
     InvalidNameError,
     InvalidParallelismError,
+    JobRunningError,
     NoResultError,
     NotAProgramError,
+    UnknownFormatError,
+    UnknownViewError,
     UnsupportedModeError,
 )
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.graph.report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.planning import PlannedJob, plan
 from flinkmagic.session.job import Job
@@ -35,6 +45,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DEFAULT_NAME = "job"
+
+VIEWS = ("stream", "job", "execution", "regions")
+"""The graphs that can be shown alone."""
+
+FORMATS = (".svg", ".dot", ".txt", ".json")
+"""The suffixes of files that a graph can be written to."""
 
 
 def compile(
@@ -196,8 +212,15 @@ class CompiledGraph:
         -------
         Job
             Ask its `status`; what went wrong is in `exceptions()`.
+
+        Raises
+        ------
+        JobRunningError
+            Where the last run is not over: two runs would write to the same targets.
         """
         with self._starting:
+            if self.jobs and not self.jobs[-1].status.is_terminal:
+                raise JobRunningError(self.name)
             planned, self._unused_plan = self._unused_plan, None
             if planned is None:
                 planned = self._plan()
@@ -229,15 +252,82 @@ class CompiledGraph:
                 stream_view(self.stream_graph, self.job_graph),
                 job_view(self.job_graph),
                 execution_view(self._compiled),
+                regions_view(self._compiled),
             )
         return self._views
 
-    def mime_bundle(self, snapshot: JobSnapshot | None = None) -> Mapping[str, str]:
-        """Pictures and text for a notebook's output, painted with a job's states where a snapshot is given."""
-        views = self.views()
+    def view(self, kind: str = "job") -> GraphView:
+        """One of the graphs with the states of the last run.
+
+        Parameters
+        ----------
+        kind : {"stream", "job", "execution", "regions"}
+            Which one.
+
+        Raises
+        ------
+        UnknownViewError
+            For any other.
+        """
+        for view in self.views():
+            if view.kind == kind:
+                return view.paint(self.jobs[-1].snapshot()) if self.jobs else view
+        raise UnknownViewError(kind, VIEWS)
+
+    def to_dot(self, view: str = "job") -> str:
+        """One of the graphs in Graphviz' language."""
+        return to_dot(self.view(view))
+
+    def to_svg(self, path: str | Path | None = None, view: str = "job") -> str:
+        """One of the graphs as an SVG picture, which is written to `path` too where one is given."""
+        picture = to_svg(self.view(view))
+        if path is not None:
+            Path(path).write_text(picture, encoding="utf-8")
+        return picture
+
+    def to_json(self) -> str:
+        """All graphs as JSON, in the format that `flinkmagic compile` prints."""
+        sections = {
+            "name": self.name,
+            "stream_graph": report_stream_graph(self.stream_graph, self.job_graph),
+            "job_graph": report_job_graph(self.job_graph, self.stream_graph),
+            "execution_graph": report_execution_graph(self.execution_graph),
+        }
+        return json.dumps(sections, indent=1, ensure_ascii=False)
+
+    def save(self, path: str | Path, view: str = "job") -> Path:
+        """Write one of the graphs to a file, by its suffix: ``.svg``, ``.dot``, ``.txt``, ``.json`` (all graphs).
+
+        Raises
+        ------
+        UnknownFormatError
+            For any other suffix.
+        """
+        writers: dict[str, Callable[[], str]] = {
+            ".svg": lambda: self.to_svg(view=view),
+            ".dot": lambda: self.to_dot(view),
+            ".txt": lambda: to_text(self.view(view)),
+            ".json": self.to_json,
+        }
+        target = Path(path)
+        if target.suffix not in writers:
+            raise UnknownFormatError(str(path), FORMATS)
+        target.write_text(writers[target.suffix](), encoding="utf-8")
+        return target
+
+    def mime_bundle(self, snapshot: JobSnapshot | None = None, kind: str | None = None) -> Mapping[str, str]:
+        """Pictures and text for a notebook's output, painted with a job's states where a snapshot is given.
+
+        `kind` names the one graph that is shown; by default all are, the job graph open.
+        """
+        views = [view for view in self.views() if kind is None or view.kind == kind]
+        if not views:
+            raise UnknownViewError(str(kind), VIEWS)
         if snapshot is not None:
-            views = tuple(view.paint(snapshot) for view in views)
+            views = [view.paint(snapshot) for view in views]
         notes = [*sharing_notes(self.shared), *self.warnings]
+        if not self.jobs:
+            notes.append(f"Nothing has been written yet. Run it: %flinkrun {self.name}")
         return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=notes)
 
     def _headline(self) -> str:

@@ -89,6 +89,10 @@ class Job:
         """Let go of kept rows and shuffle files; `result` gives none any more. Only after the job's end."""
         self._deployment.release()
 
+    def log(self) -> list[str]:
+        """The job's events, oldest first: slots asked for and had, deployments, states, failures, restarts."""
+        return [str(event) for event in self._deployment.scheduler.event_log.events()]
+
     def snapshot(self) -> JobSnapshot:
         """How far the job has come, for pictures and progress lines."""
         state = self._deployment.snapshot()

@@ -60,7 +60,79 @@ def test_flinkrun_writes_and_ends_in_the_final_picture(kernel, folder) -> None:
     (shown,) = cell.displays
     assert "FINISHED" in shown["text/plain"]
     assert "2 subtasks finished" in shown["image/svg+xml"]
+    # While the job runs a widget stands there; its view would reopen as an error from a saved notebook.
+    assert "application/vnd.jupyter.widget-view+json" in cell.updates[0]
+    assert "application/vnd.jupyter.widget-view+json" not in shown
+
+
+def test_progress_can_be_a_line(kernel) -> None:
+    kernel.run(TWO_SINKS.format(name="lined", out="lined", options=""))
+    kernel.run("%config FlinkMagics.progress = 'line'")
+    try:
+        cell = kernel.run("%flinkrun lined")
+    finally:
+        kernel.run("%config FlinkMagics.progress = 'widget'")
     assert any("/6 tasks" in update["text/plain"] for update in cell.updates)
+    assert "FINISHED" in cell.displays[0]["text/plain"]
+
+
+def test_a_detached_job_gives_the_prompt_back_and_can_be_cancelled(kernel) -> None:
+    kernel.run(
+        "%%flinkgraph slow\n"
+        "sleepy = F.udf(lambda value: __import__('time').sleep(60) or value, 'long')\n"
+        "spark.range(0, 2, 1, 2).select(sleepy('id').alias('id')).write.json('slow_out')\n"
+    )
+    assert kernel.run("%flinkrun slow --detach").status == "ok"
+    assert "RUNNING" in kernel.run("%flinkjobs slow").stdout
+    again = kernel.run("%flinkrun slow")
+    assert again.error_name == "JobRunningError"
+    assert kernel.run("%flinkcancel slow").stdout.strip() == "slow is CANCELED."
+    assert kernel.run("%flinkcancel slow").stdout.strip() == "slow is CANCELED already."
+
+
+def test_jobs_are_listed_with_their_log_and_errors(kernel) -> None:
+    kernel.run(TWO_SINKS.format(name="listed", out="listed", options="--run"))
+    kernel.run("%%flinkgraph unlisted\nx = spark.range(3)\n")
+    lines = [line.split() for line in kernel.run("%flinkjobs").stdout.splitlines()]
+    assert lines[0] == ["graph", "run", "status", "time", "tasks"]
+    assert ["listed", "1", "FINISHED"] in [line[:3] for line in lines]
+    assert ["unlisted", "-", "not"] in [line[:3] for line in lines]
+    assert "the job is FINISHED" in kernel.run("%flinkjobs listed --log").stdout
+    assert kernel.run("%flinkjobs listed --errors").stdout.strip() == "listed: no errors."
+    assert kernel.run("%flinkjobs unlisted --errors").error_name == "NeverRunError"
+
+
+def test_the_live_view_comes_back(kernel) -> None:
+    kernel.run(TWO_SINKS.format(name="shown", out="shown", options=""))
+    cell = kernel.run("%flinkshow shown")
+    assert "application/vnd.jupyter.widget-view+json" in cell.displays[0]
+
+
+@pytest.mark.parametrize("kind", ["stream", "job", "execution", "regions"])
+def test_one_graph_is_shown_or_saved(kernel, folder, kind: str) -> None:
+    kernel.run(TWO_SINKS.format(name="pictured", out="pictured", options=""))
+    titles = {
+        "stream": "Stream graph",
+        "job": "Job graph",
+        "execution": "Execution graph",
+        "regions": "Regions",
+    }
+    shown = kernel.run(f"%flinkgraph pictured --view {kind}").displays[0]
+    assert titles[kind] in shown["image/svg+xml"]
+    for suffix in ("svg", "dot", "txt"):
+        told = kernel.run(f"%flinkgraph pictured --view {kind} --save {kind}.{suffix}")
+        assert told.stdout.strip() == f"Written to {kind}.{suffix}"
+    ElementTree.parse(folder / f"{kind}.svg")
+    assert (folder / f"{kind}.dot").read_text().startswith("digraph")
+    assert (
+        kernel.run(f"%flinkgraph pictured --view {kind} --save {kind}.png").error_name == "UnknownFormatError"
+    )
+
+
+def test_help(kernel) -> None:
+    told = kernel.run("print(get_ipython().find_cell_magic('flinkgraph').__doc__)").stdout
+    assert "%%flinkgraph [--parallelism N] [--slots N] [--run] name" in told
+    assert "how many partitions shuffles make" in told
 
 
 def test_run_is_one_gesture(kernel, folder) -> None:

@@ -1,0 +1,78 @@
+"""Tab completion for the magics: options, their values, names of graphs and DataFrames (IPython's matcher API)."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from flinkmagic.magics.flink_magics import FlinkMagics
+
+_CALL = re.compile(r"^\s*(?P<escape>%%?)(?P<magic>flink\w+)\s+(?P<words>.*)$", re.DOTALL)
+
+
+def register_completion(shell: InteractiveShell, magics: FlinkMagics) -> None:
+    """Add a matcher for lines that call one of the magics."""
+    if shell.Completer is None:
+        return
+
+    @context_matcher(identifier="flinkmagic")
+    def flinkmagic_matcher(context: CompletionContext) -> SimpleMatcherResult:
+        found = completions(magics, context.line_with_cursor[: context.cursor_position])
+        return SimpleMatcherResult(
+            completions=[SimpleCompletion(text=text, type="param") for text in found], suppress=bool(found)
+        )
+
+    shell.Completer.custom_matchers.append(flinkmagic_matcher)
+
+
+def completions(magics: FlinkMagics, line: str) -> list[str]:
+    """What can stand at the end of `line`, a line up to the cursor.
+
+    Parameters
+    ----------
+    magics : FlinkMagics
+        Whose magics, and whose graphs.
+    line : str
+        Such as ``%flinkrun del`` or ``%%flinkgraph delays --par``.
+    """
+    call = _CALL.match(line)
+    if call is None:
+        return []
+    kind = "cell" if call["escape"] == "%%" else "line"
+    magic = magics.magics[kind].get(call["magic"])
+    parser = getattr(magic, "parser", None)
+    if parser is None:
+        return []
+    words = call["words"].split()
+    word = words.pop() if words and not line[-1].isspace() else ""
+    return sorted(text for text in _choices(magics, parser, kind, words, word) if text.startswith(word))
+
+
+def _choices(
+    magics: FlinkMagics, parser: argparse.ArgumentParser, kind: str, words: list[str], word: str
+) -> Iterable[str]:
+    if word.startswith("-"):
+        return (text for action in parser._actions for text in action.option_strings if len(text) > 2)
+    option = next((a for a in parser._actions if words and words[-1] in a.option_strings), None)
+    if option is not None and option.nargs != 0:
+        return map(str, option.choices or ())
+    if kind == "cell":
+        return ()
+    return (*magics.graphs, *(_frames(magics.shell.user_ns) if parser.prog.endswith("flinkgraph") else ()))
+
+
+def _frames(namespace: dict[str, Any]) -> Iterable[str]:
+    from pyspark.sql import DataFrame
+
+    return [
+        name
+        for name, value in list(namespace.items())
+        if isinstance(value, DataFrame) and not name.startswith("_")
+    ]
