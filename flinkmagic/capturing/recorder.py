@@ -35,6 +35,10 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     Within the ``with`` block, on this thread and in this context only, ``DataFrameWriter`` saves to files are analysed
     by Spark, checked, and put off; everything else runs as always. Where the block raises, nothing is registered.
 
+    A line that reads or changes what is pending is seen if it goes through a DataFrame, a reader, SQL, the catalog, or
+    a path given to an RDD. What is read or deleted behind Spark's back is not: by pandas or `os`, or by an RDD or a
+    thread that was started before.
+
     Parameters
     ----------
     spark : SparkSession

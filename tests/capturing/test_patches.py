@@ -12,11 +12,11 @@ from pyspark.sql import DataFrameReader, DataFrameWriter, DataFrameWriterV2, Gro
 from pyspark.sql.catalog import Catalog
 from pyspark.sql.streaming import DataStreamReader, DataStreamWriter
 
-from flinkmagic.capturing.patches import _classic_data_frame, _plan
+from flinkmagic.capturing.hook_table import classic_data_frame, entries
 from flinkmagic.capturing.recorder import capture
 
 OWNERS = [
-    _classic_data_frame(),
+    classic_data_frame(),
     GroupedData,
     SparkSession,
     DataFrameReader,
@@ -31,7 +31,7 @@ OWNERS = [
 
 
 def _attributes() -> dict[tuple[type, str], Any]:
-    owners = {*OWNERS, *(owner for owner, _, _ in _plan())}
+    owners = {*OWNERS, *(owner for owner, _, _ in entries())}
     return {(owner, name): value for owner in owners for name, value in vars(owner).items()}
 
 

@@ -178,6 +178,41 @@ def test_an_action_on_what_a_pending_write_overwrites_is_refused(
     assert cell.files() == before
 
 
+def test_fitting_a_model_is_an_action(cell: Any, numbers: Any) -> None:
+    pytest.importorskip("numpy")
+    numbers("x", 3)
+    cell.plain("""\
+        from pyspark.ml.feature import StringIndexer
+        df = spark.read.parquet(at("x"))
+        """)
+    with pytest.raises(PendingWriteError, match=r"line 2: .* reads"):
+        cell.capture("""\
+            spark.range(9).write.mode("overwrite").parquet(at("x"))
+            model = StringIndexer(inputCol="id", outputCol="i").fit(df)
+            """)
+    assert cell.rows("x") == [0, 1, 2]
+
+
+def test_the_callback_is_free_below_an_rdd(cell: Any, numbers: Any) -> None:
+    numbers("x", 3)
+    cell.plain('df = spark.read.parquet(at("x"))')
+
+    def deploy(program: Any) -> None:
+        program.writes[0].df.write.mode("append").parquet(cell.at("elsewhere"))
+
+    cell.deploy = deploy
+    program = cell.capture(
+        """\
+        spark.range(2).write.mode("overwrite").parquet(at("x"))
+        n = df.rdd.count()
+        """,
+        deploying=True,
+    )
+    assert [write.name for write in program.deployed] == ["x"]
+    assert cell.namespace["n"] == 3
+    assert cell.rows("elsewhere") == [0, 1]
+
+
 def test_an_action_on_something_else_goes_on(cell: Any, numbers: Any) -> None:
     numbers("x", 3)
     program = cell.capture("""\

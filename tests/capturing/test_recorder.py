@@ -80,6 +80,23 @@ def test_only_the_users_own_calls_are_noted(cell: Any) -> None:
     assert [call.method for call in program.calls] == ["range", "describe", "fillna", "limit"]
 
 
+def test_a_model_s_frame_belongs_to_the_line_that_applied_it(cell: Any) -> None:
+    pytest.importorskip("numpy")
+    cell.plain("from pyspark.ml.feature import Binarizer")
+    program = cell.capture("""\
+        df = spark.range(9).select(F.col("id").cast("double").alias("x"))
+        high = Binarizer(threshold=3.0, inputCol="x", outputCol="high").transform(df)
+        """)
+    call = program.calls[-1]
+    assert (call.method, call.text, call.location.line, len(call.output_expr_ids)) == (
+        "transform",
+        "transform(df)",
+        2,
+        1,
+    )
+    assert list(program.results) == ["high"]
+
+
 def test_results_are_the_bound_frames_that_no_other_consumes(cell: Any) -> None:
     cell.plain("old = spark.range(5)")
     program = cell.capture("""\

@@ -1,0 +1,258 @@
+"""Which methods of PySpark get which hook, in the versions that have them."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from flinkmagic.capturing import commands, hooks
+from flinkmagic.capturing.hooks import Hook
+
+Make = Callable[[str, Any], Hook]
+Entry = tuple[type, str, Make]
+
+_NOT_HOOKED = frozenset(
+    {
+        "asTable",
+        "cache",
+        "colRegex",
+        "createGlobalTempView",
+        "createOrReplaceGlobalTempView",
+        "createOrReplaceTempView",
+        "createTempView",
+        "exists",
+        "explain",
+        "isLocal",
+        "metadataColumn",
+        "mergeInto",
+        "persist",
+        "printSchema",
+        "registerTempTable",
+        "sameSemantics",
+        "scalar",
+        "semanticHash",
+        "transform",
+        "unpersist",
+        "writeTo",
+        "inputFiles",
+    }
+)
+"""Methods of `DataFrame` that read no rows and make no DataFrame of their own (or have a hook of their own)."""
+
+_LAZY = frozenset(
+    {
+        "agg",
+        "alias",
+        "coalesce",
+        "crossJoin",
+        "cube",
+        "distinct",
+        "drop",
+        "dropDuplicates",
+        "dropDuplicatesWithinWatermark",
+        "drop_duplicates",
+        "dropna",
+        "exceptAll",
+        "fillna",
+        "filter",
+        "groupBy",
+        "groupby",
+        "groupingSets",
+        "hint",
+        "intersect",
+        "intersectAll",
+        "join",
+        "lateralJoin",
+        "limit",
+        "mapInArrow",
+        "mapInPandas",
+        "melt",
+        "nearestByJoin",
+        "observe",
+        "offset",
+        "randomSplit",
+        "repartition",
+        "repartitionById",
+        "repartitionByRange",
+        "replace",
+        "rollup",
+        "sample",
+        "sampleBy",
+        "select",
+        "selectExpr",
+        "sort",
+        "sortWithinPartitions",
+        "orderBy",
+        "subtract",
+        "to",
+        "toDF",
+        "union",
+        "unionAll",
+        "unionByName",
+        "unpivot",
+        "where",
+        "withColumn",
+        "withColumnRenamed",
+        "withColumns",
+        "withColumnsRenamed",
+        "withMetadata",
+        "withWatermark",
+        "zip",
+        "zipWithIndex",
+    }
+)
+"""Methods of `DataFrame` that are known to read nothing; a public method that is in no list counts as an action."""
+
+_GROUPED_LAZY = frozenset(
+    {
+        "agg",
+        "apply",
+        "applyInArrow",
+        "applyInPandas",
+        "applyInPandasWithState",
+        "avg",
+        "cogroup",
+        "count",
+        "max",
+        "mean",
+        "min",
+        "sum",
+        "transformWithState",
+        "transformWithStateInPandas",
+    }
+)
+
+
+def entries() -> Iterator[Entry]:
+    """Class, attribute, and what makes its hook; what this version of PySpark does not have is left out."""
+    for owner, name, make in _wanted():
+        if callable(getattr(owner, name, None)) or name == "rdd":
+            yield owner, name, make
+
+
+def _command(effects: Callable[..., Any]) -> Make:
+    return functools.partial(hooks.Command, effects=effects)
+
+
+def _wanted() -> Iterator[Entry]:
+    frame = classic_data_frame()
+    for name in _public_methods(frame):
+        if name not in _NOT_HOOKED:
+            yield frame, name, hooks.Transformation if name in _LAZY else hooks.Action
+    for name in ("createTempView", "createOrReplaceTempView", "createGlobalTempView"):
+        yield frame, name, hooks.TempView
+    yield frame, "createOrReplaceGlobalTempView", hooks.TempView
+    for name in ("writeTo", "mergeInto"):
+        yield frame, name, hooks.TableWriter
+    for name in ("__repr__", "_repr_html_"):
+        yield frame, name, hooks.EagerDisplay
+    yield frame, "rdd", hooks.Action
+    yield from _grouped()
+    yield from _readers()
+    yield from _writers()
+    yield from _session_and_context()
+    yield from _machine_learning()
+
+
+def _grouped() -> Iterator[Entry]:
+    from pyspark.sql.group import GroupedData
+    from pyspark.sql.pandas.group_ops import PandasCogroupedOps
+
+    for owner in (GroupedData, PandasCogroupedOps):
+        for name in _public_methods(owner):
+            yield owner, name, hooks.Transformation if name in _GROUPED_LAZY else hooks.Action
+
+
+def _readers() -> Iterator[Entry]:
+    from pyspark.sql.readwriter import DataFrameReader
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
+    for owner, read in ((DataFrameReader, hooks.FileRead), (DataStreamReader, hooks.StreamRead)):
+        for name in ("load", "json", "csv", "parquet", "orc", "text", "xml"):
+            yield owner, name, read
+        yield owner, "table", hooks.TableRead
+        for name in ("changes", "jdbc"):
+            yield owner, name, hooks.ForeignRead
+
+
+def _writers() -> Iterator[Entry]:
+    from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    for name in ("save", "parquet", "csv", "json", "orc", "text", "xml"):
+        yield DataFrameWriter, name, hooks.Save
+    for name in ("saveAsTable", "insertInto"):
+        yield DataFrameWriter, name, _command(commands.writer_effects)
+    yield DataFrameWriter, "jdbc", _command(commands.jdbc_effects)
+    for name in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
+        yield DataFrameWriterV2, name, _command(commands.table_writer_effects)
+    for name in ("start", "toTable"):
+        yield DataStreamWriter, name, _command(commands.unknown_effects)
+    merge = _module("pyspark.sql.merge")
+    if merge is not None:
+        yield merge.MergeIntoWriter, "merge", _command(commands.table_writer_effects)
+
+
+def _session_and_context() -> Iterator[Entry]:
+    from pyspark import RDD, SparkContext
+    from pyspark.sql import SparkSession
+    from pyspark.sql.catalog import Catalog
+
+    yield SparkSession, "sql", hooks.Sql
+    yield SparkSession, "table", hooks.TableRead
+    for name in ("range", "createDataFrame", "emptyDataFrame"):
+        yield SparkSession, name, hooks.Transformation
+    on_table = (
+        "createTable",
+        "createExternalTable",
+        "dropTable",
+        "truncateTable",
+        "recoverPartitions",
+        "refreshTable",
+    )
+    for name in on_table:
+        yield Catalog, name, _command(commands.catalog_effects)
+    yield Catalog, "dropDatabase", _command(commands.unknown_effects)
+    for name in ("textFile", "wholeTextFiles", "binaryFiles", "pickleFile", "sequenceFile"):
+        yield SparkContext, name, hooks.RddRead
+    for name in ("saveAsTextFile", "saveAsPickleFile", "saveAsSequenceFile", "saveAsHadoopFile"):
+        yield RDD, name, _command(commands.path_effects)
+
+
+def _machine_learning() -> Iterator[Entry]:
+    """Of a package that is slow to import, so that it is hooked only where somebody has imported it."""
+    base = sys.modules.get("pyspark.ml.base")
+    evaluation = sys.modules.get("pyspark.ml.evaluation")
+    if base is not None:
+        yield base.Estimator, "fit", hooks.Action
+        yield base.Transformer, "transform", hooks.Transformation
+    if evaluation is not None:
+        yield evaluation.Evaluator, "evaluate", hooks.Action
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:  # not in this version
+        return None
+
+
+def classic_data_frame() -> type:
+    """The class whose methods run: in 4.x `pyspark.sql.DataFrame` only declares them."""
+    classic = _module("pyspark.sql.classic.dataframe")
+    return DataFrame if classic is None else classic.DataFrame
+
+
+def _public_methods(owner: type) -> Iterator[str]:
+    seen = set()
+    for base in owner.__mro__:
+        for name, value in vars(base).items():
+            if not name.startswith("_") and name not in seen and isinstance(value, FunctionType):
+                yield name
+            seen.add(name)
