@@ -12,6 +12,8 @@ from flinkmagic.errors import VertexFailedError
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')
 _JAVA_FRAME = re.compile(r"^\s*at [\w.$]+\(")
+# 4.x ends an error's text with it.
+_SQLSTATE = re.compile(r"^\s*SQLSTATE: \w+$")
 # Frames of the worker's machinery; the user's function is called by them.
 _MACHINERY = re.compile(r"[/\\]pyspark(\.zip)?[/\\]|[/\\]lib[/\\]pyspark|[/\\]py4j[/\\-]")
 _LOST_TASK = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\)[^:]*(?: executor [^:]+)?: ")
@@ -44,7 +46,7 @@ def python_traceback(text: str) -> tuple[str, str] | None:
         elif line.startswith("    "):
             if keep and not (frames and frames[-1].strip() == line.strip()):
                 frames.append(line)
-        elif not line.strip() or _JAVA_FRAME.match(line):
+        elif not line.strip() or _JAVA_FRAME.match(line) or _SQLSTATE.match(line):
             if raised:
                 break
         else:

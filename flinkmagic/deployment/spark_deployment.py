@@ -7,15 +7,17 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from flinkmagic.deployment.independent_regions import FinishIndependentRegions
 from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_jobs import JobProperties, require_pinned_threads
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.deployment.stage_host import StageHost
-from flinkmagic.deployment.stage_runner import StageRunner
+from flinkmagic.deployment.stage_runner import StageRun, StageRunner
 from flinkmagic.deployment.task_monitor import task_monitor
 from flinkmagic.deployment.task_records import TaskRecord
 from flinkmagic.errors import ResultNotReadyError, ResultReleasedError, SessionLostError, UnknownResultError
@@ -118,20 +120,20 @@ class SparkDeployment:
             session_slots=lambda: self._session_slots.total,
             slots=slots,
             after=self._control_edges(planned_job),
+            idle=self._on_idle,
         )
+        self._endgame = FinishIndependentRegions(restart_strategy, self._clock)
         self.scheduler = DefaultScheduler(
             execution_graph,
             main_thread=self._main_thread,
             clock=self._clock,
             slot_provider=self._provider,
-            restart_strategy=restart_strategy,
+            restart_strategy=self._endgame,
             listeners=() if listener is None else (listener,),
             # A shuffle's files go as a whole, with the planned job.
             release_partitions=False,
         )
-        self._host.connect(
-            self.scheduler, self._provider, restarts=restart_strategy is not None, idle=self._end_if_idle
-        )
+        self._host.connect(self.scheduler, self._provider, restarts=restart_strategy is not None)
 
     # -- the course of the job -------------------------------------------------------------------------
 
@@ -139,8 +141,9 @@ class SparkDeployment:
         """Begin; returns at once. The calling thread's Spark properties (pool, tags) are the job's too."""
         assert self._planned is not None
         properties = JobProperties(self._sc, group=self._prefix.rstrip("-"), pool=self._prefix.rstrip("-"))
-        self._host.runner = StageRunner(self._sc, self._planned.session_clone, properties, self._kept)
-        self.scheduler.termination_future.add_done_callback(lambda _: self._end_if_idle())
+        runner = StageRunner(self._sc, self._planned.session_clone, properties, self._kept)
+        self._host.make_stage = partial(StageRun, runner)
+        self.scheduler.termination_future.add_done_callback(lambda _: self._on_idle())
         self._monitor.start(
             lambda events: self._run(lambda: self._host.tracker.handle(events)),
             lambda loss: self._run(lambda: self._lost(loss)),
@@ -170,8 +173,12 @@ class SparkDeployment:
 
     @property
     def status(self) -> JobStatus:
-        """The state of the job as a whole."""
-        return self.scheduler.job_status
+        """The state of the job as a whole.
+
+        FAILING also while the regions that do not depend on a failed one are let finish (the scheduler itself says
+        RESTARTING then).
+        """
+        return self._status(self.scheduler.job_status)
 
     def tasks(self) -> list[TaskRecord]:
         """One record for each task attempt of Spark's, in the order of launch."""
@@ -179,7 +186,7 @@ class SparkDeployment:
 
     def exceptions(self) -> tuple[RootExceptionHistoryEntry, ...]:
         """The failures of the job, oldest first."""
-        return self.scheduler.request_job().exception_history
+        return _without_repetition(self.scheduler.request_job().exception_history)
 
     def finished_sinks(self) -> list[PlannedSink]:
         """The sinks whose writes are committed, or whose rows are kept, whatever became of the others."""
@@ -192,8 +199,13 @@ class SparkDeployment:
     def snapshot(self) -> DeploymentSnapshot:
         """How far the job has come."""
         tasks = tuple(self.tasks())
+        job = self.scheduler.request_job()
         return DeploymentSnapshot(
-            job=self.scheduler.request_job(),
+            job=replace(
+                job,
+                job_status=self._status(job.job_status),
+                exception_history=_without_repetition(job.exception_history),
+            ),
             tasks=tasks,
             slots_used=sum(task.end_ms is None for task in tasks),
             slots_total=self._slots or self._session_slots.total,
@@ -245,23 +257,49 @@ class SparkDeployment:
 
     def _lost(self, loss: BaseException) -> None:
         if not self.scheduler.job_status.is_terminal:
-            self._host.lose_session(SessionLostError(self._name, str(loss).splitlines()[0] or type(loss).__name__))
+            detail = str(loss).strip() or type(loss).__name__
+            self._endgame.give_up()
+            self._host.lose_session(SessionLostError(self._name, detail.splitlines()[0]))
 
     def _uncaught(self, error: BaseException) -> None:
         _LOG.error("A bug in flinkmagic ends the job %r; please report it.", self._name, exc_info=error)
         if not self.scheduler.job_status.is_terminal:
+            self._endgame.give_up()
             self.scheduler.handle_global_failure(error)
 
-    def _end_if_idle(self) -> None:
-        """On the job's thread: it is over when the scheduler is done and Spark runs nothing of it any more."""
-        if self.termination_future.done() or not self.scheduler.termination_future.done():
+    def _status(self, status: JobStatus) -> JobStatus:
+        is_endgame = status is JobStatus.RESTARTING and self._endgame.fatal_cause is not None
+        return JobStatus.FAILING if is_endgame else status
+
+    def _on_idle(self) -> None:
+        """On the job's thread: nothing runs. The job is over, or can go no further, or waits for a restart."""
+        if self.termination_future.done() or self._provider.active_runs():
             return
-        if self._provider.active_runs():
-            return
-        self._monitor.stop()
-        self._host.close()
-        self.termination_future.set_result(self.scheduler.job_status)
-        self._main_thread.stop()
+        if self.scheduler.termination_future.done():
+            self._monitor.stop()
+            self._host.close()
+            self.termination_future.set_result(self.scheduler.job_status)
+            self._main_thread.stop()
+        elif self._endgame.fatal_cause is not None and not self._endgame.has_given_up:
+            wait_ms = self._endgame.restart_due_in_ms
+            if wait_ms > 0:
+                self._main_thread.schedule(self._on_idle, wait_ms + 1.0)
+            else:
+                self._endgame.give_up()
+                self.scheduler.handle_global_failure(self._endgame.fatal_cause)
+
+
+def _without_repetition(
+    history: Sequence[RootExceptionHistoryEntry],
+) -> tuple[RootExceptionHistoryEntry, ...]:
+    """Without the end of a job that repeats a failure which was told when it happened."""
+    told: set[int] = set()
+    kept = []
+    for entry in history:
+        if not (entry.root.is_global and id(entry.root.error) in told):
+            kept.append(entry)
+        told.add(id(entry.root.error))
+    return tuple(kept)
 
 
 def _sink_vertices(sinks: Sequence[PlannedSink], graph: ExecutionGraph) -> list[ExecutionJobVertex]:

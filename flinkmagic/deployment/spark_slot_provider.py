@@ -42,6 +42,8 @@ class SparkSlotProvider:
         The limit.
     after : mapping of int to sequence of int
         By the index of a job vertex, those that must be finished before it is submitted.
+    idle : callable
+        Called after a decision that leaves nothing running.
     """
 
     LEAST_PROMISES = 8
@@ -55,6 +57,7 @@ class SparkSlotProvider:
         session_slots: Callable[[], int],
         slots: int | None = None,
         after: Mapping[int, Sequence[int]] | None = None,
+        idle: Callable[[], None],
     ) -> None:
         self._graph = execution_graph
         self._main_thread = main_thread
@@ -62,6 +65,7 @@ class SparkSlotProvider:
         self._session_slots = session_slots
         self._slots = slots
         self._after = dict(after or {})
+        self._idle = idle
         self._path = remaining_paths(execution_graph)
         self._waiting: dict[int, dict[int, PhysicalSlotRequest]] = {}
         self._active: dict[int, VertexRun] = {}
@@ -118,7 +122,7 @@ class SparkSlotProvider:
         self._where[request.slot_request_id] = (index, subtask)
 
     def _decide_soon(self) -> None:
-        if not self._is_decision_due and self._waiting:
+        if not self._is_decision_due:
             self._is_decision_due = True
             self._main_thread.execute(self._decide)
 
@@ -126,10 +130,11 @@ class SparkSlotProvider:
         self._is_decision_due = False
         ready = [index for index in self._waiting if self._is_ready(index)]
         for index in sorted(ready, key=lambda index: (-self._path[index], index)):
-            if self._fits(len(self._waiting[index])):
-                self._active[index] = self._start_run(index, self._waiting.pop(index))
-            else:
-                return
+            if not self._fits(len(self._waiting[index])):
+                break
+            self._active[index] = self._start_run(index, self._waiting.pop(index))
+        if not self._active:
+            self._idle()
 
     def _is_ready(self, index: int) -> bool:
         waiting = self._waiting[index]

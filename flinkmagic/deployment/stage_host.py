@@ -9,7 +9,7 @@ from itertools import count
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.deployment.spark_task_executor_gateway import SparkTaskExecutorGateway
-from flinkmagic.deployment.stage_runner import StageOutcome, StageRun, StageRunner
+from flinkmagic.deployment.stage_runner import OnOutcome, StageOutcome, StageRun
 from flinkmagic.deployment.task_monitor import TaskMonitor
 from flinkmagic.deployment.task_records import SlotNumbers, TaskLog
 from flinkmagic.deployment.task_tracker import TaskTracker
@@ -23,6 +23,9 @@ from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalS
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
 
 _LOG = logging.getLogger(__name__)
+
+MakeStage = Callable[[StageHandle, str, str, OnOutcome], StageRun]
+"""Makes, and does not start, the run of a handle under a tag with a description."""
 
 _KEEPS_EACH_TASK = (ShuffleMapStageHandle, ResultStageHandle)
 """Stages of which Spark keeps what each task made: resubmitted, they run only what is missing."""
@@ -58,7 +61,7 @@ class StageHost:
     ) -> None:
         self.log = TaskLog(SlotNumbers(slots.of))
         self.tracker = TaskTracker(self.log, slots)
-        self.runner: StageRunner | None = None
+        self.make_stage: MakeStage | None = None
         self.partition_bytes: dict[str, tuple[int, ...]] = {}
         self._graph = execution_graph
         self._prefix = prefix
@@ -77,28 +80,28 @@ class StageHost:
         provider: SparkSlotProvider,
         *,
         restarts: bool,
-        idle: Callable[[], None],
     ) -> None:
         """Name those that are told; they need this object before they can be made."""
         self._scheduler = scheduler
         self._provider = provider
         self._restarts = restarts
-        self._idle = idle
 
     # -- submission ------------------------------------------------------------------------------------
 
     def start_run(self, index: int, requests: dict[int, PhysicalSlotRequest]) -> VertexRun:
         """Submit a vertex to Spark."""
-        assert self.runner is not None
+        assert self.make_stage is not None
         job_vertex = self._graph.job_vertices[index]
         handle = job_vertex.job_vertex.operator_factory
         if not isinstance(handle, StageHandle):
             raise TypeError(f"the vertex {job_vertex.name!r} has no stage handle, but {handle!r}")
         holds_all = self._restarts and not isinstance(handle, _KEEPS_EACH_TASK)
-        run = VertexRun(job_vertex, handle, requests, holds_all, self)
+        run = VertexRun(
+            job_vertex, handle, requests, holds_all=holds_all, fails_at_once=not self._restarts, host=self
+        )
         tag = f"{self._prefix}v{index}r{next(self._run_numbers)}"
         description = f"{self._job_name}: {job_vertex.name}"
-        run.stage_run = StageRun(self.runner, handle, tag, description, self._on_outcome)
+        run.stage_run = self.make_stage(handle, tag, description, self._on_outcome)
         self.tracker.watch(tag, run)
         self._monitor.watch(tag)
         self._stages.append(run.stage_run)
@@ -159,8 +162,10 @@ class StageHost:
     def run_over(self, run: VertexRun) -> None:
         """A run has ended."""
         self._provider.run_over(run)
-        if self._scheduler.job_status.is_terminal:
-            self._main_thread.execute(self._idle)
+
+    def later(self, action: Callable[[], None]) -> None:
+        """After the call that is under way."""
+        self._main_thread.execute(action)
 
     def _answer_canceled(self, attempt: ExecutionAttemptID) -> None:
         self._main_thread.execute(lambda: self.report(attempt, ExecutionState.CANCELED))
@@ -185,5 +190,5 @@ class StageHost:
 
     def release(self) -> None:
         """Let go of what refers to the JVM."""
-        self.runner = None
+        self.make_stage = None
         self.tracker.release()

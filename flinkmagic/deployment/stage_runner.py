@@ -13,10 +13,13 @@ What Spark is asked for, by kind of handle (seen on 3.5.9 and 4.3.0):
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import java_class, new_instance
 from flinkmagic.deployment.kept_results import KeptResults
@@ -34,6 +37,8 @@ from flinkmagic.planning.handles import (
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
+
+_LOG = logging.getLogger(__name__)
 
 EARLY = "-early"
 """Ends the tag of jobs that run before a vertex's own stage: the sampling of a range exchange."""
@@ -186,7 +191,7 @@ class StageRun:
         handle: StageHandle,
         tag: str,
         description: str,
-        on_outcome: Callable[[StageRun, StageOutcome], None],
+        on_outcome: OnOutcome,
     ) -> None:
         self.handle = handle
         self.tag = tag
@@ -208,9 +213,12 @@ class StageRun:
     def cancel(self) -> None:
         """End this stage's Spark jobs. To be called again for a job that starts later under the tag."""
         self._cancelled.set()
-        cancel_jobs(self._runner.sc, self.tag)
-        if self.handle.starts_jobs_early:
-            cancel_jobs(self._runner.sc, self.tag + EARLY)
+        try:
+            cancel_jobs(self._runner.sc, self.tag)
+            if self.handle.starts_jobs_early:
+                cancel_jobs(self._runner.sc, self.tag + EARLY)
+        except (Py4JError, OSError, AttributeError) as gone:
+            _LOG.debug("nothing to cancel under %s, the session is gone: %s", self.tag, gone)
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the thread; whether it has ended."""
@@ -240,3 +248,7 @@ def _touch(handle: StageHandle) -> None:
 def _check(is_cancelled: Callable[[], bool]) -> None:
     if is_cancelled():
         raise StageCancelledError
+
+
+OnOutcome = Callable[[StageRun, StageOutcome], None]
+"""Hears, on the stage's thread, what became of it."""

@@ -135,12 +135,17 @@ class StatusStoreMonitor:
             attempts = {stage: self._attempts(stage) for stage in job["stageIds"]}
             refs = (StageRef(stage, None, a[-1]["numTasks"] if a else 0) for stage, a in attempts.items())
             yield JobStarted(job_id, float(job["submissionTime"] or 0), tag, tuple(refs))
+        ended = JobEnded(job_id, float(job["completionTime"] or 0), job["status"] == "SUCCEEDED")
+        # What a task made after its job was given up counts for nothing, so that news comes first.
+        if job["status"] == "FAILED":
+            yield ended
         for stage in sorted(self._jobs[job_id][1]):
             for attempt in self._attempts(stage):
                 yield from self._poll_stage(attempt, tag)
         if job["status"] in ("SUCCEEDED", "FAILED"):
             self._jobs_over.add(job_id)
-            yield JobEnded(job_id, float(job["completionTime"] or 0), job["status"] == "SUCCEEDED")
+        if job["status"] == "SUCCEEDED":
+            yield ended
 
     def _attempts(self, stage: int) -> list[dict[str, Any]]:
         found = self._store.stageData(stage, False, self._no_statuses, False, self._no_quantiles)

@@ -10,6 +10,7 @@ from flinkmagic.deployment.stage_runner import EARLY, StageOutcome
 from flinkmagic.deployment.task_events import (
     ExecutorAdded,
     ExecutorRemoved,
+    JobEnded,
     JobStarted,
     Marker,
     StageRef,
@@ -55,6 +56,7 @@ class TaskTracker:
         self._outcomes: dict[str, StageOutcome] = {}
         self._roles: dict[int, _Role] = {}
         self._makers: dict[int, ExecutionJobVertex] = {}
+        self._main_jobs: dict[int, VertexRun] = {}
 
     def watch(self, tag: str, run: VertexRun) -> None:
         """Jobs under `tag` are those of `run`."""
@@ -88,6 +90,8 @@ class TaskTracker:
                 self._task_started(event)
             elif isinstance(event, JobStarted):
                 self._job_started(event)
+            elif isinstance(event, JobEnded):
+                self._job_ended(event)
             elif isinstance(event, ExecutorAdded | ExecutorRemoved):
                 self._slots.take(event)
             elif isinstance(event, Marker):
@@ -103,11 +107,17 @@ class TaskTracker:
         is_own = final is not None and not job.tag.endswith(EARLY) and self._is_own(run, final)
         if is_own and final is not None:
             run.main_stage = final.stage_id
+            self._main_jobs[job.job_id] = run
             if final.shuffle_id is not None:
                 self._makers[final.shuffle_id] = run.job_vertex
         for stage in job.stages:
             if stage.stage_id not in self._roles:
                 self._roles[stage.stage_id] = self._role(run, stage, is_own and stage == final)
+
+    def _job_ended(self, job: JobEnded) -> None:
+        run = self._main_jobs.pop(job.job_id, None)
+        if run is not None and not job.succeeded:
+            run.aborted()
 
     @staticmethod
     def _is_own(run: VertexRun, final: StageRef) -> bool:
@@ -130,6 +140,8 @@ class TaskTracker:
         slot = self._log.started(task, role.job_vertex.id, role.job_vertex.name, role.name)
         if role.name == "task":
             role.run.launched(task, slot)
+        else:
+            role.run.helper_launched(task)
 
     def _task_ended(self, end: TaskEnded) -> None:
         role = self._roles.get(end.started.stage_id)
@@ -138,3 +150,5 @@ class TaskTracker:
         self._log.ended(end)
         if role.name == "task":
             role.run.ended(end)
+        else:
+            role.run.helper_ended(end)

@@ -7,17 +7,19 @@ The rules, numbered as the code keeps them:
    record.
 3. A subtask's execution is FINISHED when one of its attempts has succeeded. Those of a stage that counts only as a
    whole are held until the stage is done (`holds_all`: what a write's tasks did is worth nothing before the commit);
-   in any other stage only the last one is held, so that no vertex is over while the driver is still at it.
+   in any other stage only the last one is held, so that no vertex is over while the driver is still at it. A task that
+   succeeds after Spark has given up the stage's job counts for nothing: Spark drops what it made.
 4. When the stage is done, subtasks without a task (Spark had nothing to do for them) are finished too, without metrics.
 5. When the stage has failed, one execution fails with the cause: that of the task which failed last, else (the driver
    failed) one that is held, running or still awaited. Requests of subtasks that were never launched are handed back;
-   executions that Spark ended with the stage fail of `StageAbortedError`, when their tasks have really ended.
+   executions that Spark ended with the stage fail of `StageAbortedError`, when their tasks have really ended. Where
+   the job may be restarted, all of this waits for the last of these tasks: it is one failure then, not several.
 6. A cancelled execution is CANCELED when its tasks have really ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -54,6 +56,10 @@ class RunHost(Protocol):
         """Tell the scheduler what became of an execution."""
         ...
 
+    def later(self, action: Callable[[], None]) -> None:
+        """Do something after the scheduler's call that is under way: nothing may answer it before it returns."""
+        ...
+
     def hand_back(self, run: VertexRun, requests: dict[int, PhysicalSlotRequest]) -> None:
         """Requests that this run will not fulfil; another one of the vertex may."""
         ...
@@ -86,6 +92,8 @@ class VertexRun:
         The subtasks that are to run, and the requests that await their launch.
     holds_all : bool
         Whether finished subtasks are held until the whole stage is done.
+    fails_at_once : bool
+        Whether a failure is told while other tasks of the stage are still being ended.
     host : RunHost
         Who hears of it.
     """
@@ -95,7 +103,9 @@ class VertexRun:
         job_vertex: ExecutionJobVertex,
         handle: StageHandle,
         requests: dict[int, PhysicalSlotRequest],
+        *,
         holds_all: bool,
+        fails_at_once: bool,
         host: RunHost,
     ) -> None:
         self.job_vertex = job_vertex
@@ -103,12 +113,17 @@ class VertexRun:
         self.stage_run: StageRun | None = None
         self.outcome: StageOutcome | None = None
         self.main_stage: int | None = None
+        self._is_aborted = False
         self._is_over = False
         self._holds_all = holds_all
+        self._fails_at_once = fails_at_once
+        self._failure_to_tell: BaseException | None = None
         self._host = host
         self._subtasks = {subtask: _Subtask(request) for subtask, request in requests.items()}
         self._unsuccessful = len(requests)
         self._last_failed: TaskEnded | None = None
+        self._helpers: set[int] = set()
+        self._helper_error = ""
 
     # -- what the scheduler asks for -------------------------------------------------------------------
 
@@ -134,11 +149,15 @@ class VertexRun:
         """Cancel an execution; with it Spark's whole stage."""
         one = self._subtasks.get(attempt.subtask)
         if one is None or one.attempt != attempt or one.over:
-            self._host.report(attempt, ExecutionState.CANCELED)
+            self._host.later(lambda: self._host.report(attempt, ExecutionState.CANCELED))
             return
         one.cancel_requested = True
         self._cancel_spark()
-        if self.outcome is not None and not one.running:
+        if self._is_settled and not one.running:
+            self._host.later(lambda: self._settle_cancelled(one))
+
+    def _settle_cancelled(self, one: _Subtask) -> None:
+        if not one.over:
             self._settle_failed(one)
             self._end_if_over()
 
@@ -162,6 +181,17 @@ class VertexRun:
             self._host.report(one.attempt, ExecutionState.INITIALIZING, at_ms=task.launched_ms)
             self._host.report(one.attempt, ExecutionState.RUNNING, at_ms=task.launched_ms)
 
+    def helper_launched(self, task: TaskStarted) -> None:
+        """A task of another stage that this run needs: the run is not over before it is."""
+        self._helpers.add(task.task_id)
+
+    def helper_ended(self, end: TaskEnded) -> None:
+        """The end of such a task."""
+        self._helpers.discard(end.started.task_id)
+        if end.status == "FAILED" and self._last_failed is None:
+            self._helper_error = end.error
+        self._end_if_over()
+
     def ended(self, end: TaskEnded) -> None:
         """Rules 2, 3, 5 and 6."""
         one = self._subtasks.get(end.started.partition)
@@ -170,13 +200,14 @@ class VertexRun:
         one.running.discard(end.started.task_id)
         if end.status == "FAILED":
             self._last_failed = end
-        if end.status == "SUCCESS" and one.success is None:
+        if end.status == "SUCCESS" and one.success is None and not self._is_aborted:
             one.success = end
             self._unsuccessful -= 1
             if one.cancel_requested or not self._holds():
                 self._finish(one)
-        elif self._is_ended(one) and (one.cancel_requested or self.outcome is not None):
+        elif self._is_ended(one) and (one.cancel_requested or self._is_settled):
             self._settle_failed(one)
+        self._tell_failure()
         self._end_if_over()
 
     @staticmethod
@@ -186,28 +217,31 @@ class VertexRun:
     def _holds(self) -> bool:
         return self.outcome is None and (self._holds_all or self._unsuccessful == 0)
 
+    def aborted(self) -> None:
+        """Spark has failed the job of the vertex's own stage."""
+        self._is_aborted = True
+
     def finish(self, outcome: StageOutcome) -> None:
         """The stage is done or has failed, and all that Spark said before has been heard."""
         self.outcome = outcome
         if outcome.error is None:
-            for one in self._waiting():
-                self._finish(one)
+            for one in self._subtasks.values():
+                if not one.over:
+                    self._finish(one)
         elif self.stage_run is not None and self.stage_run.is_cancelled:
             self._settle_rest()
         else:
-            self._fail_root(outcome.error)
-            self._settle_rest()
+            self._failure_to_tell = outcome.error
+            self._tell_failure()
         self._end_if_over()
 
     def lose_tasks(self) -> None:
         """Take all running tasks for ended: the session is gone and nobody will tell of them."""
         for one in self._subtasks.values():
             one.running.clear()
+        self._helpers.clear()
 
     # -- what that means -------------------------------------------------------------------------------
-
-    def _waiting(self) -> Iterator[_Subtask]:
-        return (one for one in self._subtasks.values() if not one.over)
 
     def _finish(self, one: _Subtask) -> None:
         """Rules 3 and 4."""
@@ -225,6 +259,19 @@ class VertexRun:
         metrics = end.metrics.as_io_metrics(duration) if end.metrics is not None else None
         self._host.report(attempt, ExecutionState.FINISHED, io_metrics=metrics, at_ms=end.finished_ms)
 
+    @property
+    def _is_settled(self) -> bool:
+        return self.outcome is not None and self._failure_to_tell is None
+
+    def _tell_failure(self) -> None:
+        error = self._failure_to_tell
+        if error is None:
+            return
+        if self._fails_at_once or not any(one.running for one in self._subtasks.values()):
+            self._failure_to_tell = None
+            self._fail_root(error)
+            self._settle_rest()
+
     def _fail_root(self, error: BaseException) -> None:
         """Rule 5, the cause."""
         subtask = self._root_subtask()
@@ -234,7 +281,7 @@ class VertexRun:
         cause = vertex_failed(
             self.job_vertex.task_name(subtask) if last is not None else self.job_vertex.name,
             error,
-            last.error if last is not None else "",
+            last.error if last is not None else self._helper_error,
             self.job_vertex.job_vertex.tail.metadata or {},
         )
         request, one.request, attempt = one.request, None, one.attempt
@@ -255,18 +302,16 @@ class VertexRun:
 
     def _settle_rest(self) -> None:
         """Rule 5, the others, and rule 6."""
-        unlaunched = {
-            subtask: one.request
-            for subtask, one in self._subtasks.items()
-            if not one.over and one.request is not None
-        }
-        for subtask in unlaunched:
-            self._end(self._subtasks[subtask])
-        for one in list(self._waiting()):
-            if not one.running:
-                self._settle_failed(one)
+        unlaunched = {}
+        for subtask, one in self._subtasks.items():
+            if not one.over and one.request is not None:
+                unlaunched[subtask], one.request = one.request, None
+                self._end(one)
         if unlaunched:
             self._host.hand_back(self, unlaunched)
+        for one in self._subtasks.values():
+            if not one.over and not one.running:
+                self._settle_failed(one)
 
     def _settle_failed(self, one: _Subtask) -> None:
         attempt = one.attempt
@@ -287,7 +332,7 @@ class VertexRun:
                 self._unsuccessful -= 1
 
     def _end_if_over(self) -> None:
-        if self._is_over or self.outcome is None:
+        if self._is_over or self.outcome is None or self._helpers:
             return
         if all(one.over and not one.running for one in self._subtasks.values()):
             self._is_over = True

@@ -130,7 +130,7 @@ def test_a_result_is_a_dataframe_of_the_users_session(spark, deploy, numbers, sp
     assert read[0][0] == 7
     again = spark_work.tasks_by_stage(spark_work.job_ids() - before)
     assert max(again.values()) <= 4  # nothing of the plain plan's scan but that of top.collect() itself
-    with pytest.raises(UnknownResultError, match="no result named 'nothing'. Its results: top"):
+    with pytest.raises(UnknownResultError, match=r"no result named 'nothing'\. Its results: top"):
         deployment.result("nothing")
 
 

@@ -1,0 +1,74 @@
+"""A failure that no restart will mend does not take down the sinks that have nothing to do with it."""
+
+from __future__ import annotations
+
+from flinkmagic.errors import StageAbortedError
+from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
+
+_FOR_EVER_MS = 1e10  # four months; a thread cannot wait much longer in one go
+
+
+class FinishIndependentRegions:
+    """Lets the regions that do not depend on a failed one finish before the job fails.
+
+    Flink fails a job at the first failure that may not be restarted, and cancels everything. A notebook's job often
+    has several sinks, and those that are sound are wanted. So where the strategy behind this one refuses a restart,
+    this one grants it, with a wait that never ends: what failed and what depends on it stays where it is, the rest
+    runs on. When nothing is left that could run, the deployment calls `give_up` and fails the job for good.
+
+    Tasks that Spark ended together with the stage of a failed one count as part of that failure.
+
+    Parameters
+    ----------
+    strategy : RestartBackoffTimeStrategy, optional
+        Who decides about real restarts; without one there are none.
+    clock : Clock
+        What real waits are counted by.
+    """
+
+    def __init__(self, strategy: RestartBackoffTimeStrategy | None, clock: Clock) -> None:
+        self._strategy = strategy or NoRestartBackoffTimeStrategy()
+        self._clock = clock
+        self._given_up = False
+        self._restart_due_ms = float("-inf")
+        self.fatal_cause: BaseException | None = None
+        """The first failure that may not be restarted; from then on nothing is."""
+
+    def give_up(self) -> None:
+        """Grant no further restart."""
+        self._given_up = True
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether `give_up` was called."""
+        return self._given_up
+
+    @property
+    def restart_due_in_ms(self) -> float:
+        """How long a real restart is still waited for; 0 where none is."""
+        return max(0.0, self._restart_due_ms - self._clock.now_ms())
+
+    def notify_failure(self, cause: BaseException) -> bool:
+        """Count a failure."""
+        if isinstance(cause, StageAbortedError) and not self._given_up:
+            return False
+        is_new = self._strategy.notify_failure(cause)
+        if self.fatal_cause is None and not self._strategy.can_restart():
+            self.fatal_cause = cause
+        return is_new
+
+    def can_restart(self) -> bool:
+        """Always, until it has given up."""
+        return not self._given_up
+
+    def backoff_ms(self) -> float:
+        """The wait before a real restart; without end where there will be none."""
+        if self.fatal_cause is not None:
+            return _FOR_EVER_MS
+        wait_ms = self._strategy.backoff_ms()
+        self._restart_due_ms = max(self._restart_due_ms, self._clock.now_ms() + wait_ms)
+        return wait_ms
+
+    def __str__(self) -> str:
+        return str(self._strategy)

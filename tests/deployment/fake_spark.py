@@ -1,0 +1,237 @@
+"""A Spark that a test plays itself: stages are asked for, and the test says what becomes of their tasks."""
+
+from __future__ import annotations
+
+import itertools
+
+from flinkmagic.deployment.independent_regions import FinishIndependentRegions
+from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
+from flinkmagic.deployment.stage_host import StageHost
+from flinkmagic.deployment.stage_runner import StageOutcome
+from flinkmagic.deployment.task_events import (
+    JobEnded,
+    JobStarted,
+    Marker,
+    StageRef,
+    TaskEnded,
+    TaskMetrics,
+    TaskStarted,
+)
+from flinkmagic.graph.environment import StreamExecutionEnvironment
+from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
+from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.graph.partitioner import PartitionerKind
+from flinkmagic.graph.transformations import (
+    MultipleInputTransformation,
+    OneInputTransformation,
+    PartitionTransformation,
+    SinkTransformation,
+    SourceTransformation,
+)
+from flinkmagic.planning.handles import Once, ShuffleMapStageHandle, WriteStageHandle
+from flinkmagic.scheduling.clock import ManualClock
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
+
+METRICS = TaskMetrics(10, 20, 30, 40, 0, 0, 5, 0, 1)
+
+
+def map_handle(name, tasks, *, early=False):
+    return ShuffleMapStageHandle(name=name, tasks=tasks, starts_jobs_early=early, dependency=Once.of(None))
+
+
+def write_handle(name, tasks, *, exact=True):
+    return WriteStageHandle(name=name, tasks=tasks, exact=exact, query_execution=None, made=Once.of(None))
+
+
+def graph_of(vertices):
+    """An execution graph of ``{name: (tasks, inputs)}``, all exchanges blocking; what nobody reads is a write."""
+    read = {name for _, inputs in vertices.values() for name in inputs}
+    environment = StreamExecutionEnvironment("job", RuntimeExecutionMode.BATCH, 1)
+    made = {}
+    for name, (tasks, inputs) in vertices.items():
+        handle = map_handle(name, tasks) if name in read else write_handle(name, tasks)
+        facts = {"parallelism": tasks, "operator_factory": handle}
+        sources = [PartitionTransformation(made[each], PartitionerKind.HASH) for each in inputs]
+        if not sources:
+            made[name] = SourceTransformation(name, **facts)
+        elif name not in read and len(sources) == 1:
+            made[name] = SinkTransformation(sources[0], name, **facts)
+        elif len(sources) == 1:
+            made[name] = OneInputTransformation(sources[0], name, **facts)
+        else:
+            made[name] = MultipleInputTransformation(sources, name, **facts)
+        if inputs:
+            environment.add_operator(made[name])
+    return build_execution_graph(create_job_graph(environment.get_stream_graph()))
+
+
+class FakeStage:
+    """Stands for `StageRun`."""
+
+    def __init__(self, handle, tag, description, on_outcome):
+        self.handle, self.tag, self.description, self.on_outcome = handle, tag, description, on_outcome
+        self.started = self.is_cancelled = self.over = False
+        self.cancels = 0
+        self.stage_id = None
+        self.job_id = None
+
+    def start(self):
+        self.started = True
+
+    def cancel(self):
+        self.is_cancelled = True
+        self.cancels += 1
+
+    def join(self, timeout_s):
+        return True
+
+
+class FakeSlots:
+    """Stands for `SessionSlots`."""
+
+    def __init__(self, total):
+        self.total = total
+
+    def of(self, executor):
+        return self.total
+
+    def take(self, event):
+        raise AssertionError(event)
+
+
+class FakeMonitor:
+    """Stands for `TaskMonitor`."""
+
+    def __init__(self):
+        self.flushed = []
+
+    def watch(self, tag):
+        pass
+
+    def flush(self, token, tag):
+        self.flushed.append(token)
+
+
+class FakeSpark:
+    """A deployment's inner parts over a scheduler of its own, with time and Spark in the hands of the test."""
+
+    def __init__(self, vertices, *, slots=None, session_slots=4, after=None, restart_strategy=None):
+        self.clock = ManualClock(1000.0)
+        self.main_thread = ManualMainThreadExecutor(self.clock)
+        self.graph = graph_of(vertices)
+        self.by_name = {vertex.name.removeprefix("Source: ").removeprefix("Sink: "): vertex for vertex in
+                        self.graph.job_vertices}  # fmt: skip
+        self.stages = []
+        self.monitor = FakeMonitor()
+        session = FakeSlots(session_slots)
+        self.host = StageHost(self.graph, "t-", self.monitor, self.main_thread, "job", session)
+        self.host.make_stage = self._make
+        index = {name: vertex.index for name, vertex in self.by_name.items()}
+        self.provider = SparkSlotProvider(
+            self.graph,
+            main_thread=self.main_thread,
+            start_run=self.host.start_run,
+            session_slots=lambda: session.total,
+            slots=slots,
+            after={index[later]: [index[one] for one in earlier] for later, earlier in (after or {}).items()},
+            idle=self._idle,
+        )
+        self.endgame = FinishIndependentRegions(restart_strategy, self.clock)
+        self.scheduler = DefaultScheduler(
+            self.graph,
+            main_thread=self.main_thread,
+            clock=self.clock,
+            slot_provider=self.provider,
+            restart_strategy=self.endgame,
+            release_partitions=False,
+        )
+        self.host.connect(self.scheduler, self.provider, restarts=restart_strategy is not None)
+        self._ids = itertools.count(1)
+        self._attempts = {}
+        self.main_thread.execute(self.scheduler.start_scheduling)
+        self.settle()
+
+    def _make(self, handle, tag, description, on_outcome):
+        self.stages.append(FakeStage(handle, tag, description, on_outcome))
+        return self.stages[-1]
+
+    def _idle(self):
+        if self.endgame.fatal_cause is not None and not self.endgame.has_given_up:
+            self.endgame.give_up()
+            self.scheduler.handle_global_failure(self.endgame.fatal_cause)
+
+    # -- what the test does ----------------------------------------------------------------------------
+
+    def settle(self):
+        self.main_thread.run_ready()
+
+    def pass_time(self, ms):
+        self.main_thread.run_until(self.clock.now_ms() + ms)
+
+    def running(self):
+        """The names of the vertices that Spark was asked for and that are not over."""
+        return [stage.handle.name for stage in self.stages if stage.started and not stage.over]
+
+    def stage(self, name):
+        """The last stage of a vertex."""
+        return [stage for stage in self.stages if stage.handle.name == name][-1]
+
+    def state(self, name):
+        vertex = self.by_name[name]
+        return [self.graph.state_of(index).name for index in vertex.vertices]
+
+    def say(self, *events):
+        self.host.tracker.handle(events)
+        self.settle()
+
+    def job_started(self, name, *, tasks=None, shuffle_id=None):
+        stage = self.stage(name)
+        stage.stage_id, stage.job_id = next(self._ids), next(self._ids)
+        is_map = isinstance(stage.handle, ShuffleMapStageHandle)
+        shuffle = (shuffle_id or stage.stage_id) if is_map else None
+        ref = StageRef(stage.stage_id, shuffle, self.by_name[name].parallelism if tasks is None else tasks)
+        self.say(JobStarted(stage.job_id, self.clock.now_ms(), stage.tag, (ref,)))
+
+    def launch(self, name, partition, *, executor="1", speculative=False):
+        stage = self.stage(name)
+        attempt = self._attempts.setdefault((stage.tag, partition), itertools.count())
+        self.clock.advance_by(1)
+        task = TaskStarted(
+            stage.stage_id, 0, partition, next(attempt), next(self._ids), executor, self.clock.now_ms(), speculative
+        )
+        self.say(task)
+        return task
+
+    def end(self, task, status="SUCCESS", error="boom"):
+        self.clock.advance_by(1)
+        failed = status != "SUCCESS"
+        self.say(
+            TaskEnded(
+                task,
+                self.clock.now_ms(),
+                status,
+                None if failed else METRICS,
+                "ExceptionFailure" if failed else "",
+                error if failed else "",
+            )
+        )
+
+    def conclude(self, name, error=None, **facts):
+        """The stage's thread ends, and all that Spark said before it is heard."""
+        stage = self.stage(name)
+        if stage.job_id is not None:
+            self.say(JobEnded(stage.job_id, self.clock.now_ms(), error is None))
+        stage.over = True
+        stage.on_outcome(stage, StageOutcome(error=error, **facts))
+        self.settle()
+        self.say(Marker(self.monitor.flushed.pop()))
+
+    def run(self, name):
+        """The whole life of a vertex's stage, without an accident."""
+        self.job_started(name)
+        stage_subtasks = range(self.by_name[name].parallelism)
+        for task in [self.launch(name, partition) for partition in stage_subtasks]:
+            self.end(task)
+        self.conclude(name)

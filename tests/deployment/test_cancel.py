@@ -1,0 +1,115 @@
+"""Cancelling ends this job's Spark work and nothing else of the session's."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from pyspark.sql import functions as F
+
+from flinkmagic.capturing.recorder import capture
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.job_status import JobStatus
+
+
+def sleepy(frame, seconds=60):
+    """The frame, each partition of which takes a while in a Python worker."""
+
+    def wait(batches):
+        time.sleep(seconds)
+        yield from batches
+
+    return frame.mapInArrow(wait, frame.schema)
+
+
+def running(deployment):
+    return [task for task in deployment.tasks() if task.end_ms is None]
+
+
+def test_cancel_ends_all_tasks_of_the_job(spark, deploy, spark_work, eventually):
+    deployment = deploy({"rows": sleepy(spark.range(0, 8, 1, 4)).groupBy("id").count()})
+    eventually(lambda: len(running(deployment)) == 2, 60)
+    assert deployment.status is JobStatus.RUNNING
+    deployment.cancel()
+    assert deployment.wait(30) is JobStatus.CANCELED
+    assert running(deployment) == []
+    eventually(lambda: spark_work.running_tasks() == 0)
+    assert {task.state for task in deployment.tasks()} == {ExecutionState.CANCELED}
+    graph = deployment.execution_graph
+    assert {graph.state_of(index) for index in range(graph.n_vertices)} == {ExecutionState.CANCELED}
+    assert len(deployment.tasks()) == 2  # the other two were never launched
+    assert deployment.exceptions() == ()
+
+
+def test_another_job_of_the_session_goes_on(spark, deploy, eventually):
+    mine = []
+    started = threading.Event()
+
+    def other():
+        started.set()
+        mine.append(sleepy(spark.range(0, 2, 1, 1), 3).count())
+
+    deployment = deploy({"rows": sleepy(spark.range(0, 2, 1, 1))})
+    eventually(lambda: len(running(deployment)) == 1, 60)
+    thread = threading.Thread(target=other)
+    thread.start()
+    started.wait(10)
+    time.sleep(1)
+    deployment.cancel()
+    assert deployment.wait(30) is JobStatus.CANCELED
+    thread.join(60)
+    assert mine == [2]
+
+
+def test_a_cancelled_write_is_no_success(spark, deploy, tmp_path, eventually):
+    with capture(spark) as program:
+        sleepy(spark.range(0, 4, 1, 2)).write.parquet(str(tmp_path / "out"))
+    deployment = deploy(program)
+    eventually(lambda: len(running(deployment)) == 2, 60)
+    deployment.cancel()
+    assert deployment.wait(30) is JobStatus.CANCELED
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    assert deployment.finished_sinks() == []
+
+
+def test_cancel_before_spark_was_asked(spark, deploy):
+    deployment = deploy({"rows": spark.range(0, 100, 1, 4).groupBy("id").count()})
+    deployment.cancel()
+    assert deployment.wait(30) is JobStatus.CANCELED
+    graph = deployment.execution_graph
+    assert all(graph.state_of(index).is_terminal for index in range(graph.n_vertices))
+
+
+def test_cancel_during_the_sampling_of_a_sort(spark, deploy, eventually, spark_work):
+    deployment = deploy({"rows": sleepy(spark.range(0, 8, 1, 2)).orderBy(F.desc("id"))})
+    eventually(lambda: len(running(deployment)) == 2, 60)
+    assert {task.role for task in running(deployment)} == {"helper"}
+    deployment.cancel()
+    assert deployment.wait(30) is JobStatus.CANCELED
+    eventually(lambda: spark_work.running_tasks() == 0)
+    assert running(deployment) == []
+
+
+def test_cancel_of_a_broadcast(spark, deploy, eventually, spark_work):
+    small = sleepy(spark.range(0, 4, 1, 2).selectExpr("id AS k"))
+    frame = spark.range(0, 8, 1, 2).selectExpr("id", "id AS k").join(F.broadcast(small), "k")
+    deployment = deploy({"rows": frame})
+    eventually(lambda: len(running(deployment)) == 2, 60)
+    deployment.cancel()
+    assert deployment.wait(30) is JobStatus.CANCELED
+    eventually(lambda: spark_work.running_tasks() == 0)
+
+
+def test_cancel_after_the_end_changes_nothing(spark, deploy):
+    deployment = deploy({"rows": spark.range(3)})
+    assert deployment.wait(60) is JobStatus.FINISHED
+    deployment.cancel()
+    assert deployment.wait(1) is JobStatus.FINISHED
+
+
+def test_only_a_job_that_is_over_is_released(spark, deploy, eventually):
+    deployment = deploy({"rows": sleepy(spark.range(0, 2, 1, 1))})
+    eventually(lambda: running(deployment), 60)
+    with pytest.raises(RuntimeError, match="RUNNING"):
+        deployment.release()

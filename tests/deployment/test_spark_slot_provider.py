@@ -1,0 +1,139 @@
+"""What is submitted when: slots, priority, and the order of overlapping writes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from fake_spark import FakeSpark
+
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+
+TWO_WRITES = {"A": (1, []), "First": (1, ["A"]), "B": (1, []), "Second": (1, ["B"])}
+
+
+def test_all_that_can_start_starts_longest_remaining_path_first():
+    spark = FakeSpark({"A": (1, []), "B": (1, []), "C": (1, ["B"]), "D": (1, ["C"]), "W": (1, ["A"])})
+    assert spark.running() == ["B", "A"]
+
+
+def test_of_equal_paths_the_first_in_program_order_goes_first():
+    spark = FakeSpark({"A": (1, []), "WA": (1, ["A"]), "B": (1, []), "WB": (1, ["B"])})
+    assert spark.running() == ["A", "B"]
+
+
+def test_slots_limit_what_runs_side_by_side():
+    spark = FakeSpark({"A": (2, []), "WA": (1, ["A"]), "B": (2, []), "WB": (1, ["B"])}, slots=3)
+    assert spark.running() == ["A"]
+    spark.job_started("A")
+    tasks = [spark.launch("A", partition) for partition in range(2)]
+    spark.end(tasks[0])
+    assert spark.running() == ["A", "B"]  # one slot is free of A, and B's two tasks fit into the two left
+
+
+def test_a_vertex_wider_than_the_slots_runs_alone():
+    spark = FakeSpark({"A": (5, []), "WA": (1, ["A"]), "B": (1, []), "WB": (1, ["B"])}, slots=2)
+    assert spark.running() == ["A"]
+    spark.run("A")
+    assert spark.running() == ["B", "WA"]
+
+
+def test_without_a_limit_the_sessions_slots_are_promised_twice():
+    wide = {f"M{number}": (5, []) for number in range(4)} | {f"W{number}": (1, [f"M{number}"]) for number in range(4)}
+    spark = FakeSpark(wide, session_slots=5)
+    assert spark.running() == ["M0", "M1"]
+    spark.job_started("M0")
+    spark.end(spark.launch("M0", 0))
+    assert spark.running() == ["M0", "M1", "M2"]
+
+
+def test_an_overlapping_write_waits_for_the_earlier_one():
+    spark = FakeSpark(TWO_WRITES, after={"Second": ["First"]})
+    spark.run("B")
+    assert spark.running() == ["A"]
+    spark.run("A")
+    assert spark.running() == ["First"]
+    spark.run("First")
+    assert spark.running() == ["Second"]
+    spark.run("Second")
+    assert spark.scheduler.job_status is JobStatus.FINISHED
+
+
+def test_a_write_whose_forerunner_failed_never_starts():
+    spark = FakeSpark(TWO_WRITES, after={"Second": ["First"]})
+    spark.run("A")
+    spark.run("B")
+    spark.conclude("First", RuntimeError("no"))
+    assert spark.scheduler.job_status is JobStatus.FAILED
+    assert "Second" not in [stage.handle.name for stage in spark.stages]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_whatever_spark_does_the_job_ends_and_nothing_is_left(seed):
+    """Tasks launch, succeed, fail and are killed in any order; stages fail; the job is cancelled, or not."""
+    chance = random.Random(seed)
+    names = {"A": (3, []), "B": (2, []), "C": (2, ["A", "B"]), "W1": (2, ["C"]), "W2": (1, ["B"])}
+    restarts = chance.choice([None, FixedDelayRestartBackoffTimeStrategy(chance.randint(0, 4), 20.0)])
+    spark = FakeSpark(names, slots=chance.choice([None, 1, 4]), session_slots=4, restart_strategy=restarts)
+    tasks = {}
+    cancel_at = chance.choice([None, chance.randint(1, 60)])
+    for step in range(2000):
+        if step == cancel_at:
+            spark.main_thread.execute(spark.scheduler.cancel)
+            spark.settle()
+        live = [stage for stage in spark.stages if stage.started and not stage.over]
+        running = [task for stage in live for task in tasks.get(stage.tag, {}).get("running", [])]
+        late = [task for known in tasks.values() for task in known["running"] if task not in running]
+        if late and chance.random() < 0.5:
+            task = chance.choice(late)
+            next(known for known in tasks.values() if task in known["running"])["running"].remove(task)
+            spark.end(task, chance.choice(["KILLED", "SUCCESS"]))
+        elif live:
+            play(spark, chance, chance.choice(live), tasks)
+        else:
+            spark.pass_time(10)
+        if spark.scheduler.job_status.is_terminal and not spark.provider.active_runs():
+            break
+    status = spark.scheduler.job_status
+    assert status.is_terminal, (seed, spark.scheduler.event_log.events()[-5:])
+    assert spark.provider.active_runs() == []
+    every = [state for name in names for state in spark.state(name)]
+    if status is JobStatus.FINISHED:
+        assert set(every) == {"FINISHED"}
+    assert set(every) <= {"FINISHED", "FAILED", "CANCELED"}
+    if cancel_at is None and restarts is None and status is JobStatus.FINISHED:
+        own = [task for task in spark.host.log.records() if task.role == "task"]
+        assert len(own) >= sum(width for width, _ in names.values())
+
+
+def play(spark, chance, stage, tasks):
+    """One step in the life of a stage."""
+    name = stage.handle.name
+    if stage.job_id is None:
+        if stage.is_cancelled and chance.random() < 0.5:
+            spark.conclude(name, RuntimeError("cancelled before it began"))
+        else:
+            spark.job_started(name)
+            wanted = [p for p, state in enumerate(spark.state(name)) if state not in ("FINISHED",)]
+            tasks[stage.tag] = {"todo": wanted, "running": [], "failed": False}
+        return
+    mine = tasks[stage.tag]
+    if stage.is_cancelled or mine["failed"] or (not mine["todo"] and not mine["running"]):
+        error = RuntimeError("aborted") if stage.is_cancelled or mine["failed"] else None
+        error = error or (RuntimeError("commit") if chance.random() < 0.05 else None)
+        spark.conclude(name, error)
+        return
+    if mine["todo"] and (not mine["running"] or chance.random() < 0.6):
+        mine["running"].append(spark.launch(name, mine["todo"].pop(0)))
+        return
+    task = mine["running"].pop(chance.randrange(len(mine["running"])))
+    fate = chance.random()
+    if fate < 0.85:
+        spark.end(task)
+    elif fate < 0.93:
+        spark.end(task, "FAILED")
+        mine["todo"].append(task.partition)
+    else:
+        spark.end(task, "FAILED")
+        mine["failed"] = True
