@@ -287,7 +287,7 @@ class DefaultScheduler:
 
     def fail_slot(self, allocation_id: str, cause: BaseException) -> None:
         """Take news of a slot that is lost: what runs or waits in it fails."""
-        for vertex in self.allocator.vertices_in_slot(allocation_id):
+        for vertex in self.allocator.lose_slot(allocation_id):
             self.fail_execution(vertex, cause)
 
     def task_executor_lost(self, resource_id: str, cause: BaseException) -> None:
@@ -331,9 +331,14 @@ class DefaultScheduler:
         self.strategy.on_vertices_reset(vertices)
         self._operations.cancel(vertices)
         canceled = self.executions.all_terminal(vertices)
-        self._main_thread.schedule(
-            lambda: canceled.when_complete(lambda _value, _error: self._restart(vertices, versions)), delay_ms
-        )
+
+        def restart_when_canceled() -> None:
+            # a turn of its own: whoever ends the last execution may be amid failing others
+            canceled.when_complete(
+                lambda _value, _error: self._main_thread.execute(lambda: self._restart(vertices, versions))
+            )
+
+        self._main_thread.schedule(restart_when_canceled, delay_ms)
 
     def _restart(self, vertices: Sequence[int], versions: Sequence[int]) -> None:
         to_restart = self._versioner.unmodified(vertices, versions)

@@ -83,10 +83,18 @@ class SlotSharingExecutionSlotAllocator:
         if shared is not None:
             shared.return_logical_slot(vertex, cause)
 
-    def vertices_in_slot(self, allocation_id: str) -> list[int]:
-        """The vertices that share a slot."""
+    def lose_slot(self, allocation_id: str) -> list[int]:
+        """Strike a slot out that is lost; the vertices that shared it.
+
+        Whoever of them is scheduled again gets another slot, also while the others are still being failed.
+        """
         shared = self._by_allocation.get(allocation_id)
-        return [] if shared is None else shared.vertices
+        if shared is None:
+            return []
+        vertices = shared.vertices
+        shared.abandon()
+        self._give_back(shared)
+        return vertices
 
     def allocations_on(self, resource_id: str) -> list[str]:
         """The slots on an executor."""

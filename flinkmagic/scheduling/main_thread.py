@@ -95,13 +95,12 @@ class _Agenda:
         return heap[0][0] if heap else float("inf")
 
     def pop(self) -> Action | None:
-        """Take the next call, None where there is none."""
-        while self._heap:
-            call = heapq.heappop(self._heap)[2]
-            action, call.action = call.action, None
-            if action is not None:
-                return action
-        return None
+        """Take the next call; None where there is none, or it was taken back meanwhile."""
+        if not self._heap:
+            return None
+        call = heapq.heappop(self._heap)[2]
+        action, call.action = call.action, None
+        return action
 
 
 class ManualMainThreadExecutor:
@@ -232,7 +231,10 @@ class MainThreadExecutor:
             while True:
                 wait_ms = self._agenda.next_due_ms() - self._clock.now_ms()
                 if wait_ms <= 0:
-                    return self._agenda.pop()
+                    action = self._agenda.pop()
+                    if action is not None:
+                        return action
+                    continue
                 if self._stopped:
                     return None
                 self._condition.wait(None if wait_ms == float("inf") else wait_ms / 1000.0)

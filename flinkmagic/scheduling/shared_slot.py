@@ -84,6 +84,11 @@ class SharedSlot:
         for share in shares.values():
             share.complete_exceptionally(cause)
 
+    def abandon(self) -> None:
+        """End all shares without a word: the slot is lost, and those who had them are told otherwise."""
+        self._shares.clear()
+        self._is_released = True
+
     def _end_if_empty(self) -> None:
         if not self._shares and not self._is_released:
             self._is_released = True

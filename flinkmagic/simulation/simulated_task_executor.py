@@ -150,10 +150,7 @@ class SimulatedTaskExecutor:
             accepted = master.offer_slots(self._resource_id, [SlotOffer(allocation_id, slot_index)])
             self._inbox.send(lambda: self._offered(allocation_id, bool(accepted)))
 
-        if self._find_job_master(job_id) is None:
-            self._free(allocation_id)
-        else:
-            self._tell_master(job_id, offer)
+        self._tell_master(job_id, offer, lambda: self._inbox.send(lambda: self._free(allocation_id)))
 
     def _offered(self, allocation_id: str, accepted: bool) -> None:
         slot = self._slot(allocation_id)
@@ -232,10 +229,17 @@ class SimulatedTaskExecutor:
 
     # -- saying ------------------------------------------------------------------------------------------
 
-    def _tell_master(self, job_id: str, message: Callable[[JobMasterGateway], object]) -> None:
+    def _tell_master(
+        self,
+        job_id: str,
+        message: Callable[[JobMasterGateway], object],
+        if_gone: Callable[[], object] = lambda: None,
+    ) -> None:
         def arrive() -> None:
             master = self._find_job_master(job_id)
-            if master is not None:
+            if master is None:
+                if_gone()
+            else:
                 message(master)
 
         self._say(arrive)

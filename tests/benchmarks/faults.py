@@ -50,11 +50,15 @@ def draw(seed: int, number: int) -> Case:
     source = random.Random(f"case/{seed}/{number}")
     job_graph = random_job(source, f"{source.getrandbits(128):032x}")
     graph = build_execution_graph(job_graph)
-    needed = needed_slots(graph)
-    is_short = needed > 1 and source.random() < 0.05
-    total = source.randint(1, needed - 1) if is_short else needed + source.randint(0, 4)
-    managers = source.randint(1, min(total, 3))
-    slots = total // managers if is_short else -(-total // managers)
+    groups = local_input_preferred(graph).group_of.tolist()
+    widest = widest_region(graph, groups)
+    is_short = widest > 1 and source.random() < 0.05
+    if is_short:
+        managers, slots = 1, source.randint(1, widest - 1)
+    else:
+        total = (len(set(groups)) if holds_all_slots(graph) else widest) + source.randint(0, 4)
+        managers = source.randint(1, min(total, 3))
+        slots = -(-total // managers)
     # without slots an unbounded number of restarts would go on for ever
     strategy = source.choice(_STRATEGIES[:2] if is_short else _STRATEGIES)
     count = source.choices((0, 1, 2, 5, 10), weights=(1, 4, 4, 2, 1))[0]
@@ -80,22 +84,23 @@ def draw(seed: int, number: int) -> Case:
         evenly_spread=source.random() < 0.5,
         slot_timeout_ms=30_000.0,
     )
-    return Case(job_graph, options, strategy, is_short and managers * slots < needed)
+    return Case(job_graph, options, strategy, is_short)
 
 
-def needed_slots(graph: ExecutionGraph) -> int:
-    """How many slots the job needs for sure to get on.
-
-    All that it has groups for where regions hold slots side by side (unbounded mode, or HYBRID results, whose
-    consumers wait in their slots); else what its widest region needs.
-    """
-    groups = local_input_preferred(graph).group_of.tolist()
-    is_streaming = graph.job_graph.job_type is RuntimeExecutionMode.STREAMING
-    if is_streaming or any(result.result_type.is_hybrid for result in graph.results):
-        return len(set(groups))
+def widest_region(graph: ExecutionGraph, groups: Sequence[int]) -> int:
+    """How many slots the widest region needs: without so many at once the job cannot end."""
     topology = SchedulingTopology(graph)
     regions = range(topology.n_regions)
     return max(len({groups[vertex] for vertex in topology.vertices_of(region)}) for region in regions)
+
+
+def holds_all_slots(graph: ExecutionGraph) -> bool:
+    """Whether regions may hold slots side by side, so that only slots for all of them are enough for sure.
+
+    So it is in unbounded mode, and with HYBRID results, whose consumers wait in their slots.
+    """
+    is_streaming = graph.job_graph.job_type is RuntimeExecutionMode.STREAMING
+    return is_streaming or any(result.result_type.is_hybrid for result in graph.results)
 
 
 def allowed_ends(case: Case, result: SimulationResult, can_finish: bool) -> set[JobStatus]:
@@ -105,11 +110,9 @@ def allowed_ends(case: Case, result: SimulationResult, can_finish: bool) -> set[
         return {JobStatus.CANCELED}
     if any(isinstance(fault, SuspendJob) for fault in hits):
         return {JobStatus.SUSPENDED}
-    if case.is_short:
-        return {JobStatus.FAILED} if case.job_graph.job_type is RuntimeExecutionMode.STREAMING else {
-            JobStatus.FAILED, JobStatus.FINISHED,
-        }  # fmt: skip
     end = JobStatus.FINISHED if can_finish else JobStatus.RUNNING
+    if case.is_short:
+        return {JobStatus.FAILED} if can_finish else {JobStatus.FAILED, JobStatus.RUNNING}
     if not hits or case.strategy.startswith("exponential"):
         return {end}
     attempts = 0 if case.strategy == "none" else int(case.strategy.split(":")[1])
