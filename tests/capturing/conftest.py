@@ -76,7 +76,7 @@ def numbers(cell: Cell) -> Callable[[str, int], str]:
     """Writes the numbers below n as parquet to a name, plainly."""
 
     def write(name: str, n: int) -> str:
-        cell.spark.range(n).write.mode("overwrite").parquet(cell.at(name))
+        cell.spark.range(0, n, 1, 1).write.mode("overwrite").parquet(cell.at(name))
         return cell.at(name)
 
     return write
