@@ -68,6 +68,30 @@ class Once:
             return self._made
 
 
+class Renewable(Once):
+    """A JVM object that can be made anew.
+
+    Parameters
+    ----------
+    make : callable
+        Makes it.
+    renew : callable
+        Sees to it that `make` makes another one.
+    """
+
+    __slots__ = ("_remake", "_renew")
+
+    def __init__(self, make: Callable[[], Any], renew: Callable[[], None]) -> None:
+        super().__init__(make)
+        self._remake = make
+        self._renew = renew
+
+    def renew(self) -> None:
+        with self._lock:
+            self._renew()
+            self._make, self._made = self._remake, None
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StageHandle:
     """One Spark stage, not yet run.
@@ -126,14 +150,20 @@ class BroadcastStageHandle(StageHandle):
     Spark's own broadcast threads and inherits the job group, tags and properties of the calling thread; ``get()``
     waits and raises what went wrong. ``handle.exchange.jobTag()`` (4.x; 3.5 uses ``runId()`` as the job group) is the
     tag under which Spark runs it.
+
+    A broadcast that failed stays failed in its exchange: call `renew` before it is run again.
     """
 
-    made: Once = field(repr=False)
+    made: Renewable = field(repr=False)
 
     @property
     def exchange(self) -> JavaObject:
-        """Spark's ``BroadcastExchangeExec``, always the same object."""
+        """Spark's ``BroadcastExchangeExec``, the same object until it is renewed."""
         return self.made()
+
+    def renew(self) -> None:
+        """Make the next `exchange` a new one, in all plans that use it. None of the stages above has been run."""
+        self.made.renew()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -142,14 +172,20 @@ class SubqueryStageHandle(StageHandle):
 
     Run it: ``handle.subquery.executeCollect()`` blocks until its rows are there (it starts them on Spark's subquery
     threads, which inherit the calling thread's job group). The operator that uses the value fetches it by itself.
+
+    A subquery that failed stays failed: call `renew` before it is run again.
     """
 
-    made: Once = field(repr=False)
+    made: Renewable = field(repr=False)
 
     @property
     def subquery(self) -> JavaObject:
-        """Spark's ``SubqueryExec``, always the same object."""
+        """Spark's ``SubqueryExec``, the same object until it is renewed."""
         return self.made()
+
+    def renew(self) -> None:
+        """Make the next `subquery` a new one, in all plans that use it. None of the stages above has been run."""
+        self.made.renew()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 
 _WRITE_OPERATORS = frozenset({"WriteFilesExec"})
 """What Spark puts between a write's command and its query; both are the sink."""
+
+_SIDE_BY_SIDE_FROM = 8
+"""From how many sinks on Catalyst plans them on several threads."""
 
 
 @dataclass(eq=False)
@@ -73,6 +79,7 @@ def plan(
     parallelism: int | None = None,
     slots: int | None = None,
     name: str | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> PlannedJob:
     """Plan the writes of a program, else its results, else the DataFrames given. Starts no Spark job.
 
@@ -89,6 +96,8 @@ def plan(
         How many tasks may run at once; by default Spark's default parallelism.
     name : str, optional
         The job's name; by default the program's.
+    on_progress : callable, optional
+        Called with the number of sinks that are planned and the number of all, after each of them.
 
     Raises
     ------
@@ -103,7 +112,7 @@ def plan(
     requests = _requests(program) if program else _result_requests(frames or {}, None)
     slots = slots or spark.sparkContext.defaultParallelism
     return _Planner(spark, program, parallelism, slots).plan(
-        requests, name or (program.name if program else None) or "job"
+        requests, name or (program.name if program else None) or "job", on_progress
     )
 
 
@@ -122,8 +131,15 @@ class _Planner:
         self._translator = Translator(self._counts, self._handles, self._labels)
         self._read = -1
 
-    def plan(self, requests: Sequence[SinkRequest], name: str) -> PlannedJob:
-        made = [self._sink(index, request) for index, request in enumerate(requests)]
+    def plan(
+        self, requests: Sequence[SinkRequest], name: str, on_progress: Callable[[int, int], None] | None
+    ) -> PlannedJob:
+        made = []
+        with self._planned_by_spark(requests) as plans:
+            for index, (request, planned) in enumerate(zip(requests, plans, strict=True)):
+                made.append(self._sink(index, request, *planned))
+                if on_progress is not None:
+                    on_progress(index + 1, len(requests))
         parallelism = self._clones.parallelism()
         environment = StreamExecutionEnvironment(name, RuntimeExecutionMode.BATCH, parallelism)
         for operator in self._translator.operators:
@@ -139,12 +155,29 @@ class _Planner:
             session_clone=self._clones.of(requests[0].snapshot)[0],
         )
 
-    def _sink(self, index: int, request: SinkRequest) -> SinkTransformation:
-        clone, scope = self._clones.of(request.snapshot)
-        query_execution = self._clones.plan(request.logical_plan, clone)
-        jvm_plan = query_execution.executedPlan()
-        if not self._clones.reuses_exchanges(clone):
-            scope = f"{scope}/{index}"
+    @contextmanager
+    def _planned_by_spark(
+        self, requests: Sequence[SinkRequest]
+    ) -> Iterator[Iterable[tuple[str, JavaObject, JavaObject]]]:
+        """For each sink the scope, the QueryExecution and the physical plan, made side by side where it pays."""
+        clones = {id(request): self._clones.of(request.snapshot) for request in requests}
+
+        def plan_one(index: int) -> tuple[str, JavaObject, JavaObject]:
+            clone, scope = clones[id(requests[index])]
+            query_execution = self._clones.plan(requests[index].logical_plan, clone)
+            if not self._clones.reuses_exchanges(clone):
+                scope = f"{scope}/{index}"
+            return scope, query_execution, query_execution.executedPlan()
+
+        if len(requests) < _SIDE_BY_SIDE_FROM:
+            yield map(plan_one, range(len(requests)))
+            return
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            yield pool.map(plan_one, range(len(requests)))
+
+    def _sink(
+        self, index: int, request: SinkRequest, scope: str, query_execution: JavaObject, jvm_plan: JavaObject
+    ) -> SinkTransformation:
         root = self._forest.read(jvm_plan, scope)
         self._share_equal()
         query = _below_write(root) if request.kind == "write" else root

@@ -81,7 +81,7 @@ class PlannedSink:
     location: SourceLocation | None
     transformation_id: int
     variable: str = ""
-    write: DeferredWrite | None = None
+    write: DeferredWrite | None = field(default=None, repr=False)
     facts: dict[str, Any] = field(default_factory=dict)
 
 

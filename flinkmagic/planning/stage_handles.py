@@ -8,6 +8,7 @@ from flinkmagic.planning import driver_classes
 from flinkmagic.planning.handles import (
     BroadcastStageHandle,
     Once,
+    Renewable,
     ResultStageHandle,
     ShuffleMapStageHandle,
     StageHandle,
@@ -64,7 +65,9 @@ class StageHandles:
             # A scalar subquery takes two rows, partition after partition.
             exact=rows.exact and (node.kind == BROADCAST_EXCHANGE or rows.number <= 1),
             starts_jobs_early=self._starts_jobs(stage),
-            made=Once(lambda: self._rebuilt(node)),
+            made=Renewable(
+                lambda: self._rebuilt(node), lambda: self._rebuilder.renew(self._forest.jvm_node(node))
+            ),
         )
 
     def hidden_shuffle(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> ShuffleMapStageHandle:

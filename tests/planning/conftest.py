@@ -135,6 +135,12 @@ def runner(spark: SparkSession) -> Runner:
     return Runner(spark)
 
 
+def dataset_class(spark: SparkSession) -> Any:
+    """Spark's Dataset, which has moved in 4.0."""
+    sql = spark._jvm.org.apache.spark.sql
+    return sql.Dataset if spark.version.startswith("3.") else sql.classic.Dataset
+
+
 @pytest.fixture
 def plain(spark: SparkSession, status: StatusStore) -> Callable[..., tuple[list[Any], Ran]]:
     """Run a DataFrame as plain Spark does, with as many partitions and no adaptive plan."""
@@ -145,7 +151,7 @@ def plain(spark: SparkSession, status: StatusStore) -> Callable[..., tuple[list[
         try:
             for key, value in settings.items():
                 spark.conf.set(key, value)
-            fresh = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(
+            fresh = dataset_class(spark).ofRows(
                 spark._jsparkSession, df._jdf.queryExecution().analyzed()
             )
             rdd = fresh.queryExecution().toRdd

@@ -7,6 +7,7 @@ import os
 import pytest
 from pyspark.sql import functions as F
 
+from flinkmagic.capturing.program import read_conf
 from flinkmagic.capturing.recorder import capture
 from flinkmagic.errors import NotAProgramError, StreamingFrameError
 from flinkmagic.planning import plan
@@ -169,15 +170,10 @@ def test_parallelism_is_that_of_the_session_bounded_by_the_slots(spark, tables):
 
 def test_the_user_s_configuration_and_plans_stay_as_they_are(spark, tables):
     counts = tables.flights.groupBy("hour").count()
-    before = spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters.asJava(
-        spark._jsparkSession.sessionState().conf().getAllConfs()
-    ).toString()
+    before = read_conf(spark._jsparkSession)
     active = spark._jvm.org.apache.spark.sql.SparkSession.getActiveSession().get()
     plan(counts, parallelism=3)
-    after = spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters.asJava(
-        spark._jsparkSession.sessionState().conf().getAllConfs()
-    ).toString()
-    assert after == before
+    assert read_conf(spark._jsparkSession) == before
     assert spark._jvm.org.apache.spark.sql.SparkSession.getActiveSession().get().equals(active)
     assert counts._jdf.queryExecution().executedPlan().toString().startswith("AdaptiveSparkPlan")
 

@@ -1,5 +1,9 @@
 package flinkmagic.planning;
 
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
@@ -20,8 +24,14 @@ import scala.collection.Seq;
  * counted as if nothing were pruned.
  */
 public class LeafPartitions {
-    /** The number, or -1 where this is no leaf whose partitions are known before it runs. */
-    public static int count(SparkPlan leaf) throws Exception {
+    private final IdentityHashMap ofRelations = new IdentityHashMap();
+
+    /**
+     * The number, or -1 where this is no leaf whose partitions are known before it runs.
+     *
+     * @param scope the configuration under which the leaf was planned
+     */
+    public int count(SparkPlan leaf, String scope) throws Exception {
         if (leaf instanceof ExecutedCommandExec || leaf instanceof V2CommandExec) {
             return -1;  // asking would run the command
         }
@@ -31,7 +41,7 @@ public class LeafPartitions {
                 ? scan.relation().cacheBuilder().cachedColumnBuffers().getNumPartitions() : -1;
         }
         if (leaf instanceof FileSourceScanExec) {
-            return unpruned((FileSourceScanExec) leaf).inputRDD().getNumPartitions();
+            return ofFiles((FileSourceScanExec) leaf, scope);
         }
         if (leaf instanceof DataSourceV2ScanExecBase) {
             Partitioning partitioning = leaf.outputPartitioning();
@@ -39,6 +49,33 @@ public class LeafPartitions {
                 ? ((DataSourceV2ScanExecBase) leaf).inputPartitions().size() : partitioning.numPartitions();
         }
         return leaf.subqueries().isEmpty() ? leaf.execute().getNumPartitions() : -1;
+    }
+
+    /**
+     * Counted once for each relation and partition filter: Spark makes the reader of a scan, and broadcasts its Hadoop
+     * configuration, before it can say into how many partitions the files are split.
+     */
+    private int ofFiles(FileSourceScanExec scan, String scope) throws Exception {
+        HashMap counts = (HashMap) ofRelations.get(scan.relation());
+        if (counts == null) {
+            counts = new HashMap();
+            ofRelations.put(scan.relation(), counts);
+        }
+        FileSourceScanExec unpruned = unpruned(scan);
+        ArrayList key = new ArrayList();
+        key.add(scope);
+        key.add(unpruned.partitionFilters().toString());
+        key.add(scan.optionalBucketSet());
+        key.add(scan.optionalNumCoalescedBuckets());
+        key.add(Boolean.valueOf(scan.bucketedScan()));
+        // Filters on a file's metadata (its path, its time) select files.
+        key.add(scan.fileConstantMetadataColumns().isEmpty() ? "" : unpruned.dataFilters().toString());
+        Integer known = (Integer) counts.get(key);
+        if (known == null) {
+            known = Integer.valueOf(unpruned.inputRDD().getNumPartitions());
+            counts.put(key, known);
+        }
+        return known.intValue();
     }
 
     /** Whether the leaf may read less than counted. */

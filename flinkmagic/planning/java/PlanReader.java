@@ -33,10 +33,13 @@ import scala.collection.Iterator;
  * Nodes are numbered over all plans of the job. Written for Janino: no lambdas, no type inference, raw collections.
  */
 public class PlanReader {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
     private final ArrayList nodes = new ArrayList();
     private final IdentityHashMap numbers = new IdentityHashMap();
     private final HashMap firstOfKind = new HashMap();
     private final IdentityHashMap fingerprints = new IdentityHashMap();
+    private final LeafPartitions leaves = new LeafPartitions();
     private ArrayList records;
     private int maxFields;
     private String scope;
@@ -54,7 +57,7 @@ public class PlanReader {
         Map answer = new LinkedHashMap();
         answer.put("root", number);
         answer.put("nodes", records);
-        return new ObjectMapper().writeValueAsString(answer);
+        return JSON.writeValueAsString(answer);
     }
 
     /** The physical operator of a number. */
@@ -84,7 +87,7 @@ public class PlanReader {
         boolean cached = plan instanceof InMemoryTableScanExec;
         int partitions = -1;
         if (plan.children().isEmpty() && (inside == null || cached)) {
-            partitions = LeafPartitions.count(plan);
+            partitions = leaves.count(plan, scope);
             record.put("partitions", Integer.valueOf(partitions));
             record.put("pruned", Boolean.valueOf(LeafPartitions.prunedLater(plan)));
         }

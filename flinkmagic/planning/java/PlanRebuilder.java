@@ -3,6 +3,7 @@ package flinkmagic.planning;
 import java.lang.reflect.Constructor;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
+import java.util.Map;
 
 import org.apache.spark.Dependency;
 import org.apache.spark.ShuffleDependency;
@@ -67,6 +68,63 @@ public class PlanRebuilder {
         }
     }
 
+    /**
+     * Makes a broadcast or a subquery anew, and what was made over it: once failed, it stays failed. Nothing over it
+     * has been run.
+     */
+    public synchronized void renew(SparkPlan plan) throws Exception {
+        SparkPlan failed = rebuild(plan);
+        ArrayList stale = new ArrayList();
+        java.util.Iterator entries = made.entrySet().iterator();
+        while (entries.hasNext()) {
+            Map.Entry entry = (Map.Entry) entries.next();
+            if (holds((SparkPlan) entry.getValue(), failed)) {
+                stale.add(entry.getKey());
+            }
+        }
+        for (int i = 0; i < stale.size(); i++) {
+            made.remove(stale.get(i));
+        }
+        made.put(plan, copy(failed));
+    }
+
+    private static SparkPlan copy(SparkPlan plan) {
+        ArrayList children = new ArrayList();
+        Iterator old = plan.children().iterator();
+        while (old.hasNext()) {
+            children.add(old.next());
+        }
+        return withChildren(plan, children);
+    }
+
+    private static SparkPlan withChildren(SparkPlan plan, ArrayList children) {
+        SparkPlan copied = (SparkPlan) ((TreeNode) plan).withNewChildrenInternal(Indexed.of(children));
+        copied.copyTagsFrom(plan);
+        return copied;
+    }
+
+    private static boolean holds(SparkPlan plan, SparkPlan sought) {
+        if (plan == sought) {
+            return true;
+        }
+        if (plan instanceof ReusedExchangeExec) {
+            return holds((SparkPlan) ((ReusedExchangeExec) plan).child(), sought);
+        }
+        if (plan instanceof ReusedSubqueryExec) {
+            return holds((SparkPlan) ((ReusedSubqueryExec) plan).child(), sought);
+        }
+        return anyHolds(plan.children().iterator(), sought) || anyHolds(plan.subqueries().iterator(), sought);
+    }
+
+    private static boolean anyHolds(Iterator plans, SparkPlan sought) {
+        while (plans.hasNext()) {
+            if (holds((SparkPlan) plans.next(), sought)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     private SparkPlan make(SparkPlan plan) throws Exception {
         SparkPlan first = (SparkPlan) standsFor.get(plan);
         if (first != null && plan instanceof Exchange) {
@@ -109,24 +167,28 @@ public class PlanRebuilder {
         }
         // Not withNewChildren: it keeps children that are equal, and two plans of one DataFrame are equal in all
         // but the identity of their exchanges.
-        SparkPlan rebuilt = (SparkPlan) ((TreeNode) plan).withNewChildrenInternal(Indexed.of(children));
-        rebuilt.copyTagsFrom(plan);
-        return rebuilt;
+        return withChildren(plan, children);
     }
 
+    /** In two steps by way of a wrapper: transformExpressions, too, keeps expressions that are equal. */
     private SparkPlan withNewSubqueries(SparkPlan plan) throws Exception {
-        IdentityHashMap replaced = new IdentityHashMap();
+        IdentityHashMap wrapped = new IdentityHashMap();
+        IdentityHashMap unwrapped = new IdentityHashMap();
         Iterator subqueries = plan.subqueries().iterator();
         while (subqueries.hasNext()) {
             SparkPlan subquery = (SparkPlan) subqueries.next();
             SparkPlan rebuilt = rebuild(subquery);
             if (rebuilt != subquery) {
-                // As reused: transformExpressions keeps expressions that are equal, for which see withNewChildren.
-                replaced.put(subquery, rebuilt instanceof ReusedSubqueryExec
-                    ? rebuilt : new ReusedSubqueryExec((BaseSubqueryExec) rebuilt));
+                SparkPlan wrapper = new ReusedSubqueryExec(new ReusedSubqueryExec((BaseSubqueryExec) rebuilt));
+                wrapped.put(subquery, wrapper);
+                unwrapped.put(wrapper, rebuilt);
             }
         }
-        return replaced.isEmpty() ? plan : (SparkPlan) plan.transformExpressions(new WithNewPlan(replaced));
+        if (wrapped.isEmpty()) {
+            return plan;
+        }
+        SparkPlan between = (SparkPlan) plan.transformExpressions(new WithNewPlan(wrapped));
+        return (SparkPlan) between.transformExpressions(new WithNewPlan(unwrapped));
     }
 
     private SparkPlan behindShuffle(SparkPlan plan) throws Exception {

@@ -1,0 +1,81 @@
+"""Handles over a real session: objects that are made once, and anew after a failure."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from pyspark.sql import functions as F
+
+from flinkmagic.planning import plan
+from flinkmagic.planning.handles import BroadcastStageHandle, Once, ShuffleMapStageHandle, SubqueryStageHandle
+
+
+def handle_of(compiled, job, kind):
+    return next(v.operator_factory for v in compiled(job).vertices.values() if isinstance(v.operator_factory, kind))
+
+
+def test_once_makes_its_object_once_and_forgets_a_failed_attempt():
+    attempts = []
+
+    def make():
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ValueError("not yet")
+        return object()
+
+    once = Once(make)
+    with pytest.raises(ValueError, match="not yet"):
+        once()
+    assert once() is once()
+    assert len(attempts) == 2
+
+
+@pytest.fixture
+def needs_file(tmp_path):
+    """A column that fails while a file is missing."""
+    path = str(tmp_path / "mended")
+
+    @F.udf("int")
+    def checked(number):
+        if not os.path.exists(path):
+            raise RuntimeError("the file is missing")
+        return number
+
+    return checked, path
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", [BroadcastStageHandle, SubqueryStageHandle])
+def test_a_failed_broadcast_or_subquery_runs_after_it_is_renewed(
+    kind, spark, tables, needs_file, compiled, runner, status
+):
+    checked, path = needs_file
+    few = tables.carriers.where("rank = 4").withColumn("checked", checked("rank"))
+    if kind is BroadcastStageHandle:
+        late = tables.flights.join(F.broadcast(few), "carrier")
+    else:
+        few.createOrReplaceTempView("handles_few")
+        tables.flights.createOrReplaceTempView("handles_flights")
+        late = spark.sql("SELECT * FROM handles_flights WHERE hour > (SELECT checked FROM handles_few)")
+    job = plan({"rows": late, "counts": late.groupBy("hour").count()}, parallelism=2)
+    with pytest.raises(Exception, match="the file is missing"):
+        runner.run(job)
+    with open(path, "w"):
+        pass
+    with pytest.raises(Exception, match="the file is missing"):
+        runner.run(job)
+
+    handle_of(compiled, job, kind).renew()
+    with status.watch() as ran:
+        rows = runner.run(job)
+    expected = late.count()
+    assert len(rows["rows"]) == sum(row["count"] for row in rows["counts"]) == expected > 0
+    assert len(ran.stages) == len(compiled(job).vertices)
+
+
+def test_a_range_exchange_says_that_it_samples(tables, compiled):
+    ranged = handle_of(compiled, plan(tables.flights.orderBy("id"), parallelism=3), ShuffleMapStageHandle)
+    assert (ranged.starts_jobs_early, ranged.output_partitions) == (True, 3)
+    counted = handle_of(compiled, plan(tables.flights.groupBy("hour").count(), parallelism=3), ShuffleMapStageHandle)
+    assert not counted.starts_jobs_early
