@@ -18,6 +18,7 @@ from flinkmagic.scheduling.execution_operations import ON_EXECUTOR, ExecutionOpe
 from flinkmagic.scheduling.execution_vertex_versioner import ExecutionVertexVersioner
 from flinkmagic.scheduling.executions import Executions
 from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.job_recovery import JobRecovery, RecoveredJob
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.job_status_machine import JobStatusMachine
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
@@ -133,8 +134,13 @@ class DefaultScheduler:
             input_dependency or execution_graph.job_graph.settings.input_dependency_constraint
         )
         self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, self.input_dependency)
+        failover = make_failover_strategy(failover_strategy, execution_graph, self.topology, self.tracker)
+        self._recovery = JobRecovery(
+            execution_graph, self.topology, self.executions, self.tracker, self.release_strategy, failover,
+            self._descriptors,
+        )
         self._failure_handler = ExecutionFailureHandler(
-            make_failover_strategy(failover_strategy, execution_graph, self.topology, self.tracker),
+            failover,
             restart_strategy or NoRestartBackoffTimeStrategy(),
             self.topology.n_vertices,
             exception_history_size,
@@ -144,8 +150,6 @@ class DefaultScheduler:
         self._failure_cause: BaseException | None = None
         self._termination_future: Future[JobStatus] = Future()
         self._status.transition(JobStatus.CREATED)
-
-    # -- what others read ------------------------------------------------------------------------------
 
     @property
     def job_status(self) -> JobStatus:
@@ -186,13 +190,19 @@ class DefaultScheduler:
             at_ms=self._clock.now_ms(),
         )
 
-    # -- the course of the job -------------------------------------------------------------------------
-
-    def start_scheduling(self) -> None:
-        """Begin: CREATED becomes RUNNING, and the regions without inputs are scheduled."""
+    def start_scheduling(self, recovered: RecoveredJob | None = None) -> None:
+        """Begin, or go on where a former process ended: what can be scheduled is."""
         self._main_thread.assert_running_in_main_thread()
+        if recovered is None:
+            self._status.transition(JobStatus.RUNNING)
+            self.strategy.start_scheduling()
+            return
+        self._status.transition(JobStatus.RECONCILING)
+        for vertex in self._recovery.restore(recovered):
+            self._reset(vertex)
         self._status.transition(JobStatus.RUNNING)
-        self.strategy.start_scheduling()
+        if not self._finish_if_all_finished():
+            self.strategy.start_scheduling(self.executions.finished_vertices())
 
     def allocate_slots_and_deploy(self, vertices: Sequence[int]) -> None:
         """Carry out a decision of the strategy (`SchedulerOperations`)."""
@@ -230,13 +240,17 @@ class DefaultScheduler:
         if releasable and self._release_partitions:
             self.tracker.stop_tracking_and_release(releasable)
         self._operations.leave_slot(vertex)
-        if self.executions.n_finished == self.topology.n_vertices:
-            if self.job_status is JobStatus.RUNNING:
-                self._status.transition(JobStatus.FINISHED)
-                self._on_terminal()
-        else:
+        if not self._finish_if_all_finished():
             self.strategy.on_execution_finished(vertex)
         self._end_if_all_terminal()
+
+    def _finish_if_all_finished(self) -> bool:
+        if self.executions.n_finished < self.topology.n_vertices:
+            return False
+        if self.job_status is JobStatus.RUNNING:
+            self._status.transition(JobStatus.FINISHED)
+            self._on_terminal()
+        return True
 
     def _end_execution(
         self, vertex: int, to: ExecutionState, error: BaseException | None = None, at_ms: float | None = None
@@ -255,22 +269,11 @@ class DefaultScheduler:
 
     def _on_terminal(self) -> None:
         status = self.job_status
-        tracked = self.tracker.tracked_partitions()
-        if status is JobStatus.SUSPENDED or (
-            self._keep_results_of_failed_job and status is not JobStatus.FINISHED
-        ):
-            self.tracker.stop_tracking(tracked)
-        else:
-            persistent = [p for p in tracked if status is JobStatus.FINISHED and self._is_persistent(p)]
-            self.tracker.stop_tracking(persistent)
-            self.tracker.stop_tracking_and_release(tracked)
+        is_finished = status is JobStatus.FINISHED
+        keep_all = status is JobStatus.SUSPENDED or (self._keep_results_of_failed_job and not is_finished)
+        self.tracker.end(keep_all=keep_all, keep_persistent=is_finished)
         self.event_log.add("scheduler", f"the job is {status}")
         self._termination_future.set_result(status)
-
-    def _is_persistent(self, partition: int) -> bool:
-        return self.topology.results[self.topology.result_of[partition]].result_type.is_persistent
-
-    # -- failures --------------------------------------------------------------------------------------
 
     def fail_execution(self, vertex: int, error: BaseException) -> None:
         """Fail the current execution of a vertex, for a reason that its executor does not know."""
@@ -357,8 +360,6 @@ class DefaultScheduler:
             self.release_strategy.vertex_unfinished(vertex)
         self._descriptors.producer_reset(vertex)
         self._io_metrics.pop(vertex, None)
-
-    # -- ends ------------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
         """End the job for good; nothing happens where it is ending or over already."""

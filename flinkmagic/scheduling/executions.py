@@ -58,6 +58,11 @@ class Executions:
         """Whether a vertex's current execution is over."""
         return IS_TERMINAL[int(self._states[vertex])]
 
+    def finished_vertices(self) -> list[int]:
+        """All vertices whose current execution is FINISHED, ascending."""
+        finished: list[int] = np.flatnonzero(self._states == _FINISHED.value).tolist()
+        return finished
+
     def vertex_of(self, attempt_id: ExecutionAttemptID) -> int | None:
         """The vertex of which `attempt_id` is the current execution; None where it is of none."""
         first, parallelism = self._first_of.get(attempt_id.job_vertex_id, (0, 0))
@@ -92,6 +97,18 @@ class Executions:
         at_ms = self._clock.now_ms()
         self.graph.transition(np.asarray(vertices, dtype=np.int64), to, at_ms)
         self._tell(vertices, to, at_ms, None)
+
+    def recover_finished(self, vertex: int, attempt: int, resource_id: str | None) -> None:
+        """Take a vertex as finished by an attempt of a former process."""
+        at_ms = self._clock.now_ms()
+        self.graph.attempt[vertex] = attempt
+        if resource_id is not None:
+            self.graph.assign_resource(vertex, resource_id, "")
+            self.last_resource[vertex] = resource_id
+        self.graph.transition(vertex, _FINISHED, at_ms, recovering=True)
+        self.n_terminal += 1
+        self.n_finished += 1
+        self._tell((vertex,), _FINISHED, at_ms, None)
 
     def notify_terminal(self, vertex: int) -> None:
         """Wake those who wait for a vertex's execution to be over; its slot is given back by now."""

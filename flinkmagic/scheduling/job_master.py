@@ -26,6 +26,7 @@ from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransi
 
 if TYPE_CHECKING:
     from flinkmagic.graph.execution_state import ExecutionState
+    from flinkmagic.scheduling.job_recovery import RecoveredJob
     from flinkmagic.scheduling.job_status import JobStatus
 
 
@@ -102,10 +103,10 @@ class JobMaster:
         """The job."""
         return self.execution_graph.job_id
 
-    def start(self) -> None:
+    def start(self, recovered: RecoveredJob | None = None) -> None:
         """Find the resource manager and start scheduling."""
         self._resource_manager_retriever.start(self._on_resource_manager)
-        self.scheduler.start_scheduling()
+        self.scheduler.start_scheduling(recovered)
 
     def cancel(self) -> None:
         """End the job for good."""

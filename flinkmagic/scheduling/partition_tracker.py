@@ -83,6 +83,14 @@ class JobMasterPartitionTracker:
             gateway.release_partitions(self._job_id, partition_ids)
         return released
 
+    def end(self, *, keep_all: bool, keep_persistent: bool) -> None:
+        """Forget everything, as the job is over; what is not kept is deleted."""
+        tracked = self.tracked_partitions()
+        results, result_of = self._topology.results, self._topology.result_of
+        kept = [p for p in tracked if keep_all or (keep_persistent and results[result_of[p]].result_type.is_persistent)]
+        self.stop_tracking(kept)
+        self.stop_tracking_and_release(tracked)
+
 
 class RegionPartitionGroupReleaseStrategy:
     """Finds partitions whose consumers are all finished, region by region.
@@ -143,6 +151,10 @@ class RegionPartitionGroupReleaseStrategy:
             if self._unfinished_regions[group] == 1:
                 start, end = self._topology.partition_start[group], self._topology.partition_end[group]
                 self._open_groups[start:end] += 1
+
+    def is_needed(self, partition: int) -> bool:
+        """Whether a region that reads a partition is not finished."""
+        return bool(self._open_groups[partition])
 
     def _consumed_groups(self, region: int) -> list[int]:
         topology = self._topology

@@ -14,6 +14,7 @@ from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecution
 if TYPE_CHECKING:
     from flinkmagic.graph.execution_graph import ArchivedExecutionGraph
     from flinkmagic.graph.execution_state import ExecutionState
+    from flinkmagic.scheduling.job_recovery import RecoveredJob
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ class SchedulerNG(Protocol):
         """Done with the status in which the job ended here."""
         ...
 
-    def start_scheduling(self) -> None:
-        """Begin."""
+    def start_scheduling(self, recovered: RecoveredJob | None = None) -> None:
+        """Begin, or go on where a former process ended."""
         ...
 
     def update_task_execution_state(self, transition: TaskExecutionStateTransition) -> bool:

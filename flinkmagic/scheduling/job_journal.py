@@ -1,0 +1,200 @@
+"""One job's journal on disk: an append-only file of JSON lines, read by whoever takes the job up.
+
+The first line says what the file is; the second holds the job graph; each further one tells what became of
+the job. A line ends with a newline and holds a number, counted from 0, and a checksum of the rest of it. So
+a line that was cut off, lost or altered is found. A file that is not in order is refused, with its path and
+the reason, and is never written to: `cut_torn_tail`, which only the owner of the lock may call, puts the torn
+end of a file aside into another one first.
+
+Rejected: one file for each fact (Flink's state handles in ZooKeeper): many small files to sync, and no order
+among them. A database: one dependency more, to append lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flinkmagic.errors import ForeignJournalError, JobAlreadyStoredError, TornJournalError
+
+FORMAT = "flinkmagic-job-journal"
+VERSION = 1
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class JournalEntry:
+    """One line: its number, its kind and what it says."""
+
+    number: int
+    kind: str
+    data: Record
+
+
+class JobJournal:
+    """Appends to a journal. Only the leader of the job has one open for writing.
+
+    `append` collects, `sync` writes what was collected in one piece and waits until it is on the disk. What
+    was not synced when the process dies never happened, as far as the next one knows.
+    """
+
+    def __init__(self, path: Path, next_number: int) -> None:
+        self.path = path
+        self._next_number = next_number
+        self._pending: list[bytes] = []
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether something was appended and not synced."""
+        return bool(self._pending)
+
+    def append(self, kind: str, data: Record) -> None:
+        """Add an entry."""
+        self._pending.append(_encode(self._next_number, kind, data))
+        self._next_number += 1
+
+    def sync(self) -> None:
+        """Bring all entries to the disk."""
+        if self._pending:
+            _write(self._file, b"".join(self._pending))
+            os.fsync(self._file)
+            self._pending.clear()
+
+    def close(self) -> None:
+        """Sync, and write no more."""
+        self.sync()
+        os.close(self._file)
+
+
+def create_journal(path: Path, job_id: str, job_graph: Record) -> None:
+    """Make the journal of a new job, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    header = {"format": FORMAT, "version": VERSION, "job_id": job_id}
+    content = json.dumps(header).encode() + b"\n" + _encode(0, "job_graph", job_graph)
+    draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(draft, path)  # unlike a rename it fails where there is one already
+    except FileExistsError:
+        raise JobAlreadyStoredError(job_id, str(path)) from None
+    finally:
+        draft.unlink()
+    _sync_folder(path.parent)
+
+
+def read_journal(path: Path) -> Iterator[JournalEntry]:
+    """Yield all entries of a journal; raise for the first thing that is not in order."""
+    raw = path.read_bytes()
+    end = raw.find(b"\n")
+    _check_header(path, raw if end < 0 else raw[:end])
+    if end < 0:
+        raise TornJournalError(str(path), 1, "the line is cut off", 0)
+    position, number = end + 1, 0
+    while position < len(raw):
+        end = raw.find(b"\n", position)
+        if end < 0:
+            raise TornJournalError(str(path), number + 2, "the line is cut off", position)
+        problem, entry = _decode(raw[position:end], number)
+        if entry is None:
+            raise TornJournalError(str(path), number + 2, problem, position)
+        yield entry
+        position, number = end + 1, number + 1
+    if number == 0:
+        raise TornJournalError(str(path), 2, "the job graph is missing", position)
+
+
+def cut_torn_tail(path: Path) -> Path | None:
+    """Put a torn last line aside, and shorten the journal by it; the file that holds it now.
+
+    None where the journal is in order. A journal that is damaged before its last line is refused as ever.
+    Only whoever holds the job's lock may call this: its writer must be gone.
+    """
+    try:
+        for _ in read_journal(path):
+            pass
+        return None
+    except TornJournalError as torn:
+        raw = path.read_bytes()
+        rest = raw[torn.intact_bytes :]
+        if torn.intact_bytes == 0 or torn.line < 3 or b"\n" in rest[:-1]:
+            raise
+        aside = _put_aside(path, rest)
+        with path.open("r+b") as file:
+            file.truncate(torn.intact_bytes)
+            os.fsync(file.fileno())
+        return aside
+
+
+def _put_aside(path: Path, rest: bytes) -> Path:
+    number = 0
+    while True:
+        aside = path.with_name(f"{path.name}.torn-{number}")
+        try:
+            with aside.open("xb") as file:
+                file.write(rest)
+                file.flush()
+                os.fsync(file.fileno())
+        except FileExistsError:
+            number += 1
+            continue
+        _sync_folder(path.parent)
+        return aside
+
+
+def _check_header(path: Path, line: bytes) -> None:
+    try:
+        header = json.loads(line)
+    except ValueError:
+        raise ForeignJournalError(str(path), "its first line is no JSON") from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ForeignJournalError(str(path), "it does not say that it is a job journal")
+    if header.get("version") != VERSION:
+        raise ForeignJournalError(
+            str(path), f"it is of version {header.get('version')}, and this program reads version {VERSION}"
+        )
+    if not path.name.startswith(f"{header.get('job_id')}."):
+        raise ForeignJournalError(str(path), f"it is the journal of job {header.get('job_id')}")
+
+
+def _encode(number: int, kind: str, data: Record) -> bytes:
+    body = json.dumps([number, kind, data], separators=(",", ":"), ensure_ascii=True)
+    return json.dumps({"crc": f"{zlib.crc32(body.encode()):08x}", "entry": body}).encode() + b"\n"
+
+
+def _decode(line: bytes, expected: int) -> tuple[str, JournalEntry | None]:
+    try:
+        outer = json.loads(line)
+        body = outer["entry"]
+        if f"{zlib.crc32(body.encode()):08x}" != outer["crc"]:
+            return "its checksum is wrong", None
+        number, kind, data = json.loads(body)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return "it is no entry", None
+    if number != expected:
+        return f"it is entry {number}, where entry {expected} should be", None
+    return "", JournalEntry(number, kind, data)
+
+
+def _write(file: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "posix":  # elsewhere folders cannot be synced
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,81 @@
+"""At most one process leads a job: the one that holds a file's lock (Flink's `LeaderElection`)."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Protocol
+
+from filelock import FileLock, Timeout
+
+from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ScheduledCall
+
+
+class LeaderContender(Protocol):
+    """Wants to lead (Flink's `LeaderContender`)."""
+
+    def grant_leadership(self, session_id: str) -> None:
+        """Lead from now on."""
+        ...
+
+    def revoke_leadership(self) -> None:
+        """Lead no more."""
+        ...
+
+
+class FileLockLeaderElection:
+    """Leadership by an exclusive lock on a file; the system takes it back when its holder dies.
+
+    The lock's file must be on a disk of this machine, or on one that locks across machines. Leadership ends
+    with the process or with `stop`; nobody can take it from a holder that lives.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is left behind.
+    main_thread : ComponentMainThreadExecutor
+        Where contenders are told, and where those who wait try again.
+    retry_ms : float
+        How often they try.
+    """
+
+    def __init__(self, path: Path, main_thread: ComponentMainThreadExecutor, retry_ms: float = 500.0) -> None:
+        self._main_thread = main_thread
+        self._retry_ms = retry_ms
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = FileLock(str(path), thread_local=False)
+        self._contender: LeaderContender | None = None
+        self._next_try: ScheduledCall | None = None
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this contender leads."""
+        return bool(self._lock.is_locked)
+
+    def start(self, contender: LeaderContender) -> None:
+        """Contend: `contender` is granted leadership as soon as nobody else has it."""
+        if self._contender is not None:
+            raise RuntimeError("this election has its contender already")
+        self._contender = contender
+        self._main_thread.execute(self._try)
+
+    def stop(self) -> None:
+        """Contend no more; a leader is told that it leads no more, then the lock is let go."""
+        contender, self._contender = self._contender, None
+        if self._next_try is not None:
+            self._next_try.cancel()
+            self._next_try = None
+        if self.is_leader:
+            if contender is not None:
+                contender.revoke_leadership()
+            self._lock.release()
+
+    def _try(self) -> None:
+        if self._contender is None or self.is_leader:
+            return
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            self._next_try = self._main_thread.schedule(self._try, self._retry_ms)
+            return
+        self._contender.grant_leadership(uuid.uuid4().hex)
