@@ -68,6 +68,7 @@ class StatusStoreMonitor:
         # Touched by the polling thread only.
         self._jobs: dict[int, tuple[str, tuple[int, ...]]] = {}
         self._jobs_over: set[int] = set()
+        self._settled: set[int] = set()
         self._stages: dict[tuple[int, int], bool] = {}
         self._tasks: dict[int, bool] = {}
 
@@ -114,19 +115,19 @@ class StatusStoreMonitor:
             tags, flushes = list(self._tags), list(self._flushes)
         for tag in tags:
             for job_id in self._tracker.getJobIdsForTag(tag):
-                if job_id not in self._jobs_over:
+                if job_id not in self._settled:
                     yield from self._poll_job(job_id, tag)
-        done = [flush for flush in flushes if self._is_quiet(flush[1]) or time.monotonic() > flush[2]]
+        quiet = {tag for _, tag, _ in flushes if self._is_quiet(tag)}
+        done = [flush for flush in flushes if flush[1] in quiet or time.monotonic() > flush[2]]
         with self._lock:
             self._flushes = [flush for flush in self._flushes if flush not in done]
-            self._tags.difference_update(tag for _, tag, _ in done)
+            self._tags.difference_update(quiet)
         for token, _, _ in done:
             yield Marker(token)
 
     def _is_quiet(self, tag: str) -> bool:
         """Whether all that is known under the tag is over in the store too."""
-        jobs = [job for job, (of, _) in self._jobs.items() if of == tag]
-        return all(job in self._jobs_over for job in jobs) and all(self._tasks.values())
+        return all(job in self._settled for job, (of, _) in self._jobs.items() if of == tag)
 
     def _poll_job(self, job_id: int, tag: str) -> Iterator[TaskEvent]:
         job = self._as_json(self._store.job(job_id))
@@ -135,17 +136,23 @@ class StatusStoreMonitor:
             attempts = {stage: self._attempts(stage) for stage in job["stageIds"]}
             refs = (StageRef(stage, None, a[-1]["numTasks"] if a else 0) for stage, a in attempts.items())
             yield JobStarted(job_id, float(job["submissionTime"] or 0), tag, tuple(refs))
-        ended = JobEnded(job_id, float(job["completionTime"] or 0), job["status"] == "SUCCEEDED")
+        over = job["status"] in ("SUCCEEDED", "FAILED")
         # What a task made after its job was given up counts for nothing, so that news comes first.
         if job["status"] == "FAILED":
-            yield ended
-        for stage in sorted(self._jobs[job_id][1]):
+            yield from self._job_ended(job_id, job)
+        stages = self._jobs[job_id][1]
+        for stage in sorted(stages):
             for attempt in self._attempts(stage):
                 yield from self._poll_stage(attempt, tag)
-        if job["status"] in ("SUCCEEDED", "FAILED"):
-            self._jobs_over.add(job_id)
         if job["status"] == "SUCCEEDED":
-            yield ended
+            yield from self._job_ended(job_id, job)
+        if over and all(done for (stage, _), done in self._stages.items() if stage in stages):
+            self._settled.add(job_id)
+
+    def _job_ended(self, job_id: int, job: dict[str, Any]) -> Iterator[TaskEvent]:
+        if job_id not in self._jobs_over:
+            self._jobs_over.add(job_id)
+            yield JobEnded(job_id, float(job["completionTime"] or 0), job["status"] == "SUCCEEDED")
 
     def _attempts(self, stage: int) -> list[dict[str, Any]]:
         found = self._store.stageData(stage, False, self._no_statuses, False, self._no_quantiles)
@@ -159,9 +166,10 @@ class StatusStoreMonitor:
             self._stages[key] = False
             yield StageSubmitted(*key, float(attempt["submissionTime"] or 0), attempt["numTasks"], None, tag)
         over = attempt["status"] in ("COMPLETE", "FAILED")
-        for task in self._as_json(self._store.taskList(*key, self.MOST_TASKS)):
+        tasks = self._as_json(self._store.taskList(*key, self.MOST_TASKS))
+        for task in tasks:
             yield from self._task_news(key, task)
-        if over and all(self._tasks.values()):
+        if over and all(self._tasks[task["taskId"]] for task in tasks):
             self._stages[key] = True
             yield StageCompleted(*key, float(attempt["completionTime"] or 0), attempt["failureReason"] or "")
 
