@@ -49,10 +49,16 @@ class PartitionCounts:
 
     def of(self, node: PlanNode) -> PartitionCount:
         """How many partitions the operator's output has (of an exchange: what it makes)."""
-        known = self._known.get(node.number)
-        if known is None:
-            known = self._known[node.number] = self._derive(node)
-        return known
+        waiting = [node]  # deep plans would exhaust Python's stack
+        while waiting:
+            unknown = [each for each in _read_by(waiting[-1]) if each.number not in self._known]
+            if unknown:
+                waiting.extend(unknown)
+                continue
+            derived = waiting.pop()
+            if derived.number not in self._known:
+                self._known[derived.number] = self._derive(derived)
+        return self._known[node.number]
 
     def starts_job(self, node: PlanNode) -> bool:
         """Whether Spark starts a job merely to make the operator's RDD."""
@@ -111,6 +117,10 @@ class PartitionCounts:
 
     def _join_type(self, node: PlanNode) -> str:
         return str(self._forest.jvm_node(node).joinType().toString())
+
+
+def _read_by(node: PlanNode) -> tuple[PlanNode, ...]:
+    return node.children if node.inside is None else (*node.children, node.inside)
 
 
 def is_broadcast(node: PlanNode) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.program import Program
-from flinkmagic.errors import NotAProgramError, SparkConnectSessionError, StreamingFrameError
+from flinkmagic.errors import NoResultError, SparkConnectSessionError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
@@ -19,7 +19,8 @@ from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, loca
 from flinkmagic.planning.partitions import PartitionCounts
 from flinkmagic.planning.plan_reader import PlanForest, PlanNode
 from flinkmagic.planning.provenance import Provenance
-from flinkmagic.planning.sinks import PlannedSink, SharedStage, SinkRequest
+from flinkmagic.planning.requests import SinkRequest, named_frames, requests_of, result_requests, session_of
+from flinkmagic.planning.sinks import PlannedSink, SharedStage
 from flinkmagic.planning.stage_handles import StageHandles
 from flinkmagic.planning.translation import Stage, Translator
 
@@ -105,15 +106,16 @@ def plan(
         One of its subclasses for each thing that cannot be planned.
     """
     program = program_or_dataframes if isinstance(program_or_dataframes, Program) else None
-    frames = None if isinstance(program_or_dataframes, Program) else _named(program_or_dataframes)
-    spark = spark or (program.spark if program else _session_of(frames or {}))
+    frames = None if isinstance(program_or_dataframes, Program) else named_frames(program_or_dataframes)
+    spark = spark or (program.spark if program else session_of(frames or {}))
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise SparkConnectSessionError
-    requests = _requests(program) if program else _result_requests(frames or {}, None)
+    name = name or (program.name if program else None) or "job"
+    requests = requests_of(program) if program else result_requests(frames or {}, None)
+    if not requests:
+        raise NoResultError(name)
     slots = slots or spark.sparkContext.defaultParallelism
-    return _Planner(spark, program, parallelism, slots).plan(
-        requests, name or (program.name if program else None) or "job", on_progress
-    )
+    return _Planner(spark, program, parallelism, slots).plan(requests, name, on_progress)
 
 
 class _Planner:
@@ -253,65 +255,6 @@ class _Planner:
                 )
             )
         return tuple(found)
-
-
-def _named(given: Any) -> dict[str, DataFrame]:
-    if isinstance(given, Mapping):
-        named = dict(given)
-    elif isinstance(given, Sequence) and not isinstance(given, str):
-        named = {f"result{number}": frame for number, frame in enumerate(given, start=1)}
-    else:
-        named = {"result": given}
-    for frame in named.values():
-        if not (hasattr(frame, "schema") and hasattr(frame, "isStreaming")):
-            raise NotAProgramError(frame)
-    if not named:
-        raise NotAProgramError(given)
-    return named
-
-
-def _session_of(frames: Mapping[str, DataFrame]) -> SparkSession:
-    return next(iter(frames.values())).sparkSession
-
-
-def _requests(program: Program) -> list[SinkRequest]:
-    if not program.writes:
-        return _result_requests(program.results, program)
-    return [
-        SinkRequest(
-            name=write.name,
-            kind="write",
-            logical_plan=write.command,
-            snapshot=write.session,
-            frame=write.frame,
-            write=write,
-            location=write.location,
-        )
-        for write in program.writes
-    ]
-
-
-def _result_requests(frames: Mapping[str, DataFrame], program: Program | None) -> list[SinkRequest]:
-    requests = []
-    for name, frame in frames.items():
-        if type(frame).__module__.startswith("pyspark.sql.connect"):
-            raise SparkConnectSessionError
-        if frame.isStreaming:
-            raise StreamingFrameError(name)
-        number = program.frame_of(frame) if program else None
-        calls = [call for call in program.calls if call.output == number] if program else []
-        requests.append(
-            SinkRequest(
-                name=name,
-                kind="result",
-                logical_plan=frame._jdf.queryExecution().analyzed(),
-                snapshot=program.session if program else None,
-                frame=number,
-                location=calls[-1].location if calls else None,
-                schema_json=frame.schema.json(),
-            )
-        )
-    return requests
 
 
 def _below_write(root: PlanNode) -> PlanNode:

@@ -1,4 +1,4 @@
-"""What a job ends in: one record for each write and each result, before and after planning."""
+"""What a planned job ends in, and what its sinks share."""
 
 from __future__ import annotations
 
@@ -6,46 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject
-
-    from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot, SourceLocation
+    from flinkmagic.capturing.program import DeferredWrite, SourceLocation
 
 SinkKind = Literal["write", "result"]
-
-
-@dataclass(frozen=True, eq=False)
-class SinkRequest:
-    """A write, or a DataFrame whose rows shall stay in the session.
-
-    Attributes
-    ----------
-    name : str
-        Unique within the job.
-    kind : {"write", "result"}
-        Which of the two it is.
-    logical_plan : py4j.java_gateway.JavaObject
-        The analysed plan: the write's own command, or the query.
-    snapshot : SessionSnapshot, optional
-        The session as it stood on its line; None is the session as it is now.
-    frame : int, optional
-        The program's number of the DataFrame.
-    write : DeferredWrite, optional
-        Of a write: what was captured.
-    """
-
-    name: str
-    kind: SinkKind
-    logical_plan: JavaObject
-    snapshot: SessionSnapshot | None = None
-    frame: int | None = None
-    write: DeferredWrite | None = None
-    location: SourceLocation | None = None
-    schema_json: str = ""
-
-    @property
-    def after(self) -> tuple[int, ...]:
-        """Positions of the earlier sinks that must have ended before this one starts."""
-        return self.write.after if self.write is not None else ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from flinkmagic.planning.plan_reader import BROADCAST_EXCHANGE, SHUFFLE_EXCHANGE
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
-    from flinkmagic.planning.sinks import SinkRequest
+    from flinkmagic.planning.requests import SinkRequest
     from flinkmagic.planning.translation import Stage
 
 

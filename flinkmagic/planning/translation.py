@@ -17,9 +17,9 @@ one subtask, and its handle says that Spark runs no task for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
 from flinkmagic.graph.partitioner import PartitionerKind
@@ -44,6 +44,8 @@ from flinkmagic.planning.plan_reader import (
 )
 from flinkmagic.planning.stage_handles import StageHandles
 
+_Made = TypeVar("_Made")
+
 _PARTITIONERS = {
     "SinglePartition$": PartitionerKind.GLOBAL,
     "HashPartitioning": PartitionerKind.HASH,
@@ -51,6 +53,25 @@ _PARTITIONERS = {
     "RoundRobinPartitioning": PartitionerKind.REBALANCE,
 }
 """Spark's partitionings; any other goes by a function of the rows, which is Flink's custom partitioner."""
+
+
+Steps: TypeAlias = Generator["Steps[Any]", Any, _Made]
+"""A function that yields the calls it makes of others of its kind and is sent what they return; see `run`."""
+
+
+def run(steps: Steps[_Made]) -> _Made:
+    """Run a function of `Steps` to its end. Plans may be deeper than Python's stack, so calls are stacked here."""
+    stack: list[Steps[Any]] = [steps]
+    returned: Any = None
+    while stack:
+        try:
+            stack.append(stack[-1].send(returned))
+            returned = None
+        except StopIteration as end:
+            stack.pop()
+            returned = end.value
+    made: _Made = returned
+    return made
 
 
 @dataclass(eq=False)
@@ -105,7 +126,7 @@ class Translator:
     ) -> SinkTransformation:
         """The sink of one plan: `root` is the query below the write's own operators, or the query of a result."""
         stage = Stage(index)
-        upstream = self._input(root, root, stage)
+        upstream = run(self._input(root, root, stage))
         tasks = self._counts.of(root).number
         made = SinkTransformation(
             upstream,
@@ -118,22 +139,24 @@ class Translator:
         self.operators.append(made)
         return made
 
-    def _input(self, node: PlanNode, consumer: PlanNode, stage: Stage) -> Transformation:
+    def _input(self, node: PlanNode, consumer: PlanNode, stage: Stage) -> Steps[Transformation]:
         exchange = exchange_of(node)
         if exchange is not None:
-            return self._partition(exchange, stage)
-        upstream = self._operator(node, stage)
+            return (yield self._partition(exchange, stage))
+        upstream = yield self._operator(node, stage)
         if self._parallelism(node) != self._parallelism(consumer):
             return PartitionTransformation(upstream, PartitionerKind.RESCALE)
         return upstream
 
-    def _operator(self, node: PlanNode, stage: Stage) -> Transformation:
+    def _operator(self, node: PlanNode, stage: Stage) -> Steps[Transformation]:
         if self._hides_shuffle(node, stage):
-            return self._around_hidden_shuffle(node, stage)
+            return (yield self._around_hidden_shuffle(node, stage))
         stage.nodes.append(node)
         inside = Stage(stage.sink, cached=True, nodes=stage.nodes) if node.kind == CACHED_SCAN else stage
-        inputs = [self._input(child, node, inside) for child in _operands(node)]
-        inputs += self._subqueries(node, stage)
+        inputs = []
+        for child in _operands(node):
+            inputs.append((yield self._input(child, node, inside)))
+        inputs.extend((yield self._subqueries(node, stage)))
         return self._add(node, inputs, self._parallelism(node))
 
     def _hides_shuffle(self, node: PlanNode, stage: Stage) -> bool:
@@ -143,31 +166,29 @@ class Translator:
         rows = self._counts.of(node.children[0])
         return rows.number > 1 and rows.exact
 
-    def _around_hidden_shuffle(self, node: PlanNode, stage: Stage) -> Transformation:
+    def _around_hidden_shuffle(self, node: PlanNode, stage: Stage) -> Steps[Transformation]:
         child = node.children[0]
         before = Stage(stage.sink)
-        local = self._add(node, [self._input(child, child, before)], self._parallelism(child), suffix=" (local)")
+        upstream = yield self._input(child, child, before)
+        local = self._add(node, [upstream], self._parallelism(child), suffix=" (local)")
         local.operator_factory = self._handles.hidden_shuffle(node, before, self._counts.of(child))
         exchange = PartitionTransformation(local, PartitionerKind.GLOBAL, StreamExchangeMode.BATCH)
         stage.nodes.append(node)
-        return self._add(node, [exchange, *self._subqueries(node, stage)], 1)
+        return self._add(node, [exchange, *(yield self._subqueries(node, stage))], 1)
 
-    def _subqueries(self, node: PlanNode, stage: Stage) -> Iterable[Transformation]:
+    def _subqueries(self, node: PlanNode, stage: Stage) -> Steps[list[Transformation]]:
         found: dict[int, Transformation] = {}
         for subquery in node.subqueries:
             if subquery.kind == REUSED_SUBQUERY and subquery.inside is not None:
                 subquery = subquery.inside
             if subquery.kind == SUBQUERY_BROADCAST:
                 # Its value is taken out of a broadcast on the driver: the broadcast is the stage.
-                exchange = exchange_of(subquery.children[0])
-                value = self._partition(exchange, stage) if exchange is not None else None
-            else:
-                value = self._partition(subquery, stage)
-            if value is not None:
-                found[id(value)] = value
-        return found.values()
+                subquery = exchange_of(subquery.children[0]) or subquery
+            value = yield self._partition(subquery, stage)
+            found[id(value)] = value
+        return list(found.values())
 
-    def _partition(self, exchange: PlanNode, stage: Stage) -> PartitionTransformation:
+    def _partition(self, exchange: PlanNode, stage: Stage) -> Steps[PartitionTransformation]:
         """The one PartitionTransformation of all exchanges (or subqueries) with equal rows."""
         number = exchange.same
         consumers = self.consumers.setdefault(number, [])
@@ -176,7 +197,7 @@ class Translator:
         made = self._partitions.get(number)
         if made is None:
             below = Stage(stage.sink, cached=stage.cached)
-            tail = self._tail(exchange.children[0], below)
+            tail = yield self._tail(exchange.children[0], below)
             rows = self._counts.of(exchange.children[0])
             tail.operator_factory = self._handles.of_exchange(exchange, below, rows)
             made = self._partitions[number] = PartitionTransformation(
@@ -184,12 +205,13 @@ class Translator:
             )
         return made
 
-    def _tail(self, node: PlanNode, stage: Stage) -> Transformation:
+    def _tail(self, node: PlanNode, stage: Stage) -> Steps[Transformation]:
         """The last operator of a stage; a stage that only passes a shuffle on gets one that reads it."""
         exchange = exchange_of(node)
         if exchange is None:
-            return self._operator(node, stage)
-        return self._add(node, [self._partition(exchange, stage)], self._parallelism(node), name="ShuffleRead")
+            return (yield self._operator(node, stage))
+        upstream = yield self._partition(exchange, stage)
+        return self._add(node, [upstream], self._parallelism(node), name="ShuffleRead")
 
     def _add(
         self, node: PlanNode, inputs: list[Transformation], parallelism: int, *, name: str = "", suffix: str = ""

@@ -1,0 +1,110 @@
+"""What is to be planned: one request for each write of a program, or each DataFrame whose rows shall stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.errors import NotAProgramError, SparkConnectSessionError, StreamingFrameError
+from flinkmagic.planning.sinks import SinkKind
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import DataFrame, SparkSession
+
+    from flinkmagic.capturing.program import DeferredWrite, Program, SessionSnapshot, SourceLocation
+
+
+@dataclass(frozen=True, eq=False)
+class SinkRequest:
+    """A write, or a DataFrame whose rows shall stay in the session.
+
+    Attributes
+    ----------
+    name : str
+        Unique within the job.
+    kind : {"write", "result"}
+        Which of the two it is.
+    logical_plan : py4j.java_gateway.JavaObject
+        The analysed plan: the write's own command, or the query.
+    snapshot : SessionSnapshot, optional
+        The session as it stood on its line; None is the session as it is now.
+    frame : int, optional
+        The program's number of the DataFrame.
+    write : DeferredWrite, optional
+        Of a write: what was captured.
+    """
+
+    name: str
+    kind: SinkKind
+    logical_plan: JavaObject
+    snapshot: SessionSnapshot | None = None
+    frame: int | None = None
+    write: DeferredWrite | None = None
+    location: SourceLocation | None = None
+    schema_json: str = ""
+
+    @property
+    def after(self) -> tuple[int, ...]:
+        """Positions of the earlier sinks that must have ended before this one starts."""
+        return self.write.after if self.write is not None else ()
+
+
+def named_frames(given: Any) -> dict[str, DataFrame]:
+    if isinstance(given, Mapping):
+        named = dict(given)
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        named = {f"result{number}": frame for number, frame in enumerate(given, start=1)}
+    else:
+        named = {"result": given}
+    for frame in named.values():
+        if not (hasattr(frame, "schema") and hasattr(frame, "isStreaming")):
+            raise NotAProgramError(frame)
+    if not named:
+        raise NotAProgramError(given)
+    return named
+
+
+def session_of(frames: Mapping[str, DataFrame]) -> SparkSession:
+    return next(iter(frames.values())).sparkSession
+
+
+def requests_of(program: Program) -> list[SinkRequest]:
+    if not program.writes:
+        return result_requests(program.results, program)
+    return [
+        SinkRequest(
+            name=write.name,
+            kind="write",
+            logical_plan=write.command,
+            snapshot=write.session,
+            frame=write.frame,
+            write=write,
+            location=write.location,
+        )
+        for write in program.writes
+    ]
+
+
+def result_requests(frames: Mapping[str, DataFrame], program: Program | None) -> list[SinkRequest]:
+    requests = []
+    for name, frame in frames.items():
+        if type(frame).__module__.startswith("pyspark.sql.connect"):
+            raise SparkConnectSessionError
+        if frame.isStreaming:
+            raise StreamingFrameError(name)
+        number = program.frame_of(frame) if program else None
+        calls = [call for call in program.calls if call.output == number] if program else []
+        requests.append(
+            SinkRequest(
+                name=name,
+                kind="result",
+                logical_plan=frame._jdf.queryExecution().analyzed(),
+                snapshot=program.session if program else None,
+                frame=number,
+                location=calls[-1].location if calls else None,
+                schema_json=frame.schema.json(),
+            )
+        )
+    return requests
