@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program, RecordedCall, SourceLocation
     from flinkmagic.planning.partitions import PartitionCounts
     from flinkmagic.planning.plan_reader import PlanNode
+    from flinkmagic.planning.provenance import Calls
 
 TEXT_LENGTH = 200
 """How much of Spark's own text of an operator is kept."""
@@ -30,8 +31,9 @@ class OperatorLabel:
         One line: ``groupBy("hour").agg(...) (cell 3, line 4): HashAggregate``.
     metadata : dict
         ``operator`` (Spark's name), ``text`` (Spark's own words, shortened), ``kind`` (Spark's class), ``node``, and,
-        where the user's call is known: ``call``, ``cell``, ``line``, ``code``, ``variable``. ``partitions`` where Spark
-        will run another number of tasks than the operator has subtasks, ``exact`` false where it decides that later.
+        where the user's call is known: ``call``, ``cell``, ``line``, ``code``, ``variable``; ``also``, where Spark made
+        one operator of several calls, the earlier ones with their places. ``partitions`` where Spark will run another
+        number of tasks than the operator has subtasks, ``exact`` false where it decides that later.
     """
 
     description: str
@@ -48,37 +50,43 @@ class OperatorLabels:
         What was captured.
     counts : PartitionCounts
         How many partitions operators have.
-    calls : dict of int to RecordedCall
-        The user's call of an operator, by the operator's number; filled plan by plan.
+    calls : dict of int to tuple of RecordedCall
+        The user's calls of an operator, by the operator's number; filled plan by plan.
     """
 
     program: Program | None
     counts: PartitionCounts
-    calls: dict[int, RecordedCall] = field(default_factory=dict)
+    calls: dict[int, Calls] = field(default_factory=dict)
 
     def of(self, node: PlanNode) -> OperatorLabel:
         """The label of one operator."""
-        call = self.calls.get(node.number)
-        facts = call_facts(self.program, call)
+        calls = self.calls.get(node.number, ())
+        facts = call_facts(self.program, calls)
         facts |= {"operator": node.name, "text": spark_text(node), "kind": node.kind, "node": node.number}
         count = self.counts.of(node)
         if count.number == 0:
             facts["partitions"] = 0
         if not count.exact:
             facts["exact"] = False
-        described = node.name if call is None else f"{call.text} ({call.location}): {node.name}"
+        described = f"{', '.join(map(_placed, calls))}: {node.name}" if calls else node.name
         return OperatorLabel(described, facts)
 
 
-def call_facts(program: Program | None, call: RecordedCall | None) -> dict[str, Any]:
-    """The JSON-able facts of a call; none where there is no call."""
-    if call is None or program is None:
+def call_facts(program: Program | None, calls: Calls) -> dict[str, Any]:
+    """The JSON-able facts of an operator's calls; none where there is no call."""
+    if not calls or program is None:
         return {}
-    facts = {"call": call.text, **location_facts(call.location)}
-    names = program.names_of(call.output)
+    facts = {"call": calls[-1].text, **location_facts(calls[-1].location)}
+    names = program.names_of(calls[-1].output)
     if names:
         facts["variable"] = names[0]
+    if len(calls) > 1:
+        facts["also"] = [_placed(call) for call in calls[:-1]]
     return facts
+
+
+def _placed(call: RecordedCall) -> str:
+    return f"{call.text} ({call.location})"
 
 
 def location_facts(location: SourceLocation | None) -> dict[str, Any]:

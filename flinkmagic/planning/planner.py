@@ -183,8 +183,8 @@ class _Planner:
         root = self._forest.read(jvm_plan, scope)
         self._share_equal()
         query = _below_write(root) if request.kind == "write" else root
-        for number, call in self._provenance.assign(query, request.frame).items():
-            self._labels.calls.setdefault(number, call)
+        for number, calls in self._provenance.assign(query, request.frame).items():
+            self._labels.calls.setdefault(number, calls)
         make = self._handles.of_write if request.kind == "write" else self._handles.of_result
 
         def handle(stage: Stage, tasks: int) -> Any:
@@ -204,8 +204,8 @@ class _Planner:
     def _sink_facts(self, request: SinkRequest, root: PlanNode) -> dict[str, Any]:
         facts: dict[str, Any] = {"sink": request.name, "kind": request.kind}
         if request.write is None:
-            call = self._labels.calls.get(root.number)
-            facts |= {**call_facts(self._program, call), "operator": "result"}
+            calls = self._labels.calls.get(root.number, ())
+            facts |= {**call_facts(self._program, calls), "operator": "result"}
             facts["description"] = f"{request.name}: rows that stay in the session"
             return facts
         write = request.write

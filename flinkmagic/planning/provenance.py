@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
+from flinkmagic.capturing.program import Program, RecordedCall
 from flinkmagic.planning.plan_reader import CACHED_SCAN, PlanNode
 
-if TYPE_CHECKING:
-    from flinkmagic.capturing.program import Program, RecordedCall
+Calls: TypeAlias = tuple[RecordedCall, ...]
 
 _FILTERS = frozenset({"where", "filter", "dropna", "sql"})
 _SORTS = frozenset({"orderBy", "sort", "sortWithinPartitions"})
@@ -77,6 +77,7 @@ _REQUIRED_FROM_ABOVE = frozenset(
 )
 _ATTRIBUTE = re.compile(r"([A-Za-z_]\w*)#\d+")
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"\b\d+(?:\.\d+)?\b")
 _ONLY_NULL_CHECKS = re.compile(r"^Filter [()]*isnotnull\([^()]*\)(?: AND [()]*isnotnull\([^()]*\)\)*)*\)*$")
 
 
@@ -93,19 +94,22 @@ class Provenance:
         self._by_expr_id = program.calls_by_expr_id() if program else {}
         self._by_output = {call.output: call for call in program.calls} if program else {}
 
-    def assign(self, root: PlanNode, frame: int | None) -> dict[int, RecordedCall]:
-        """The call of each operator, by the operator's number, in the plan of the DataFrame `frame`."""
+    def assign(self, root: PlanNode, frame: int | None) -> dict[int, Calls]:
+        """The calls of each operator, by the operator's number, in the plan of the DataFrame `frame`.
+
+        Nearly always it is one; where Spark made one operator of several calls, the last one of them comes last.
+        """
         lineage = self._lineage(frame)
         if not lineage:
             return {}
         parents = dict(_edges(root))
         nodes = [root, *(node for node in parents)]
         calls = self._by_new_attributes(nodes, lineage)
-        anchors = dict(calls)
+        anchors = {number: found[-1].index for number, found in calls.items()}
         for node in nodes:
             if node.number not in calls:
                 found = self._by_kind(node, lineage, anchors, parents)
-                if found is not None:
+                if found:
                     calls[node.number] = found
         _inherit(nodes, parents, calls)
         return calls
@@ -124,18 +128,18 @@ class Provenance:
 
     def _by_new_attributes(
         self, nodes: Iterable[PlanNode], lineage: dict[int, RecordedCall]
-    ) -> dict[int, RecordedCall]:
-        found: dict[int, RecordedCall] = {}
+    ) -> dict[int, Calls]:
+        found: dict[int, Calls] = {}
         for node in nodes:
             made = set(node.output).difference(*(child.output for child in _below(node)))
-            calls = {self._by_expr_id[each].index: self._by_expr_id[each] for each in made if each in self._by_expr_id}
-            calls = {index: call for index, call in calls.items() if index in lineage}
+            indices = {self._by_expr_id[each].index for each in made if each in self._by_expr_id}
+            calls = tuple(lineage[index] for index in sorted(indices & lineage.keys()))
             if not calls:
                 continue
-            call = calls[max(calls)]
-            if not _below(node) and call.method not in _READS:
-                call = self._read_below(call, node) or call
-            found[node.number] = call
+            if not _below(node):
+                call = calls[-1]
+                calls = (call if call.method in _READS else self._read_below(call, node) or call,)
+            found[node.number] = calls
         return found
 
     def _read_below(self, call: RecordedCall, leaf: PlanNode) -> RecordedCall | None:
@@ -147,14 +151,14 @@ class Provenance:
         self,
         node: PlanNode,
         lineage: dict[int, RecordedCall],
-        anchors: dict[int, RecordedCall],
+        anchors: dict[int, int],
         parents: dict[PlanNode, PlanNode],
-    ) -> RecordedCall | None:
+    ) -> Calls:
         if _ONLY_NULL_CHECKS.match(node.text):
-            return None  # inferred from a join's or an aggregate's keys
+            return ()  # inferred from a join's or an aggregate's keys
         candidates = [call for call in lineage.values() if call.method in _methods(node)]
         if not candidates:
-            return None
+            return ()
         above = _nearest_above(node, parents, anchors)
         below = _nearest_below(node, anchors)
 
@@ -162,7 +166,11 @@ class Provenance:
             between = (below is None or call.index >= below) and (above is None or call.index <= above)
             return _overlap(node, call), between, -call.index if below is None else -abs(call.index - below)
 
-        return max(candidates, key=rank)
+        best = max(candidates, key=rank)
+        if node.kind != "FilterExec":
+            return (best,)
+        merged = {call.index: call for call in candidates if _filters_by(node, call)} | {best.index: best}
+        return tuple(merged[index] for index in sorted(merged))
 
 
 def _methods(node: PlanNode) -> frozenset[str]:
@@ -188,22 +196,20 @@ def _edges(root: PlanNode) -> Iterator[tuple[PlanNode, PlanNode]]:
                 yield child, node
 
 
-def _nearest_above(
-    node: PlanNode, parents: dict[PlanNode, PlanNode], anchors: dict[int, RecordedCall]
-) -> int | None:
+def _nearest_above(node: PlanNode, parents: dict[PlanNode, PlanNode], anchors: dict[int, int]) -> int | None:
     above = parents.get(node)
     while above is not None and above.number not in anchors:
         above = parents.get(above)
-    return anchors[above.number].index if above is not None else None
+    return anchors[above.number] if above is not None else None
 
 
-def _nearest_below(node: PlanNode, anchors: dict[int, RecordedCall]) -> int | None:
+def _nearest_below(node: PlanNode, anchors: dict[int, int]) -> int | None:
     waiting = list(_below(node))
     found: list[int] = []
     while waiting:
         below = waiting.pop()
         if below.number in anchors:
-            found.append(anchors[below.number].index)
+            found.append(anchors[below.number])
         else:
             waiting.extend(_below(below))
     return max(found, default=None)
@@ -211,11 +217,21 @@ def _nearest_below(node: PlanNode, anchors: dict[int, RecordedCall]) -> int | No
 
 def _overlap(node: PlanNode, call: RecordedCall) -> int:
     """How many of the words of the call's text the operator's text has too."""
-    words = set(_ATTRIBUTE.findall(node.text)) | set(_WORD.findall(_ATTRIBUTE.sub("", node.text)))
-    return len(words & set(_WORD.findall(call.text)))
+    return len(_words(node) & set(_WORD.findall(call.text)))
 
 
-def _inherit(nodes: list[PlanNode], parents: dict[PlanNode, PlanNode], calls: dict[int, RecordedCall]) -> None:
+def _filters_by(node: PlanNode, call: RecordedCall) -> bool:
+    """Whether a filter holds a call's condition, as far as names and numbers tell."""
+    numbers = {float(number) for number in _NUMBER.findall(call.text)}
+    names = set(_ATTRIBUTE.findall(node.text)) & set(_WORD.findall(call.text))
+    return bool(names) and numbers <= {float(word) for word in _words(node) if _NUMBER.fullmatch(word)}
+
+
+def _words(node: PlanNode) -> set[str]:
+    return set(_ATTRIBUTE.findall(node.text)) | set(_WORD.findall(_ATTRIBUTE.sub("", node.text)))
+
+
+def _inherit(nodes: list[PlanNode], parents: dict[PlanNode, PlanNode], calls: dict[int, Calls]) -> None:
     for node in nodes:
         if node.number not in calls and node.kind in _REQUIRED_FROM_ABOVE and node in parents:
             _take(calls, node, parents[node])
@@ -228,6 +244,6 @@ def _inherit(nodes: list[PlanNode], parents: dict[PlanNode, PlanNode], calls: di
             _take(calls, node, parents[node])
 
 
-def _take(calls: dict[int, RecordedCall], node: PlanNode, other: PlanNode) -> None:
+def _take(calls: dict[int, Calls], node: PlanNode, other: PlanNode) -> None:
     if node.number not in calls and other.number in calls:
-        calls[node.number] = calls[other.number]
+        calls[node.number] = calls[other.number][-1:]

@@ -147,6 +147,52 @@ def test_every_kind_of_operator_finds_its_call(spark, tables):
     assert expected - found == set()
 
 
+def test_an_operator_of_several_calls_bears_them_all(spark, tables):
+    with capture(spark) as program:
+        flights = spark.read.parquet(f"{tables.folder}/flights")
+        late = flights.where("delay > 15").where(flights.hour > 18)
+        twice = late.withColumn("twice", F.col("delay") * 2).withColumn("thrice", F.col("delay") * 3)
+    assert program.results == {"twice": twice}
+    filtered, projected = nodes(plan(program))[2:4]
+    where = f"(test_planner.py, line {program.calls[1].location.line})"
+    assert filtered.metadata["call"] == "where(flights.hour > 18)"
+    assert filtered.metadata["also"] == [f'where("delay > 15") {where}']
+    assert filtered.description == f'where("delay > 15") {where}, where(flights.hour > 18) {where}: Filter'
+    assert projected.metadata["call"] == 'withColumn("thrice", F.col("delay") * 3)'
+    assert [each.partition(" (test")[0] for each in projected.metadata["also"]] == [
+        'withColumn("twice", F.col("delay") * 2)'
+    ]
+
+
+def test_sql_text_is_one_call(spark, tables):
+    with capture(spark) as program:
+        flights = spark.read.parquet(f"{tables.folder}/flights")
+        flights.createOrReplaceTempView("planner_flights")
+        counts = spark.sql("SELECT hour, COUNT(*) AS n FROM planner_flights WHERE delay > 3 GROUP BY hour")
+    assert program.results == {"counts": counts}
+    sql = program.calls[-1].text
+    assert sql.startswith("sql(")
+    read = 'read.parquet(f"{tables.folder}/flights")'
+    assert words(plan(program)) == [
+        (read, "Scan parquet"),
+        (read, "ColumnarToRow"),
+        (sql, "Filter"),
+        (sql, "Project"),
+        (sql, "HashAggregate"),
+        (sql, "HashAggregate"),
+        (sql, "result"),
+    ]
+
+
+def test_a_self_join_reads_twice_what_one_line_reads(spark, tables):
+    with capture(spark) as program:
+        flights = spark.read.parquet(f"{tables.folder}/flights")
+        pairs = flights.alias("a").join(flights.alias("b"), F.col("a.id") == F.col("b.id") + 1)
+    assert program.results == {"pairs": pairs}
+    read = 'read.parquet(f"{tables.folder}/flights")'
+    assert [call for call, operator in words(plan(program)) if operator == "Scan parquet"] == [read, read]
+
+
 def test_without_a_program_operators_have_spark_s_words(tables):
     job = plan({"late": tables.flights.where("delay > 15")})
     assert words(job) == [(None, "Scan parquet"), (None, "ColumnarToRow"), (None, "Filter"), (None, "result")]
