@@ -164,6 +164,26 @@ class JobView(anywidget.AnyWidget):
             shown = {"message": str(error), "where": "", "vertex": "", "subtask": None, "traceback": ""}
             self._frame = {**self._make_frame(), "errors": [shown]}
 
+    def open(self) -> None:
+        """Open the channel to the front end; ipywidgets calls this."""
+        super().open()
+        self._leave_routing_to_the_front_end()
+
+    def _send(self, msg: Mapping[str, Any], buffers: Any = None) -> None:
+        super()._send(msg, buffers=buffers)
+        self._leave_routing_to_the_front_end()
+
+    def _leave_routing_to_the_front_end(self) -> None:
+        """Let clicks reach the kernel while it is busy.
+
+        JupyterLab sends them to a subshell, a thread of the kernel that is free. ipykernel 7.4 sends them on to the
+        shell that wrote to the widget last: for a view that is updated all the time that is the busy one, and Cancel
+        would be heard when there is nothing left to cancel. Forgetting who wrote last leaves the choice to the front
+        end; where ipykernel remembers nothing of the kind, there is nothing to forget.
+        """
+        if self.comm is not None:
+            self.comm.__dict__.pop("_reply_subshell_id", None)
+
     def static_bundle(self, *, summary: str = "", notes: Sequence[str] = ()) -> Mapping[str, str]:
         """Return the MIME bundle that stays in the saved notebook: all graphs in the colours of the last snapshot.
 

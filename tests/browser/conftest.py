@@ -60,3 +60,4 @@ def open_notebook(lab: Any, browser: Any) -> Iterator[Callable[..., Any]]:
 
     yield open_one
     context.close()
+    lab.end_kernels()

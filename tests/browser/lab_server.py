@@ -24,7 +24,7 @@ CHROMIUM_FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-TIMEOUT_MS = 60_000
+TIMEOUT_MS = 30_000
 
 
 def chromium() -> str | None:
@@ -45,6 +45,14 @@ class Lab:
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.port}/{path}?token={self.token}"
+
+    def end_kernels(self) -> None:
+        """Shut all kernels down."""
+        with urllib.request.urlopen(self.url("api/kernels"), timeout=10) as answer:
+            kernels = json.load(answer)
+        for kernel in kernels:
+            request = urllib.request.Request(self.url(f"api/kernels/{kernel['id']}"), method="DELETE")
+            urllib.request.urlopen(request, timeout=20).close()
 
     def write(self, name: str, *cells: str | dict[str, Any], metadata: dict[str, Any] | None = None) -> Path:
         """Write a notebook: code as text, or whole cells."""
@@ -130,7 +138,8 @@ class Notebook:
         page.set_default_timeout(TIMEOUT_MS)
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
-        page.goto(lab.url(f"lab/tree/{name}"))
+        # A workspace of its own: JupyterLab would open the notebooks of earlier tests beside this one.
+        page.goto(lab.url(f"lab/workspaces/{secrets.token_hex(4)}/tree/{name}"))
         page.wait_for_function("window.jupyterapp && document.querySelector('.jp-Notebook .jp-Cell')")
 
     def command(self, name: str, **arguments: Any) -> None:
@@ -147,7 +156,8 @@ class Notebook:
             "() => { const p = window.jupyterapp.shell.currentWidget; "
             "return p && p.sessionContext && p.sessionContext.session && p.sessionContext.session.kernel; }"
         )
-        self.command("notebook:run-all-cells")
+        # Not awaited: the command ends when the last cell has.
+        self.page.evaluate("() => void window.jupyterapp.commands.execute('notebook:run-all-cells')")
 
     def save(self) -> dict[str, Any]:
         """Save and return what was written."""
