@@ -84,7 +84,7 @@ class JobRecovery:
             partition_id = self._descriptors.partition_id(partition)
             holder = holder_of(partition_id)
             if holder is not None:
-                self._tracker.start_tracking(partition, partition_id, holder)
+                self._tracker.start_tracking(partition, partition_id, holder.resource_id, holder)
 
     def _to_reset(self, finished: Iterable[int]) -> list[int]:
         to_reset: set[int] = set()

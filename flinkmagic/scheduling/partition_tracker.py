@@ -7,11 +7,18 @@ is not needed any more).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 from flinkmagic.scheduling.task_executor_gateway import ResultPartitionID, TaskExecutorGateway
+
+
+class _Holder(NamedTuple):
+    resource_id: str
+    gateway: TaskExecutorGateway
+    partition_id: ResultPartitionID
 
 
 class JobMasterPartitionTracker:
@@ -36,13 +43,15 @@ class JobMasterPartitionTracker:
         ]
         self._is_tracked = bytearray(topology.n_partitions)
         # invariant: a partition has an entry here exactly where its byte above is 1
-        self._holders: dict[int, tuple[TaskExecutorGateway, ResultPartitionID]] = {}
+        self._holders: dict[int, _Holder] = {}
 
-    def start_tracking(self, partition: int, partition_id: ResultPartitionID, gateway: TaskExecutorGateway) -> None:
-        """Note that an attempt on an executor makes a partition."""
+    def start_tracking(
+        self, partition: int, partition_id: ResultPartitionID, resource_id: str, gateway: TaskExecutorGateway
+    ) -> None:
+        """Note that an attempt on an executor makes a partition; the gateway is asked to delete it one day."""
         if self._is_released_by_scheduler[self._topology.result_of[partition]]:
             self._is_tracked[partition] = 1
-            self._holders[partition] = (gateway, partition_id)
+            self._holders[partition] = _Holder(resource_id, gateway, partition_id)
 
     def is_tracked(self, partition: int) -> bool:
         """Whether a partition is being made or lies somewhere."""
@@ -60,7 +69,7 @@ class JobMasterPartitionTracker:
 
     def partitions_on(self, resource_id: str) -> list[int]:
         """The partitions that an executor holds, ascending."""
-        return [p for p, (gateway, _) in sorted(self._holders.items()) if gateway.resource_id == resource_id]
+        return [p for p, holder in sorted(self._holders.items()) if holder.resource_id == resource_id]
 
     def stop_tracking(self, partitions: Iterable[int]) -> None:
         """Forget partitions without a word to their executors: they are lost, or somebody else's now."""
@@ -76,8 +85,9 @@ class JobMasterPartitionTracker:
         for partition in partitions:
             if self._is_tracked[partition]:
                 self._is_tracked[partition] = 0
-                gateway, partition_id = self._holders.pop(partition)
-                by_executor.setdefault(gateway.resource_id, (gateway, []))[1].append(partition_id)
+                holder = self._holders.pop(partition)
+                told = by_executor.setdefault(holder.resource_id, (holder.gateway, []))[1]
+                told.append(holder.partition_id)
                 released.append(partition)
         for gateway, partition_ids in by_executor.values():
             gateway.release_partitions(self._job_id, partition_ids)

@@ -63,6 +63,10 @@ class ShuffleEnvironment:
         self._holders[partition] = resource_id
         self._wake(partition)
 
+    def adopt(self, partition: ResultPartitionID, resource_id: str) -> None:
+        """Say who holds a finished partition that is there from a former process."""
+        self._holders[partition] = resource_id
+
     def finish(self, partition: ResultPartitionID) -> None:
         """The task has finished it."""
         if self._states.get(partition) is PartitionState.IN_PROGRESS:

@@ -1,0 +1,125 @@
+"""A process that runs, or takes up, a job of a store; its executors are simulated, its death need not be.
+
+usage: takeover_process.py FOLDER submit|take-up PACE_SECONDS [HANG_AFTER]
+
+Prints a line of JSON for each task that starts to run or is finished, and for the job's end. After so many
+finished tasks it hangs, and keeps the job.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.graph.topology import make_environment
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.dispatcher import Dispatcher
+from flinkmagic.scheduling.job_graph_store import JobGraphStore
+from flinkmagic.scheduling.job_master import JobMaster
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.scheduler_ng import JobListener
+from flinkmagic.simulation.remote_shuffle import RemoteShuffleService
+from flinkmagic.simulation.simulation import SimulationOptions
+from flinkmagic.simulation.task_times import SampledTaskTimes
+from flinkmagic.simulation.virtual_cluster import VirtualCluster
+
+JOB_ID = "0123456789abcdef0123456789abcdef"
+
+
+def the_job() -> JobGraph:
+    """Three stages of four, three and two tasks, with blocking results between them."""
+
+    def operator(number: int, kind: str, inputs: list[int], parallelism: int) -> dict[str, Any]:
+        return {"id": number, "kind": kind, "name": f"Stage{number}", "inputs": inputs, "parallelism": parallelism}
+
+    def hashed(number: int, source: int) -> dict[str, Any]:
+        return {"id": number, "kind": "partition", "name": "hash", "inputs": [source], "partitioner": "hash"}
+
+    stages = [operator(1, "source", [], 4), hashed(2, 1), operator(3, "one_input", [2], 3), hashed(4, 3)]
+    stages.append(operator(5, "sink", [4], 2))
+    document = {"name": "three-stages", "runtime_mode": "BATCH", "transformations": stages}
+    return create_job_graph(make_environment(document).get_stream_graph(), JOB_ID)
+
+
+class Printer:
+    """Tells the test what happens (a `JobListener`)."""
+
+    def __init__(self, graph: ExecutionGraph, hang_after: int) -> None:
+        self._graph = graph
+        self._left = hang_after
+
+    def on_job_status_changed(
+        self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None
+    ) -> None:
+        say(event="status", status=new.value)
+
+    def on_execution_state_changed(
+        self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
+    ) -> None:
+        if state in (ExecutionState.RUNNING, ExecutionState.FINISHED):
+            for vertex in vertices:
+                say(event=state.name.lower(), task=self._graph.execution_vertex(vertex).task_name)
+                self._left -= state is ExecutionState.FINISHED
+                if self._left == 0:
+                    time.sleep(3600)
+
+
+def say(**what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def main(folder: Path, role: str, pace_s: float, hang_after: int = -1) -> None:
+    times: list[SampledTaskTimes] = []
+
+    class Times:
+        """Those of the job, once it is known."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(times[0], name)
+
+    options = SimulationOptions()
+    cluster = VirtualCluster(
+        Times(), seed=0, latency_ms=1.0, evenly_spread=False, start_up_ms=options.slot_timeout_ms,
+        heartbeat_interval_ms=1_000.0, heartbeat_timeout_ms=5_000.0, shuffle_folder=folder / "shuffle",
+    )  # fmt: skip
+
+    def make_master(
+        graph: ExecutionGraph, listeners: Sequence[JobListener], on_over: Callable[[JobStatus], None]
+    ) -> JobMaster:
+        times.append(SampledTaskTimes(graph, seed=0, default_ms=1_000.0))
+        master = JobMaster(
+            graph, main_thread=cluster.main_thread, clock=cluster.clock,
+            scheduler_factory=lambda graph, provider, listeners, log: DefaultScheduler(
+                graph, main_thread=cluster.main_thread, clock=cluster.clock, slot_provider=provider,
+                listeners=listeners, event_log=log,
+            ),
+            resource_manager=cluster.resource_manager_retriever, event_log=cluster.event_log,
+            listeners=(*listeners, Printer(graph, hang_after)), on_over=on_over,
+        )  # fmt: skip
+        cluster.job_masters[master.job_id] = master
+        say(event="leader")
+        return master
+
+    dispatcher = Dispatcher(
+        JobGraphStore(folder / "jobs"), main_thread=cluster.main_thread, job_master_factory=make_master,
+        event_log=cluster.event_log, holder_of=RemoteShuffleService(cluster.shuffle).holder_of, retry_ms=100.0,
+    )  # fmt: skip
+    cluster.add_executor("tm-1", 3)
+    result = dispatcher.submit_job(the_job()) if role == "submit" else dispatcher.recover_jobs()[JOB_ID]
+    say(event="waiting")
+    while not result.done():
+        time.sleep(pace_s)
+        cluster.main_thread.run_next()
+    say(event="over", status=result.result().value)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]), *map(int, sys.argv[4:]))
