@@ -87,6 +87,14 @@ def cell_number(shell: InteractiveShell) -> int:
     return len(shell.history_manager.input_hist_parsed) - 1
 
 
+def cell_labels(shell: InteractiveShell) -> dict[str, str]:
+    """The labels of the cells that have run, by the file names that their frames carry.
+
+    `CachingCompiler` keeps them for tracebacks and shows them to nobody else (seen on IPython 8.39 and 9.18).
+    """
+    return {filename: f"cell {number}" for filename, number in shell.compile._filename_map.items()}
+
+
 def is_blank(body: str) -> bool:
     """Whether a body holds nothing but blank lines and comments."""
     return all(not line.strip() or line.lstrip().startswith("#") for line in body.splitlines())

@@ -20,7 +20,7 @@ from flinkmagic.errors import (
     UnknownGraphError,
     UnknownVariableError,
 )
-from flinkmagic.magics.cell import cell_number, compile_body, is_blank
+from flinkmagic.magics.cell import cell_labels, cell_number, compile_body, is_blank
 from flinkmagic.magics.jobs import errors_text, jobs_table
 from flinkmagic.magics.live import run_live, show_live
 from flinkmagic.magics.spark_session import session_of
@@ -112,7 +112,9 @@ class FlinkMagics(Magics):
             """Deploy what the cell has deferred so far, because its next line needs it."""
             self._run(self._compile(program, name, options))
 
-        location = CellSource(f"cell {cell_number(self.shell)}", body.filename, body.source)
+        location = CellSource(
+            f"cell {cell_number(self.shell)}", body.filename, body.source, cell_labels(self.shell)
+        )
         with capture(
             spark,
             name=name,

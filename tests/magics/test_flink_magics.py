@@ -129,6 +129,14 @@ def test_one_graph_is_shown_or_saved(kernel, folder, kind: str) -> None:
     )
 
 
+def test_a_function_of_another_cell_is_named_by_that_cell(kernel) -> None:
+    kernel.run("def clean(frame):\n    return frame.where('id > 1')\nprint(len(In) - 1)")
+    number = kernel.run("print(len(In) - 2)").stdout.strip()
+    kernel.run("%%flinkgraph borrowed\ncleaned = clean(spark.range(4))\n")
+    told = kernel.run("print({str(call.location) for call in borrowed.program.calls if call.method == 'where'})").stdout
+    assert f"cell {number}, line 2 (called from cell {int(number) + 2}, line 2)" in told
+
+
 def test_help(kernel) -> None:
     told = kernel.run("print(get_ipython().find_cell_magic('flinkgraph').__doc__)").stdout
     assert "%%flinkgraph [--parallelism N] [--slots N] [--run] name" in told
