@@ -14,6 +14,7 @@ from flinkmagic.errors import NoResultError, SparkConnectSessionError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
+from flinkmagic.planning.attachments import job_settings
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
 from flinkmagic.planning.partitions import PartitionCounts
@@ -27,6 +28,9 @@ from flinkmagic.planning.translation import Stage, Translator
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
+
+_MOST_TASKS = 2**31 - 1
+"""Spark counts the tasks of a stage in an int."""
 
 _WRITE_OPERATORS = frozenset({"WriteFilesExec"})
 """What Spark puts between a write's command and its query; both are the sink."""
@@ -122,6 +126,7 @@ class _Planner:
     """The parts that plan one job."""
 
     def __init__(self, spark: SparkSession, program: Program | None, parallelism: int | None, slots: int) -> None:
+        self._sc = spark.sparkContext
         self._program = program
         self._slots = slots
         self._clones = SessionClones(spark, parallelism, slots)
@@ -143,7 +148,14 @@ class _Planner:
                 if on_progress is not None:
                     on_progress(index + 1, len(requests))
         parallelism = self._clones.parallelism()
-        environment = StreamExecutionEnvironment(name, RuntimeExecutionMode.BATCH, parallelism)
+        environment = StreamExecutionEnvironment(
+            name,
+            RuntimeExecutionMode.BATCH,
+            parallelism,
+            # Flink's bound is that of its key groups; a Spark stage has none.
+            upper_bound_max_parallelism=_MOST_TASKS,
+            settings=job_settings(self._sc),
+        )
         for operator in self._translator.operators:
             environment.add_operator(operator)
         return PlannedJob(
