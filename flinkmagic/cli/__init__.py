@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from flinkmagic import __version__
 from flinkmagic.cli import compile as compile_command
 from flinkmagic.cli import demo as demo_command
+from flinkmagic.cli import simulate as simulate_command
 from flinkmagic.errors import UserError
 
-COMMANDS = {"demo": demo_command, "compile": compile_command}
+COMMANDS = {"demo": demo_command, "compile": compile_command, "simulate": simulate_command}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
