@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from flinkmagic.display import labels, palette
 from flinkmagic.display.collapse import LARGE, collapse
 from flinkmagic.display.engine import engine_available
-from flinkmagic.display.picture import to_svg
+from flinkmagic.display.picture import draw_picture, to_svg
 from flinkmagic.display.snapshot import GraphView, JobSnapshot
 from flinkmagic.display.text import progress_line, to_text
 from flinkmagic.errors import LayoutEngineNotFoundError
@@ -56,11 +56,17 @@ def to_html(
     return "".join(parts)
 
 
+SMALLEST_SCALE = 0.7
+"""A picture shrinks to the width that there is, but not below this: its smallest words would not be readable."""
+
+
 def image(view: GraphView) -> str:
     """Return the picture of `view` as an <img> element with a data URI."""
-    data = base64.b64encode(to_svg(view).encode("utf-8")).decode("ascii")
+    drawn = draw_picture(view)
+    data = base64.b64encode(drawn.root.to_svg().encode("utf-8")).decode("ascii")
     alt = _text(f"{view.title} of {view.name}. {view.summary}")
-    return f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}" style="max-width:none;display:block"/>'
+    style = f"max-width:max(100%,{SMALLEST_SCALE * drawn.width:.0f}px);height:auto;display:block"
+    return f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}" style="{style}"/>'
 
 
 def mime_bundle(
