@@ -331,7 +331,8 @@ def test_a_gateway_that_refuses_a_task_fails_it(job, bench) -> None:
 
 
 def test_a_slot_that_cannot_be_had_fails_its_task(job, bench) -> None:
-    b = bench(job([("only", 1, ()), ("sink", 1, ("only:hash",))]), auto_slots=False, restart_strategy=restarts(1)).start()
+    job_graph = job([("only", 1, ()), ("sink", 1, ("only:hash",))])
+    b = bench(job_graph, auto_slots=False, restart_strategy=restarts(1)).start()
     b.requests.popitem()[1].slot_future.complete_exceptionally(TimeoutError("no slot"))
     assert b.states() == "x."
     b.settle()
