@@ -21,8 +21,6 @@ from flinkmagic.planning.plan_reader import (
 HIDDEN_SHUFFLES = frozenset({"TakeOrderedAndProjectExec", "CollectLimitExec", "CollectTailExec"})
 """Operators that bring their input into one partition by a shuffle that is no operator of the plan."""
 
-_OUTER = frozenset({"LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "LeftAnti"})
-
 
 @dataclass(frozen=True)
 class PartitionCount:
@@ -64,7 +62,7 @@ class PartitionCounts:
         """Whether Spark starts a job merely to make the operator's RDD."""
         if node.kind == "AttachDistributedSequenceExec" or is_adaptive_cache(node):
             return True
-        return node.kind == "BroadcastNestedLoopJoinExec" and self._matches_build_side(node)
+        return self._looks_for_matches(node) == "semi"
 
     def _derive(self, node: PlanNode) -> PartitionCount:
         if node.kind == SHUFFLE_EXCHANGE:
@@ -100,23 +98,24 @@ class PartitionCounts:
             return together if together > 0 and len(set(streams)) == 1 else sum(streams)
         if node.kind == "CartesianProductExec":
             return streams[0] * streams[1]
-        if node.kind == "BroadcastNestedLoopJoinExec" and self._matches_build_side(node):
-            extra = self._forest.sc.defaultParallelism
-            # Semi and anti joins answer from the build side alone.
-            return extra if self._join_type(node) in ("LeftSemi", "LeftAnti") else streams[0] + extra
-        return streams[0]
+        return {"": streams[0], "outer": streams[0] + 1, "semi": self._forest.sc.defaultParallelism}[
+            self._looks_for_matches(node)
+        ]
 
-    def _matches_build_side(self, node: PlanNode) -> bool:
-        """Whether the join must first find, by a job, which rows of the broadcast side had a match."""
+    def _looks_for_matches(self, node: PlanNode) -> str:
+        """Whether a nested loop join must find out which rows of the broadcast side have a match: empty if not.
+
+        For an ``outer`` join Spark adds one partition with those that have none, behind a shuffle inside the operator.
+        For a ``semi`` join (or anti, or existence) it runs a job, and makes its rows anew on the driver.
+        """
+        if node.kind != "BroadcastNestedLoopJoinExec":
+            return ""
         build_is_left = is_broadcast(node.children[0])
-        join_type = self._join_type(node)
-        outer_of_stream = {"LeftOuter": not build_is_left, "RightOuter": build_is_left}
-        if join_type in ("LeftSemi", "LeftAnti"):
-            return build_is_left
-        return join_type in _OUTER and not outer_of_stream.get(join_type, False)
-
-    def _join_type(self, node: PlanNode) -> str:
-        return str(self._forest.jvm_node(node).joinType().toString())
+        join_type = str(self._forest.jvm_node(node).joinType().toString())
+        if join_type.startswith(("LeftSemi", "LeftAnti", "ExistenceJoin")):
+            return "semi" if build_is_left else ""
+        outer = {"LeftOuter": build_is_left, "RightOuter": not build_is_left, "FullOuter": True}
+        return "outer" if outer.get(join_type, False) else ""
 
 
 def _read_by(node: PlanNode) -> tuple[PlanNode, ...]:

@@ -100,7 +100,8 @@ def result_requests(frames: Mapping[str, DataFrame], program: Program | None) ->
             SinkRequest(
                 name=name,
                 kind="result",
-                logical_plan=frame._jdf.queryExecution().analyzed(),
+                # Not its analysed plan: what spark.sql("INSERT ...") answers would be that command again.
+                logical_plan=frame._jdf.queryExecution().commandExecuted(),
                 snapshot=program.session if program else None,
                 frame=number,
                 location=calls[-1].location if calls else None,

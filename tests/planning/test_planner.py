@@ -285,6 +285,13 @@ def test_results_are_named(tables):
     assert plan(tables.flights, name="n").name == "n"
 
 
+def test_what_a_command_answered_does_not_run_it_again(spark, tmp_path, runner):
+    spark.sql(f"CREATE TABLE planner_once (x INT) USING parquet LOCATION '{tmp_path}/once'")
+    answer = spark.sql("INSERT INTO planner_once VALUES (1)")
+    assert runner.run(plan(answer)) == {"result": []}
+    assert spark.table("planner_once").count() == 1
+
+
 def test_what_is_refused(spark, tables):
     with pytest.raises(StreamingFrameError, match="'rates' is a streaming DataFrame"):
         plan({"rates": spark.readStream.format("rate").load()})
