@@ -55,8 +55,8 @@ def open_notebook(lab: Any, browser: Any) -> Iterator[Callable[..., Any]]:
     """Open a notebook that was written with `lab.write`, as a `lab_server.Notebook`."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
 
-    def open_one(name: str) -> Any:
-        return lab_server.Notebook(context.new_page(), lab, name)
+    def open_one(name: str, **options: bool) -> Any:
+        return lab_server.Notebook(context.new_page(), lab, name, **options)
 
     yield open_one
     context.close()

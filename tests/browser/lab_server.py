@@ -99,7 +99,8 @@ def start_lab(home: Path) -> tuple[Lab, subprocess.Popen[bytes]]:
     command = [
         sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
         f"--IdentityProvider.token={lab.token}", f"--ServerApp.root_dir={root}", "--ServerApp.port_retries=0",
-        "--LabApp.expose_app_in_browser=True", "--log-level=ERROR",
+        "--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True",
+        "--log-level=ERROR",
     ]  # fmt: skip
     with (home / "server.log").open("wb") as log:
         server = subprocess.Popen(
@@ -129,9 +130,9 @@ def stop_lab(server: subprocess.Popen[bytes]) -> None:
 
 
 class Notebook:
-    """A notebook open in JupyterLab."""
+    """A notebook open in JupyterLab, or in Notebook 7."""
 
-    def __init__(self, page: Any, lab: Lab, name: str) -> None:
+    def __init__(self, page: Any, lab: Lab, name: str, *, in_lab: bool = True) -> None:
         self.page, self.lab, self.name = page, lab, name
         self.requests: list[str] = []
         self.dialogs: list[str] = []
@@ -139,7 +140,8 @@ class Notebook:
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
         # A workspace of its own: JupyterLab would open the notebooks of earlier tests beside this one.
-        page.goto(lab.url(f"lab/workspaces/{secrets.token_hex(4)}/tree/{name}"))
+        workspace = f"lab/workspaces/{secrets.token_hex(4)}/tree"
+        page.goto(lab.url(f"{workspace if in_lab else 'notebooks'}/{name}"))
         page.wait_for_function("window.jupyterapp && document.querySelector('.jp-Notebook .jp-Cell')")
 
     def command(self, name: str, **arguments: Any) -> None:

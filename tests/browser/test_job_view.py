@@ -75,6 +75,20 @@ def test_run_watch_select_and_cancel(lab: Any, open_notebook: Callable[..., Any]
     assert notebook.foreign_requests() == []
 
 
+def test_the_same_in_notebook_7(lab: Any, open_notebook: Callable[..., Any]) -> None:
+    pytest.importorskip("notebook")
+    lab.write("seven.ipynb", LOAD, "job = FakeJob(*delays())\njob.view")
+    notebook = open_notebook("seven.ipynb", in_lab=False)
+    page = notebook.page
+    notebook.run_all()
+    ready(page)
+    page.click(f"{VIEW} .fm-run")
+    wait_status(page, "FINISHED")
+    assert state_of(page, "by_line.write") == "FINISHED"
+    card(page, "join(carriers").click()
+    assert 'late = join(carriers, "carrier")' in page.locator(f"{VIEW} .fm-details").inner_text()
+
+
 def test_every_tab_shows_its_graph(lab: Any, open_notebook: Callable[..., Any]) -> None:
     lab.write("tabs.ipynb", LOAD, "job = FakeJob(*delays())\njob.run(0.1)\njob.view")
     notebook = open_notebook("tabs.ipynb")
