@@ -1,0 +1,331 @@
+"""Submission, leadership, and jobs that go from one dispatcher to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from flinkmagic.errors import JobAlreadyStoredError, JobNotStoredError, TornJournalError
+from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.execution_state import ExecutionState as S
+from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.scheduling.clock import ManualClock
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.dispatcher import Dispatcher
+from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.job_graph_store import JobGraphStore
+from flinkmagic.scheduling.job_recovery import RecoveredJob
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.leader_election import FileLockLeaderElection
+from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
+from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+from flinkmagic.scheduling.scheduler_ng import JobListener
+from flinkmagic.scheduling.task_executor_gateway import (
+    ResultPartitionID,
+    TaskDeploymentDescriptor,
+    TaskExecutionStateTransition,
+)
+
+JOB_ID = "00000000000000000000000000000001"
+STAGES = [("map", 2, ()), ("reduce", 2, ("map:hash",)), ("sink", 1, ("reduce:hash",))]
+
+
+class Service:
+    """A job's master, reduced to a scheduler; its own slots and tasks (a `JobMasterService`)."""
+
+    resource_id = "tm-1"
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        graph: ExecutionGraph,
+        listeners: Sequence[JobListener],
+        on_over: Callable[[JobStatus], None],
+    ) -> None:
+        self.kernel = kernel
+        self.graph = graph
+        self.on_over = on_over
+        self.submitted: list[TaskDeploymentDescriptor] = []
+        self.scheduler = DefaultScheduler(
+            graph, main_thread=kernel.main_thread, clock=kernel.clock, slot_provider=self,
+            listeners=(*listeners, self), restart_strategy=FixedDelayRestartBackoffTimeStrategy(9, 0.0),
+        )  # fmt: skip
+
+    @property
+    def job_id(self) -> str:
+        return self.graph.job_id
+
+    def start(self, recovered: RecoveredJob | None = None) -> None:
+        self.scheduler.start_scheduling(recovered)
+
+    def cancel(self) -> None:
+        self.scheduler.cancel()
+
+    def suspend(self, cause: BaseException) -> None:
+        self.scheduler.suspend(cause)
+
+    def on_job_status_changed(
+        self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None
+    ) -> None:
+        if new.is_terminal:
+            self.kernel.main_thread.execute(lambda: self.on_over(new))
+
+    def on_execution_state_changed(self, *_: object) -> None: ...
+
+    def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
+        for request in requests:
+            request.slot_future.complete(PhysicalSlot(request.slot_request_id, self.resource_id, 0, self))
+
+    def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None: ...
+
+    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None: ...
+
+    def submit_task(self, descriptor: TaskDeploymentDescriptor, timeout_ms: float) -> None:
+        self.submitted.append(descriptor)
+
+    def cancel_task(self, attempt_id: object, timeout_ms: float) -> None: ...
+
+    def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
+        self.kernel.kept.difference_update(partition_ids)
+
+    def heartbeat_from_job_manager(self, job_id: str) -> None: ...
+
+    def finish(self, *task_names: str) -> None:
+        for descriptor in list(self.submitted):
+            if descriptor.task_name in task_names:
+                self.submitted.remove(descriptor)
+                self.kernel.kept.update(output.partition_id for output in descriptor.outputs)
+                for state in (S.INITIALIZING, S.RUNNING, S.FINISHED):
+                    self.scheduler.update_task_execution_state(
+                        TaskExecutionStateTransition(descriptor.attempt_id, state)
+                    )
+                self.kernel.main_thread.run_ready()
+
+    @property
+    def waiting(self) -> list[str]:
+        return [descriptor.task_name for descriptor in self.submitted]
+
+
+class Kernel:
+    """A process, but for being one."""
+
+    def __init__(self, folder: Path, kept: set[ResultPartitionID] | None = None) -> None:
+        self.clock = ManualClock()
+        self.main_thread = ManualMainThreadExecutor(self.clock)
+        self.log = JobEventLog(self.clock)
+        self.kept = set() if kept is None else kept
+        self.store = JobGraphStore(folder)
+        self.services: list[Service] = []
+        self.dispatcher = Dispatcher(
+            self.store, main_thread=self.main_thread, job_master_factory=self._make, event_log=self.log,
+            holder_of=lambda partition: self.services[-1] if partition in self.kept else None, retry_ms=100.0,
+        )  # fmt: skip
+
+    def _make(
+        self, graph: ExecutionGraph, listeners: Sequence[JobListener], on_over: Callable[[JobStatus], None]
+    ) -> Service:
+        self.services.append(Service(self, graph, listeners, on_over))
+        return self.services[-1]
+
+    @property
+    def service(self) -> Service:
+        return self.services[-1]
+
+    def settle(self, ms: float = 0.0) -> None:
+        self.main_thread.run_until(self.clock.now_ms() + ms)
+
+
+@pytest.fixture
+def job_graph(job) -> JobGraph:
+    return job(STAGES)
+
+
+MAP = ("Source: map (1/2)", "Source: map (2/2)")
+REDUCE = ("reduce (1/2)", "reduce (2/2)")
+SINK = ("Sink: sink (1/1)",)
+
+
+def test_a_submitted_job_is_kept_led_and_run(tmp_path: Path, job_graph: JobGraph) -> None:
+    kernel = Kernel(tmp_path)
+    result = kernel.dispatcher.submit_job(job_graph)
+    assert kernel.store.job_ids() == [JOB_ID]
+    kernel.settle()
+    kernel.service.finish(*MAP)
+    kernel.service.finish(*REDUCE)
+    assert kernel.store.read(JOB_ID).status is JobStatus.RUNNING
+    kernel.service.finish(*SINK)
+    assert result.result(0) is JobStatus.FINISHED
+    assert kernel.store.read(JOB_ID).is_over
+    assert kernel.dispatcher.runner(JOB_ID) is None
+    assert kernel.dispatcher.recover_jobs() == {}
+    with pytest.raises(JobAlreadyStoredError):
+        kernel.dispatcher.submit_job(job_graph)
+
+
+def test_a_suspended_job_goes_on_elsewhere_where_it_was(tmp_path: Path, job_graph: JobGraph) -> None:
+    first = Kernel(tmp_path)
+    result = first.dispatcher.submit_job(job_graph)
+    first.settle()
+    first.service.finish(*MAP)
+    first.service.finish(REDUCE[0])
+    first.dispatcher.close()
+    assert result.result(0) is JobStatus.SUSPENDED
+    second = Kernel(tmp_path, first.kept)
+    result = second.dispatcher.recover_jobs()[JOB_ID]
+    second.settle()
+    assert second.service.waiting == [REDUCE[1]]
+    assert second.service.scheduler.executions.n_finished == 3
+    second.service.finish(REDUCE[1])
+    second.service.finish(*SINK)
+    assert result.result(0) is JobStatus.FINISHED
+
+
+def test_only_one_leads_and_the_other_follows_when_it_lets_go(tmp_path: Path, job_graph: JobGraph) -> None:
+    first, second = Kernel(tmp_path), Kernel(tmp_path)
+    first.dispatcher.submit_job(job_graph)
+    first.settle()
+    second.dispatcher.take_up(JOB_ID, job_graph)
+    second.settle(1_000.0)
+    assert (len(first.services), len(second.services)) == (1, 0)
+    first.dispatcher.close()
+    second.settle(100.0)
+    assert len(second.services) == 1
+    assert second.service.graph.job_graph is job_graph
+    second.dispatcher.close()
+
+
+def test_results_that_are_gone_are_made_again_with_what_they_need(tmp_path: Path, job_graph: JobGraph) -> None:
+    first = Kernel(tmp_path)
+    first.dispatcher.submit_job(job_graph)
+    first.settle()
+    first.service.finish(*MAP)
+    first.service.finish(*REDUCE)
+    first.dispatcher.close()
+    lost = next(partition for partition in first.kept if partition.producer.subtask == 1)
+    second = Kernel(tmp_path, first.kept - {lost})
+    second.dispatcher.recover_jobs()
+    second.settle()
+    # what reduce had read was released when it was finished, so that map runs again for one of them
+    assert second.service.waiting == list(MAP)
+    assert [event.text for event in second.log.events() if "takes" in event.text] == [
+        f"takes job {JOB_ID} up, of which 4 tasks are finished"
+    ]
+    second.dispatcher.close()
+    assert second.store.read(JOB_ID).finished == {}
+
+
+def test_a_third_process_learns_from_what_the_second_did(tmp_path: Path, job_graph: JobGraph) -> None:
+    kept: set[ResultPartitionID] = set()
+    for done in (MAP, REDUCE):
+        kernel = Kernel(tmp_path, kept)
+        kernel.dispatcher.submit_job(job_graph) if done is MAP else kernel.dispatcher.recover_jobs()
+        kernel.settle()
+        kernel.service.finish(*done)
+        kernel.dispatcher.close()
+    third = Kernel(tmp_path, kept)
+    third.dispatcher.recover_jobs()
+    third.settle()
+    assert third.service.waiting == list(SINK)
+    third.dispatcher.close()
+
+
+def test_a_restarted_task_is_struck_out_of_the_journal(tmp_path: Path, job_graph: JobGraph) -> None:
+    kernel = Kernel(tmp_path)
+    kernel.dispatcher.submit_job(job_graph)
+    kernel.settle()
+    kernel.service.finish(*MAP)
+    assert len(kernel.store.read(JOB_ID).finished) == 2
+    kernel.service.scheduler.handle_global_failure(ValueError("everything anew"))
+    for descriptor in kernel.service.submitted:
+        canceled = TaskExecutionStateTransition(descriptor.attempt_id, S.CANCELED)
+        kernel.service.scheduler.update_task_execution_state(canceled)
+    kernel.settle()
+    assert kernel.store.read(JOB_ID).finished == {}
+    kernel.service.finish(MAP[0])
+    (task,) = kernel.store.read(JOB_ID).finished.values()
+    assert (task.subtask, task.attempt, task.resource_id) == (0, 1, "tm-1")
+    kernel.dispatcher.close()
+
+
+def test_a_job_whose_journal_is_damaged_is_not_run(tmp_path: Path, job_graph: JobGraph) -> None:
+    first = Kernel(tmp_path)
+    first.dispatcher.submit_job(job_graph)
+    first.settle()
+    first.service.finish(*MAP)
+    first.dispatcher.close()
+    path = first.store.journal_path(JOB_ID)
+    damaged = path.read_bytes().replace(b"RUNNING", b"RUNNINK")
+    path.write_bytes(damaged)
+    second = Kernel(tmp_path)
+    result = second.dispatcher.take_up(JOB_ID)
+    second.settle()
+    assert isinstance(result.exception(0), TornJournalError)
+    assert second.services == []
+    assert path.read_bytes() == damaged
+
+
+def test_cancelling(tmp_path: Path, job_graph: JobGraph) -> None:
+    kernel = Kernel(tmp_path)
+    result = kernel.dispatcher.submit_job(job_graph)
+    with pytest.raises(JobNotStoredError, match="led from here"):
+        kernel.dispatcher.cancel_job(JOB_ID)
+    kernel.settle()
+    kernel.dispatcher.cancel_job(JOB_ID)
+    for descriptor in kernel.service.submitted:
+        canceled = TaskExecutionStateTransition(descriptor.attempt_id, S.CANCELED)
+        kernel.service.scheduler.update_task_execution_state(canceled)
+    kernel.settle()
+    assert result.result(0) is JobStatus.CANCELED
+    assert kernel.store.read(JOB_ID).is_over
+
+
+def test_a_job_that_nobody_keeps_cannot_be_taken_up(tmp_path: Path) -> None:
+    with pytest.raises(JobNotStoredError):
+        Kernel(tmp_path).dispatcher.take_up("f" * 32)
+
+
+class Contender:
+    def __init__(self) -> None:
+        self.sessions: list[str] = []
+        self.revoked = 0
+
+    def grant_leadership(self, session_id: str) -> None:
+        self.sessions.append(session_id)
+
+    def revoke_leadership(self) -> None:
+        self.revoked += 1
+
+
+def test_two_contenders_never_lead_at_once(tmp_path: Path) -> None:
+    main_thread = ManualMainThreadExecutor(ManualClock())
+    contenders = [Contender() for _ in range(3)]
+    elections = [FileLockLeaderElection(tmp_path / "job.lock", main_thread, 10.0) for _ in contenders]
+    for election, contender in zip(elections, contenders, strict=True):
+        election.start(contender)
+    led: list[int] = []
+    for _ in contenders:
+        main_thread.run_until(main_thread.clock.now_ms() + 50.0)
+        leaders = [number for number, election in enumerate(elections) if election.is_leader]
+        assert len(leaders) == 1
+        led += leaders
+        elections[leaders[0]].stop()
+    assert sorted(led) == [0, 1, 2]
+    assert [(len(c.sessions), c.revoked) for c in contenders] == [(1, 1)] * 3
+    assert len({c.sessions[0] for c in contenders}) == 3
+
+
+def test_who_stops_waiting_does_not_lead_later(tmp_path: Path) -> None:
+    main_thread = ManualMainThreadExecutor(ManualClock())
+    leader, other = (FileLockLeaderElection(tmp_path / "job.lock", main_thread, 10.0) for _ in range(2))
+    contender = Contender()
+    leader.start(Contender())
+    other.start(contender)
+    main_thread.run_until(50.0)
+    other.stop()
+    leader.stop()
+    main_thread.run_until(100.0)
+    assert contender.sessions == []
+    assert main_thread.next_due_ms == float("inf")
