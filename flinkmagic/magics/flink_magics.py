@@ -33,6 +33,7 @@ from flinkmagic.session import (
     check_name,
     check_parallelism,
     compile,
+    what_if,
 )
 
 
@@ -44,10 +45,10 @@ def _parallelism(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _slots(text: str) -> int:
-    """A number of slots as it is typed behind an option."""
+def _count(text: str) -> int:
+    """A number of slots or executors as it is typed behind an option."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"The slots must be a whole number of at least 1, not {text!r}.")
+        raise argparse.ArgumentTypeError(f"a whole number of at least 1, not {text!r}")
     return int(text)
 
 
@@ -89,7 +90,7 @@ class FlinkMagics(Magics):
     @magic_arguments("%flinkgraph")
     @argument("name", help="the graph's name; a variable of that name holds it")
     @argument("--parallelism", "-p", type=_parallelism, metavar="N", help="how many partitions shuffles make")
-    @argument("--slots", type=_slots, metavar="N", help="how many slots its vertices may hold side by side")
+    @argument("--slots", type=_count, metavar="N", help="how many slots its vertices may hold side by side")
     @argument("--run", action="store_true", help="run the graph as soon as it is compiled")
     @cell_magic("flinkgraph")
     def flinkgraph_cell(self, line: str, cell: str) -> Any:
@@ -139,7 +140,7 @@ class FlinkMagics(Magics):
     @argument("names", nargs="+", metavar="NAME", help="a graph, or variables that hold DataFrames")
     @argument("--name", default="job", help="of DataFrames: the graph's name (%(default)s)")
     @argument("--parallelism", "-p", type=_parallelism, metavar="N", help="how many partitions shuffles make")
-    @argument("--slots", type=_slots, metavar="N", help="how many slots its vertices may hold side by side")
+    @argument("--slots", type=_count, metavar="N", help="how many slots its vertices may hold side by side")
     @argument("--view", choices=VIEWS, help="show this one of its graphs")
     @argument("--save", metavar="FILE", help=f"write the picture to a file instead: {', '.join(FORMATS)}")
     @line_magic("flinkgraph")
@@ -214,6 +215,31 @@ class FlinkMagics(Magics):
                 print(errors_text(job, full=options.full) if not options.log else "\n".join(job.log()))
         else:
             print(jobs_table(graphs))
+
+    @no_var_expand
+    @magic_arguments("flinksim")
+    @argument("name", help="the graph's name")
+    @argument("--task-managers", type=_count, default=1, metavar="N", help="how many executors there are (1)")
+    @argument("--slots", type=_count, default=4, metavar="N", help="how many slots each has (4)")
+    @argument("--seed", type=int, default=0, metavar="N", help="what chance follows (0)")
+    @argument("--fail", action="append", default=[], metavar="VERTEX:SUBTASK@TIME", help="such as Map:2@1.5s")
+    @argument("--lose-task-manager", action="append", default=[], metavar="NAME@TIME", help="such as tm-1@2s")
+    @line_magic
+    def flinksim(self, line: str) -> None:
+        """Run a graph on a virtual cluster, and show it beside the run that really happened.
+
+        After a real run tasks take as long as they took there.
+        """
+        options = parse_argstring(self.flinksim, line)
+        simulated = what_if(
+            self._graph(options.name),
+            task_managers=options.task_managers,
+            slots=options.slots,
+            seed=options.seed,
+            fail=options.fail,
+            lose_task_manager=options.lose_task_manager,
+        )
+        display({"image/svg+xml": simulated.svg(), "text/plain": simulated.text()}, raw=True)
 
     def _run(self, graph: CompiledGraph, *, detach: bool = False) -> None:
         run_live(graph, detach=detach, widget=self.progress == "widget")

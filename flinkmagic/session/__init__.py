@@ -12,14 +12,17 @@ from flinkmagic.session.compiled_graph import (
     compile,
 )
 from flinkmagic.session.job import Job
+from flinkmagic.session.whatif import WhatIf, what_if
 
 __all__ = [
     "FORMATS",
     "VIEWS",
     "CompiledGraph",
     "Job",
+    "WhatIf",
     "capture",
     "check_name",
     "check_parallelism",
     "compile",
+    "what_if",
 ]

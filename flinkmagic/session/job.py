@@ -89,6 +89,10 @@ class Job:
         """Let go of kept rows and shuffle files; `result` gives none any more. Only after the job's end."""
         self._deployment.release()
 
+    def info(self) -> ExecutionGraphInfo:
+        """The scheduler's own picture of the job at this instant (Flink's `ExecutionGraphInfo`)."""
+        return self._deployment.snapshot().job
+
     def log(self) -> list[str]:
         """The job's events, oldest first: slots asked for and had, deployments, states, failures, restarts."""
         return [str(event) for event in self._deployment.scheduler.event_log.events()]

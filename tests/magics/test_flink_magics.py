@@ -137,6 +137,19 @@ def test_a_function_of_another_cell_is_named_by_that_cell(kernel) -> None:
     assert f"cell {number}, line 2 (called from cell {int(number) + 2}, line 2)" in told
 
 
+def test_a_graph_is_tried_on_another_cluster(kernel) -> None:
+    kernel.run(TWO_SINKS.format(name="tried", out="tried", options=""))
+    before = kernel.run("%flinksim tried --task-managers 2 --slots 3").displays[0]
+    assert "6 slots used to" in before["text/plain"]
+    assert "really happened" not in before["text/plain"]
+    kernel.run("%flinkrun tried")
+    after = kernel.run("%flinksim tried --task-managers 1 --slots 1").displays[0]
+    assert "1 task manager with 1 slot:" in after["text/plain"]
+    assert "the run that really happened:" in after["text/plain"]
+    ElementTree.fromstring(after["image/svg+xml"])
+    assert kernel.run("%flinksim tried --fail Nothing:2@1s").status == "error"
+
+
 def test_help(kernel) -> None:
     told = kernel.run("print(get_ipython().find_cell_magic('flinkgraph').__doc__)").stdout
     assert "%%flinkgraph [--parallelism N] [--slots N] [--run] name" in told
