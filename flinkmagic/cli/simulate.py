@@ -25,6 +25,7 @@ from flinkmagic.simulation.faults import (
     random_faults,
 )
 from flinkmagic.simulation.gantt import gantt_svg
+from flinkmagic.simulation.names import names_of
 from flinkmagic.simulation.simulation import SimulationOptions, SimulationResult, simulate
 from flinkmagic.simulation.timeline import timeline_text
 
@@ -139,8 +140,7 @@ def _faults(arguments: argparse.Namespace, job_graph: JobGraph, task_ms: float) 
 
 
 def _task_times(given: Sequence[str], job_graph: JobGraph) -> tuple[float, dict[str, float]]:
-    vertices = job_graph.vertices.values()
-    names = {name for vertex in vertices for name in (vertex.name, *(o.name for o in vertex.operators))}
+    names = {name for vertex in job_graph.vertices.values() for name in names_of(vertex)}
     default_ms, by_name = 1_000.0, {}
     for text in given:
         name, is_named, seconds = text.rpartition("=")

@@ -21,6 +21,7 @@ from flinkmagic.simulation.faults import (
     SimulatedError,
     SuspendJob,
 )
+from flinkmagic.simulation.names import names_of
 from flinkmagic.simulation.virtual_cluster import VirtualCluster
 
 _RUNNING = ExecutionState.RUNNING
@@ -65,8 +66,7 @@ class FaultInjector:
     def _vertex_of(self, fault: FailTask) -> int:
         graph = self._job_master.execution_graph
         for job_vertex in graph.job_vertices:
-            names = [job_vertex.name, *(operator.name for operator in job_vertex.job_vertex.operators)]
-            if fault.vertex in names:
+            if fault.vertex in names_of(job_vertex.job_vertex):
                 if fault.subtask >= job_vertex.parallelism:
                     subtasks = [f"{fault.vertex}:{subtask}" for subtask in range(job_vertex.parallelism)]
                     raise UnknownFaultTargetError(f"subtask {fault.subtask} of {fault.vertex!r}", subtasks)

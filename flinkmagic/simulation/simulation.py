@@ -195,7 +195,7 @@ class Simulation:
     def run(self, after_event: Callable[[], None] = lambda: None) -> SimulationResult:
         """Run to the end, or until nothing happens any more; `after_event` is called after each event."""
         for number in range(1, self.options.task_managers + 1):
-            self.cluster.add_executor(f"tm-{number}", self.options.slots)
+            self.cluster.add_executor(f"tm-{number}", self.options.slots, is_old=True)
         self.injector.start(self.job_master)
         main_thread = self.cluster.main_thread
         main_thread.execute(self.job_master.start)

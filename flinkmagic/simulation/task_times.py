@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.scheduling.task_executor_gateway import TaskDeploymentDescriptor
+from flinkmagic.simulation.names import names_of
 
 
 class SampledTaskTimes:
@@ -59,10 +60,8 @@ class SampledTaskTimes:
         self._read_while_written = {result.id for result in graph.results if not result.result_type.is_blocking}
         self._work_ms: dict[str, float] = {}
         for job_vertex in graph.job_vertices:
-            operators = job_vertex.job_vertex.operators
-            names = [job_vertex.name, *(operator.name for operator in operators)]
-            given = [by_name[name] for name in names if by_name and name in by_name]
-            is_endless = any(operator.id in endless for operator in operators)
+            given = [by_name[name] for name in names_of(job_vertex.job_vertex) if by_name and name in by_name]
+            is_endless = any(operator.id in endless for operator in job_vertex.job_vertex.operators)
             self._work_ms[job_vertex.id] = float("inf") if is_endless else (given or [default_ms])[0]
 
     def initialization_ms(self, descriptor: TaskDeploymentDescriptor) -> float:

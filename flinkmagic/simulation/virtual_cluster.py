@@ -77,8 +77,8 @@ class VirtualCluster:
             self.resource_manager
         )
 
-    def add_executor(self, resource_id: str, slots: int) -> SimulatedTaskExecutor:
-        """Start an executor; it registers by itself."""
+    def add_executor(self, resource_id: str, slots: int, *, is_old: bool = False) -> SimulatedTaskExecutor:
+        """Start an executor; it registers by itself. An old one has done so long ago."""
         executor = SimulatedTaskExecutor(
             resource_id,
             slots,
@@ -92,7 +92,10 @@ class VirtualCluster:
         )
         self.started_slots.update(dict.fromkeys((resource_id, slot) for slot in range(slots)))
         self.executors[resource_id] = executor
-        executor.start()
+        if is_old:
+            self.resource_manager.register_task_executor(resource_id, executor, slots)
+        else:
+            executor.start()
         return executor
 
     def kill_executor(self, resource_id: str) -> None:
