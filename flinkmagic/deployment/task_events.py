@@ -180,14 +180,10 @@ def _parse(line: str) -> TaskEvent | None:
         case "S":
             return _task(rest)
         case "E":
-            return TaskEnded(
-                _task(rest),
-                float(rest[8]),
-                rest[9],
-                TaskMetrics(*map(int, rest[10].split(","))) if rest[10] else None,
-                rest[11] if len(rest) > 11 else "",
-                _unescape(rest[12]) if len(rest) > 12 else "",
-            )
+            metrics = TaskMetrics(*map(int, rest[10].split(","))) if rest[10] else None
+            if len(rest) == 11:
+                return TaskEnded(_task(rest), float(rest[8]), rest[9], metrics, "", "")
+            return TaskEnded(_task(rest), float(rest[8]), rest[9], metrics, rest[11], _unescape(rest[12]))
         case "R":
             return TaskGettingResult(int(rest[0]), float(rest[1]))
         case "G":

@@ -70,8 +70,8 @@ class ListenerMonitor:
 
     WAIT_MS = 500
     """How long one call waits for the first line; only so long does `stop` wait at worst."""
-    GATHER_MS = 4
-    """How long it then waits for more: tasks end in bursts, and a call costs more than a line."""
+    GATHER_MS = 25
+    """How long it then waits for more (but not behind a marker): a call costs more than a line."""
 
     def __init__(self, sc: SparkContext, cls: Any, prefix: str) -> None:
         self._sc = sc

@@ -6,7 +6,7 @@ import heapq
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
 from flinkmagic.graph.execution_state import ExecutionState
@@ -86,6 +86,22 @@ class TaskRecord:
     role: str = "task"
 
 
+class _Attempt:
+    """What is known of a task attempt; its record is made when somebody asks for it."""
+
+    __slots__ = ("attempt", "end", "record", "role", "slot", "started", "vertex", "vertex_id")
+
+    def __init__(self, started: TaskStarted, vertex_id: str, vertex: str, role: str, attempt: int, slot: int) -> None:
+        self.started = started
+        self.vertex_id = vertex_id
+        self.vertex = vertex
+        self.role = role
+        self.attempt = attempt
+        self.slot = slot
+        self.end: TaskEnded | None = None
+        self.record: TaskRecord | None = None
+
+
 class TaskLog:
     """The records of a job, in the order of launch; written on the main thread, read on any.
 
@@ -97,75 +113,67 @@ class TaskLog:
 
     def __init__(self, slots: SlotNumbers) -> None:
         self._lock = threading.Lock()
-        self._records: dict[int, TaskRecord] = {}
+        self._of: dict[int, _Attempt] = {}
         self._attempts: Counter[tuple[str, int, str]] = Counter()
         self._slots = slots
 
     def records(self) -> list[TaskRecord]:
         """All records, oldest first."""
         with self._lock:
-            return list(self._records.values())
+            return [one.record or _record(one) for one in self._of.values()]
 
     def started(self, task: TaskStarted, vertex_id: str, vertex: str, role: str) -> int:
         """Note a launch; gives the number of the slot that the task was put in."""
         key = (vertex_id, task.partition, role)
         slot = self._slots.take(task.executor, task.task_id)
-        record = TaskRecord(
-            vertex_id=vertex_id,
-            vertex=vertex,
-            subtask=task.partition,
-            attempt=self._attempts[key],
-            state=ExecutionState.RUNNING,
-            slot=f"{task.executor}_{slot}",
-            executor=task.executor,
-            start_ms=task.launched_ms,
-            stage=task.stage_id,
-            stage_attempt=task.stage_attempt,
-            task_id=task.task_id,
-            speculative=task.speculative,
-            role=role,
-        )
+        attempt = _Attempt(task, vertex_id, vertex, role, self._attempts[key], slot)
         self._attempts[key] += 1
         with self._lock:
-            self._records[task.task_id] = record
+            self._of[task.task_id] = attempt
         return slot
 
     def ended(self, end: TaskEnded) -> None:
         """Note an end."""
-        self._settle(self._slots.give_back(end.started.executor, end.started.task_id))
-        record = self._records.get(end.started.task_id)
-        if record is None:
-            return
-        metrics = end.metrics
-        ended = replace(
-            record,
-            state=_STATES.get(end.status, ExecutionState.FAILED),
-            end_ms=end.finished_ms,
-            error=end.error,
-            reason=end.reason,
-        )
-        if metrics is not None:
-            ended = replace(
-                ended,
-                rows_in=metrics.rows_in,
-                rows_out=metrics.rows_out,
-                bytes_in=metrics.bytes_in,
-                bytes_out=metrics.bytes_out,
-                memory_spilled_bytes=metrics.memory_spilled_bytes,
-                disk_spilled_bytes=metrics.disk_spilled_bytes,
-                run_ms=metrics.run_ms,
-                gc_ms=metrics.gc_ms,
-            )
+        guest = self._slots.give_back(end.started.executor, end.started.task_id)
+        one = self._of.get(end.started.task_id)
         with self._lock:
-            self._records[end.started.task_id] = ended
+            if guest is not None:
+                self._of[guest[0]].slot = guest[1]
+                self._of[guest[0]].record = None
+            if one is not None:
+                one.end, one.record = end, None
 
-    def _settle(self, guest: tuple[int, int] | None) -> None:
-        if guest is None:
-            return
-        task_id, number = guest
-        record = self._records[task_id]
-        with self._lock:
-            self._records[task_id] = replace(record, slot=f"{record.executor}_{number}")
+
+def _record(one: _Attempt) -> TaskRecord:
+    task, end = one.started, one.end
+    metrics = end.metrics if end is not None else None
+    one.record = TaskRecord(
+        vertex_id=one.vertex_id,
+        vertex=one.vertex,
+        subtask=task.partition,
+        attempt=one.attempt,
+        state=ExecutionState.RUNNING if end is None else _STATES.get(end.status, ExecutionState.FAILED),
+        slot=f"{task.executor}_{one.slot}",
+        executor=task.executor,
+        start_ms=task.launched_ms,
+        end_ms=end.finished_ms if end is not None else None,
+        rows_in=metrics.rows_in if metrics is not None else None,
+        rows_out=metrics.rows_out if metrics is not None else None,
+        bytes_in=metrics.bytes_in if metrics is not None else None,
+        bytes_out=metrics.bytes_out if metrics is not None else None,
+        memory_spilled_bytes=metrics.memory_spilled_bytes if metrics is not None else None,
+        disk_spilled_bytes=metrics.disk_spilled_bytes if metrics is not None else None,
+        run_ms=metrics.run_ms if metrics is not None else None,
+        gc_ms=metrics.gc_ms if metrics is not None else None,
+        error=end.error if end is not None else "",
+        reason=end.reason if end is not None else "",
+        stage=task.stage_id,
+        stage_attempt=task.stage_attempt,
+        task_id=task.task_id,
+        speculative=task.speculative,
+        role=one.role,
+    )
+    return one.record
 
 
 class SlotNumbers:

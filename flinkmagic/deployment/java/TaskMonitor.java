@@ -2,6 +2,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.Properties;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.FetchFailed;
 import org.apache.spark.TaskEndReason;
@@ -35,6 +36,7 @@ public class TaskMonitor extends SparkListener {
 
     private final String prefix;
     private final LinkedBlockingQueue lines = new LinkedBlockingQueue();
+    private final Semaphore urgent = new Semaphore(0);
     // Touched by the listener bus's thread only.
     private final HashSet stages = new HashSet();
     private final HashSet jobs = new HashSet();
@@ -43,15 +45,19 @@ public class TaskMonitor extends SparkListener {
         this.prefix = prefix;
     }
 
-    /** All lines that there are; waits for the first one, then `gatherMs` more for its companions. */
+    /**
+     * All lines that there are. Waits for the first one, then `gatherMs` more for its companions, unless one comes that
+     * somebody waits for (a marker).
+     */
     public String drain(long waitMs, long gatherMs) throws InterruptedException {
         Object first = lines.poll(waitMs, TimeUnit.MILLISECONDS);
         if (first == null) {
             return "";
         }
         if (gatherMs > 0) {
-            Thread.sleep(gatherMs);
+            urgent.tryAcquire(gatherMs, TimeUnit.MILLISECONDS);
         }
+        urgent.drainPermits();
         ArrayList taken = new ArrayList();
         taken.add(first);
         lines.drainTo(taken);
@@ -70,6 +76,7 @@ public class TaskMonitor extends SparkListener {
     /** Let a waiting `drain` return. */
     public void wake() {
         lines.add("W");
+        urgent.release();
     }
 
     public void onJobStart(SparkListenerJobStart event) {
@@ -145,7 +152,7 @@ public class TaskMonitor extends SparkListener {
         appendMetrics(line, event.taskMetrics());
         TaskEndReason reason = event.reason();
         if (reason instanceof TaskFailedReason) {
-            line.append('\t').append(reason.getClass().getSimpleName());
+            line.append("\t").append(reason.getClass().getSimpleName().replace("$", ""));
             if (reason instanceof FetchFailed) {
                 FetchFailed lost = (FetchFailed) reason;
                 line.append(':').append(lost.shuffleId()).append(':').append(lost.mapIndex());
@@ -167,6 +174,7 @@ public class TaskMonitor extends SparkListener {
     public void onOtherEvent(SparkListenerEvent event) {
         if (event instanceof Marker && ((Marker) event).owner == this) {
             lines.add("M\t" + ((Marker) event).token);
+            urgent.release();
         }
     }
 
