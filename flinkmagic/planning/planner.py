@@ -17,7 +17,7 @@ from flinkmagic.graph.transformations import SinkTransformation
 from flinkmagic.planning.attachments import job_settings
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
-from flinkmagic.planning.partitions import PartitionCounts
+from flinkmagic.planning.partitions import PartitionCounts, is_adaptive_cache
 from flinkmagic.planning.plan_reader import PlanForest, PlanNode
 from flinkmagic.planning.provenance import Provenance
 from flinkmagic.planning.requests import SinkRequest, named_frames, requests_of, result_requests, session_of
@@ -167,17 +167,28 @@ class _Planner:
             parallelism=parallelism,
             slots=self._slots,
             session_clone=self._clones.of(requests[0].snapshot)[0],
+            warnings=tuple(self._warnings()),
         )
+
+    def _warnings(self) -> Iterator[str]:
+        for node in self._forest.nodes.values():
+            if is_adaptive_cache(node):
+                label = self._labels.of(node)
+                name = label.metadata.get("variable") or label.metadata.get("call") or "A DataFrame"
+                yield (
+                    f"{name} is cached, the cache is not filled yet, and its plan is adaptive: the first stage that "
+                    "reads it runs stages that are not in the graph. Fill it first (count()), or do not cache it."
+                )
 
     @contextmanager
     def _planned_by_spark(
         self, requests: Sequence[SinkRequest]
     ) -> Iterator[Iterable[tuple[str, JavaObject, JavaObject]]]:
         """For each sink the scope, the QueryExecution and the physical plan, made side by side where it pays."""
-        clones = {id(request): self._clones.of(request.snapshot) for request in requests}
+        clones = [self._clones.of(request.snapshot) for request in requests]
 
         def plan_one(index: int) -> tuple[str, JavaObject, JavaObject]:
-            clone, scope = clones[id(requests[index])]
+            clone, scope = clones[index]
             query_execution = self._clones.plan(requests[index].logical_plan, clone)
             if not self._clones.reuses_exchanges(clone):
                 scope = f"{scope}/{index}"
