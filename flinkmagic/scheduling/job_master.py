@@ -138,9 +138,6 @@ class JobMaster:
         self.event_log.add("job master", f"hears that there are no more than {acquired} slots for it")
         self.slot_provider.notify_not_enough_resources(acquired)
 
-    def heartbeat_from_resource_manager(self) -> None:
-        """Nothing follows from the resource manager's silence here: it lives in this process."""
-
     # -- task executors --------------------------------------------------------------------------------
 
     def register_task_manager(self, resource_id: str, gateway: ManagedTaskExecutorGateway) -> None:

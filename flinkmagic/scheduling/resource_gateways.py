@@ -55,10 +55,6 @@ class JobMasterGateway(Protocol):
         """Take an executor's sign of life."""
         ...
 
-    def heartbeat_from_resource_manager(self) -> None:
-        """Take the resource manager's sign of life."""
-        ...
-
     def fail_slot(self, resource_id: str, allocation_id: str, cause: BaseException) -> None:
         """Take news of a slot that an executor lost."""
         ...

@@ -11,7 +11,7 @@ _COLOURS = (
     "#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#edc948", "#9c755f", "#ff9da7", "#bab0ac", "#86bcb6",
 )  # fmt: skip
 _FAILED, _CANCELED = "#c0392b", "#8a8f98"
-_LABEL, _PLOT, _BAR, _GAP, _TOP, _RIGHT = 110, 800, 16, 6, 58, 20
+_LABEL, _PLOT, _BAR, _GAP, _TOP, _RIGHT = 110, 800, 16, 6, 68, 20
 _STEPS = (1, 2, 5)
 
 
@@ -95,7 +95,8 @@ def _bar(span: TaskSpan, timeline: Timeline, y: float, scale: float) -> str:
         told += f"; {span.error}"
     text = ""
     if width > 6.5 * len(label):
-        text = f'<text x="{x + 4:.2f}" y="{y + _BAR - 4.5:g}" font-size="10" fill="#fff">{escape(label)}</text>'
+        ink = "#333" if edge else "#fff"
+        text = f'<text x="{x + 4:.2f}" y="{y + _BAR - 4.5:g}" font-size="10" fill="{ink}">{escape(label)}</text>'
     return (
         f"<g><title>{escape(told)}</title>"
         f'<rect x="{x:.2f}" y="{y + 1:g}" width="{width:.2f}" height="{_BAR - 2}" rx="2" fill={quoteattr(colour)}'
@@ -133,7 +134,7 @@ def _legend(timeline: Timeline, y: float) -> tuple[str, float]:
     parts, x = [], float(_LABEL)
     for index, name in sorted(names.items()):
         shown = name if len(name) <= 40 else name[:39] + "…"
-        width = 22 + 6.2 * len(shown)
+        width = 34 + 6.4 * len(shown)
         if x > _LABEL and x + width > _LABEL + _PLOT:
             x, y = float(_LABEL), y + 18
         parts.append(

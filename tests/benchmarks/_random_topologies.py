@@ -53,6 +53,7 @@ class _Drawing:
         self._random = source
         self._is_batch = is_batch
         self._has_groups = not hybrid and source.random() < 0.25
+        self._is_co_located = not is_batch and source.random() < 0.5
         self._open: list[int] = []
         self._parallelism: dict[int, int] = {}
         self.transformations: list[dict[str, Any]] = []
@@ -68,6 +69,8 @@ class _Drawing:
             entry["parallelism"] = parallelism
             if self._has_groups and self._random.random() < 0.3:
                 entry["slot_sharing_group"] = self._random.choice(("red", "green"))
+            if self._is_co_located and self._random.random() < 0.3:
+                entry["co_location_group"] = "pinned"
         self._parallelism[number] = parallelism
         self.transformations.append(entry)
         for used in inputs:

@@ -1,0 +1,46 @@
+"""The same job on another cluster, beside the run that happened."""
+
+from __future__ import annotations
+
+import pytest
+
+from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.graph.topology import make_environment
+from flinkmagic.simulation.simulation import SimulationOptions, simulate
+from flinkmagic.simulation.what_if import measured_work_ms, what_if
+
+
+@pytest.fixture
+def job_graph() -> JobGraph:
+    document = {
+        "name": "late flights",
+        "runtime_mode": "BATCH",
+        "transformations": [
+            {"id": 1, "kind": "source", "name": "read", "inputs": [], "parallelism": 4},
+            {"id": 2, "kind": "partition", "name": "hash", "inputs": [1], "partitioner": "hash"},
+            {"id": 3, "kind": "sink", "name": "write", "inputs": [2], "parallelism": 2},
+        ],
+    }
+    return create_job_graph(make_environment(document).get_stream_graph())
+
+
+def test_measured_times_give_back_the_run_on_the_same_cluster(job_graph: JobGraph) -> None:
+    real = simulate(job_graph, SimulationOptions(slots=2, seed=3)).info
+    again = what_if(job_graph, real, SimulationOptions(slots=2, seed=99))
+    assert again.simulated.timeline.makespan_ms == pytest.approx(again.real.makespan_ms, abs=20.0)
+    measured = measured_work_ms(real.archived_execution_graph)
+    assert sorted(measured) == list(range(6))
+    assert all(700.0 < work_ms < 1_300.0 for work_ms in measured.values())
+
+
+def test_more_slots_make_it_shorter_and_both_are_shown(job_graph: JobGraph) -> None:
+    real = simulate(job_graph, SimulationOptions(slots=1)).info
+    shown = what_if(job_graph, real, SimulationOptions(slots=4))
+    assert shown.simulated.timeline.makespan_ms < shown.real.makespan_ms / 2.5
+    assert len(shown.real.slots) == 1
+    svg, text = shown.to_svg(), shown.to_text()
+    for title in ("late flights, as it was", "late flights, simulated on 4 slots"):
+        assert title in svg
+        assert title in text
+    assert text.count("makespan") == 2
