@@ -7,6 +7,7 @@ code generation (``WholeStageCodegenExec``, ``InputAdapter``) are no operators a
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +114,7 @@ class PlanForest:
         scope : str
             Exchanges are found to be equal only within a scope: the configuration under which they were planned.
         """
-        answer = json.loads(self._reader.read(plan, scope, MAX_FIELDS))
+        answer = json.loads(zlib.decompress(self._reader.read(plan, scope, MAX_FIELDS)))
         records = {record["number"]: record for record in answer["nodes"]}
         # A node's children have higher numbers than it, or were read before.
         for number in sorted(records, reverse=True):
