@@ -33,7 +33,7 @@ from flinkmagic.session import (
     check_name,
     check_parallelism,
     compile,
-    what_if,
+    simulate_graph,
 )
 
 
@@ -231,7 +231,7 @@ class FlinkMagics(Magics):
         After a real run tasks take as long as they took there.
         """
         options = parse_argstring(self.flinksim, line)
-        simulated = what_if(
+        simulated = simulate_graph(
             self._graph(options.name),
             task_managers=options.task_managers,
             slots=options.slots,
@@ -239,7 +239,7 @@ class FlinkMagics(Magics):
             fail=options.fail,
             lose_task_manager=options.lose_task_manager,
         )
-        display({"image/svg+xml": simulated.svg(), "text/plain": simulated.text()}, raw=True)
+        display({"image/svg+xml": simulated.svg, "text/plain": simulated.text}, raw=True)
 
     def _run(self, graph: CompiledGraph, *, detach: bool = False) -> None:
         run_live(graph, detach=detach, widget=self.progress == "widget")

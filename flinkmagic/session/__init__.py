@@ -12,17 +12,17 @@ from flinkmagic.session.compiled_graph import (
     compile,
 )
 from flinkmagic.session.job import Job
-from flinkmagic.session.whatif import WhatIf, what_if
+from flinkmagic.session.simulated_run import SimulatedRun, simulate_graph
 
 __all__ = [
     "FORMATS",
     "VIEWS",
     "CompiledGraph",
     "Job",
-    "WhatIf",
+    "SimulatedRun",
     "capture",
     "check_name",
     "check_parallelism",
     "compile",
-    "what_if",
+    "simulate_graph",
 ]

@@ -60,6 +60,8 @@ class Kernel:
                 cell.value = content["data"]
             elif kind in ("display_data", "update_display_data"):
                 identity = content.get("transient", {}).get("display_id")
+                if kind == "update_display_data" and identity not in places:
+                    return  # of a view that an earlier cell has shown
                 cell.updates.append(content["data"])
                 if kind == "update_display_data":
                     cell.displays[places[identity]] = content["data"]

@@ -141,11 +141,11 @@ def test_a_graph_is_tried_on_another_cluster(kernel) -> None:
     kernel.run(TWO_SINKS.format(name="tried", out="tried", options=""))
     before = kernel.run("%flinksim tried --task-managers 2 --slots 3").displays[0]
     assert "6 slots used to" in before["text/plain"]
-    assert "really happened" not in before["text/plain"]
+    assert "as it was" not in before["text/plain"]
     kernel.run("%flinkrun tried")
     after = kernel.run("%flinksim tried --task-managers 1 --slots 1").displays[0]
-    assert "1 task manager with 1 slot:" in after["text/plain"]
-    assert "the run that really happened:" in after["text/plain"]
+    assert "tried, as it was" in after["text/plain"]
+    assert "tried, simulated on 1 slot" in after["text/plain"]
     ElementTree.fromstring(after["image/svg+xml"])
     assert kernel.run("%flinksim tried --fail Nothing:2@1s").status == "error"
 
