@@ -86,17 +86,21 @@ class TaskGettingResult(NamedTuple):
 
 
 class TaskMetrics(NamedTuple):
-    """What a task attempt read, wrote and took; bytes and rows of files and shuffles together."""
+    """What a task attempt read, wrote and took; bytes and rows of files and shuffles together; None is unknown."""
 
     rows_in: int
-    rows_out: int
+    rows_out: int | None
     bytes_in: int
-    bytes_out: int
+    bytes_out: int | None
     memory_spilled_bytes: int
     disk_spilled_bytes: int
     run_ms: int
     gc_ms: int
     result_bytes: int
+
+    def without_output(self, bytes_out: int | None) -> TaskMetrics:
+        """For a task that neither writes files nor a shuffle: Spark does not count the rows that it hands on."""
+        return self._replace(rows_out=None, bytes_out=bytes_out)
 
     def as_io_metrics(self, duration_ms: float) -> IOMetrics:
         """The part that the scheduler keeps."""

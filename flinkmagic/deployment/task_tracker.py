@@ -21,7 +21,12 @@ from flinkmagic.deployment.task_events import (
 from flinkmagic.deployment.task_records import TaskLog
 from flinkmagic.deployment.vertex_run import VertexRun
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
-from flinkmagic.planning.handles import ShuffleMapStageHandle
+from flinkmagic.planning.handles import (
+    BroadcastStageHandle,
+    ShuffleMapStageHandle,
+    SubqueryStageHandle,
+    WriteStageHandle,
+)
 
 
 class _Role(NamedTuple):
@@ -147,8 +152,20 @@ class TaskTracker:
         role = self._roles.get(end.started.stage_id)
         if role is None:
             return
+        end = _with_known_output(end, role)
         self._log.ended(end)
         if role.name == "task":
             role.run.ended(end)
         else:
             role.run.helper_ended(end)
+
+
+def _with_known_output(end: TaskEnded, role: _Role) -> TaskEnded:
+    """Spark counts what tasks write to files and shuffles; of what they hand to the driver it knows the bytes."""
+    handle = role.run.handle
+    if end.metrics is None or role.name == "recovery":
+        return end
+    if role.name == "task" and isinstance(handle, ShuffleMapStageHandle | WriteStageHandle):
+        return end
+    to_driver = role.name == "task" and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle)
+    return end._replace(metrics=end.metrics.without_output(end.metrics.result_bytes if to_driver else None))
