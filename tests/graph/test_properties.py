@@ -54,7 +54,7 @@ def compiled(topology: dict[str, Any]) -> Compilation:
     return compile_topology(json.dumps(topology))
 
 
-modest = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+modest = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @modest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -88,6 +89,18 @@ def test_a_detached_job_gives_the_prompt_back_and_can_be_cancelled(kernel) -> No
     assert again.error_name == "JobRunningError"
     assert kernel.run("%flinkcancel slow").stdout.strip() == "slow is CANCELED."
     assert kernel.run("%flinkcancel slow").stdout.strip() == "slow is CANCELED already."
+
+
+def test_an_interrupt_cancels_the_job_and_leaves_the_session(kernel) -> None:
+    kernel.run(
+        "%%flinkgraph endless\n"
+        "sleepy = F.udf(lambda value: __import__('time').sleep(60) or value, 'long')\n"
+        "spark.range(0, 2, 1, 2).select(sleepy('id').alias('id')).write.json('endless_out')\n"
+    )
+    interrupt = threading.Timer(3.0, kernel.manager.interrupt_kernel)
+    interrupt.start()
+    assert kernel.run("%flinkrun endless").error_name == "KeyboardInterrupt"
+    assert kernel.run("print(endless.jobs[-1].status, spark.range(3).count())").stdout.strip() == "CANCELED 3"
 
 
 def test_jobs_are_listed_with_their_log_and_errors(kernel) -> None:
