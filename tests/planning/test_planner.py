@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import sys
 
 import pytest
 from pyspark.sql import functions as F
@@ -275,6 +277,37 @@ def test_a_stage_without_partitions_has_one_subtask_and_no_task(spark, compiled,
     assert source.tail.metadata["partitions"] == 0
     assert (sink.parallelism, sink.operator_factory.tasks) == (3, 3)
     assert runner.run(job)["counts"] == []
+
+
+def test_many_sinks_are_planned_side_by_side_and_in_order(tables, runner, compiled):
+    joined = tables.flights.join(F.broadcast(tables.carriers), "carrier")
+    frames = {f"hour{hour}": joined.where(f"hour = {hour}").groupBy("name").count() for hour in range(10)}
+    heard = []
+    job = plan(frames, parallelism=2, on_progress=lambda done, of: heard.append((done, of)))
+    assert heard == [(done, 10) for done in range(1, 11)]
+    assert [sink.name for sink in job.sinks] == list(frames)
+    [shared] = job.shared
+    assert shared.sinks == tuple(frames)
+    assert len(compiled(job).vertices) == 1 + 2 * 10
+    rows = runner.run(job)
+    expected = tables.flights.where("hour < 10").groupBy("hour").count().collect()
+    assert {name: sum(row["count"] for row in rows[name]) for name in frames} == {
+        f"hour{row.hour}": row["count"] for row in expected
+    }
+
+
+def test_a_plan_deeper_than_python_s_stack(spark, compiled):
+    deep = spark.range(10)
+    for step in range(60):
+        deep = deep.repartition(2 + step % 2).withColumn("id", F.col("id") + 1)
+    plan(spark.range(1))  # what is imported and compiled once needs a deeper stack
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 100)
+    try:
+        job = plan(deep, parallelism=2)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert len(compiled(job).vertices) == 61
 
 
 def test_results_are_named(tables):
