@@ -24,7 +24,7 @@ class DeclarativeSlotPoolBridge:
     1. A request takes a free slot at once, one on an executor that it prefers where there is one; else it
        waits. Either way the pool's requirement grows by one until the slot, or the request, is given back.
     2. New and returned slots go to waiting requests as the matching strategy says.
-    3. A bulk of requests that cannot be had together fails after `slot_request_timeout_ms`.
+    3. A bulk of requests (`watch_bulk`) that cannot be had together fails after `slot_request_timeout_ms`.
     4. Requests of a bounded job fail when the pool has had no slot at all for `batch_slot_timeout_ms`.
     5. When the resource manager has no more, requests of an unbounded job fail at once: they need all their
        slots together. Those of a bounded job wait their turn.
@@ -89,7 +89,7 @@ class DeclarativeSlotPoolBridge:
         return dict(self._fulfilled)
 
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
-        """Ask for the slots of one call: a bulk."""
+        """Ask for the slots of one call."""
         free = self.pool.free_slots()
         matches: list[Match] = []
         for request in requests:
@@ -104,9 +104,12 @@ class DeclarativeSlotPoolBridge:
             self._event_log.add("slot pool", f"{len(requests) - len(matches)} requests wait, of {', '.join(groups)}")
         self.pool.increase_requirements_by(len(requests))
         self._complete(matches)
-        self._bulk_checker.watch(requests)
         self._watch_batch_requests()
         self._watch_idle_slots()
+
+    def watch_bulk(self, requests: Sequence[PhysicalSlotRequest]) -> None:
+        """Fail requests that are needed together if they cannot be had together."""
+        self._bulk_checker.watch(requests)
 
     def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
         """Give up a request that waits."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from flinkmagic.scheduling.completable_future import CompletableFuture
 from flinkmagic.scheduling.physical_slot_provider import (
+    BulkWatcher,
     PhysicalSlot,
     PhysicalSlotProvider,
     PhysicalSlotRequest,
@@ -19,7 +20,8 @@ class SlotSharingExecutionSlotAllocator:
 
     1. The group of each vertex is fixed (`groups`, made by a slot sharing strategy).
     2. A group has at most one slot at a time, asked for with the first of its vertices that is scheduled.
-    3. All slots that one call needs are asked for by one call of the provider.
+    3. All slots that one call needs are asked for by one call of the provider. With those that were asked
+       for before they are a bulk, which a provider may watch.
     4. The slot is given back when no vertex holds a share of it any more.
 
     Parameters
@@ -45,6 +47,7 @@ class SlotSharingExecutionSlotAllocator:
         preferred_resources: Callable[[Sequence[int]], Sequence[str]],
     ) -> None:
         self._slot_provider = slot_provider
+        self._bulk_watcher = slot_provider if isinstance(slot_provider, BulkWatcher) else None
         self._groups = groups
         self._group_names = group_names
         self._occupied_indefinitely = occupied_indefinitely
@@ -58,17 +61,21 @@ class SlotSharingExecutionSlotAllocator:
         """The share of each vertex, in the order given."""
         shares: list[CompletableFuture[LogicalSlot]] = []
         new: list[SharedSlot] = []
+        bulk: dict[str, PhysicalSlotRequest] = {}
         for vertex in vertices:
             group = self._group_of[vertex]
             shared = self._shared_slots.get(group)
             if shared is None:
                 shared = self._shared_slots[group] = SharedSlot(group, self._new_request(group), self._give_back)
                 new.append(shared)
+            bulk[shared.request.slot_request_id] = shared.request
             shares.append(shared.allocate_logical_slot(vertex))
         for shared in new:
             shared.request.slot_future.when_complete(self._when_fulfilled(shared))
         if new:
             self._slot_provider.allocate_physical_slots([shared.request for shared in new])
+        if self._bulk_watcher is not None:
+            self._bulk_watcher.watch_bulk(list(bulk.values()))
         return shares
 
     def release(self, vertex: int) -> None:

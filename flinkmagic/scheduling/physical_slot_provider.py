@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from flinkmagic.scheduling.completable_future import CompletableFuture
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
@@ -68,4 +68,13 @@ class PhysicalSlotProvider(Protocol):
 
     def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
         """Give back a slot that fulfilled a request and in which no task is left."""
+        ...
+
+
+@runtime_checkable
+class BulkWatcher(Protocol):
+    """What a slot provider may have besides (Flink's `PhysicalSlotRequestBulkChecker`)."""
+
+    def watch_bulk(self, requests: Sequence[PhysicalSlotRequest]) -> None:
+        """Fail requests that are needed together, of this call and of earlier ones, if they can never be had."""
         ...

@@ -24,8 +24,9 @@ class _Bulk:
 class PhysicalSlotRequestBulkChecker:
     """Fails the requests of a region that could not be fulfilled, however the others fare, for a while.
 
-    A bulk is the requests of one call. It can be fulfilled where there are as many slots as it needs, not
-    counting those that other tasks of an unbounded job hold for good.
+    A bulk is the requests that one region needs; some of them may have been made for others before, where
+    regions share slots. It can be fulfilled where there are as many slots as it needs, not counting those that
+    other tasks of an unbounded job hold for good.
 
     Parameters
     ----------

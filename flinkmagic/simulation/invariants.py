@@ -43,7 +43,7 @@ class ClusterInvariants:
             _require(not executor.tasks, f"no task is left on {resource_id}")
             _require(executor.slots.count(None) == len(executor.slots), f"all slots of {resource_id} are free")
             known = manager.free_slots_on(resource_id)
-            _require(known in (None, len(executor.slots)), f"the resource manager knows the slots of {resource_id} as free")
+            _require(known in (None, len(executor.slots)), f"the slots of {resource_id} are known as free")
         _require(self._simulation.job_master.slot_pool.n_slots == 0, "the slot pool is empty")
         if self._simulation.scheduler.job_status.is_globally_terminal:
             self._check_nothing_lies_about()

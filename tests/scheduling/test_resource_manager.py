@@ -328,3 +328,19 @@ def test_a_job_without_slots_fails_with_what_it_needs(job, batch: bool, message:
     j.main_thread.run_until(10_000.0)
     assert j.ended == [JobStatus.FAILED]
     assert message in str(j.master.scheduler.request_job().failure_cause)
+
+
+def test_regions_that_share_slots_wait_for_all_of_them_together(job) -> None:
+    # The pipelined region shares the slots of the sources, which do not need them at once; it does.
+    red = {"slot_sharing_group": "red"}
+    stages = [("a", 3, ()), ("b", 1, ()), ("c", 3, ("b:hash",)), ("d", 3, ("c:hash/PIPELINED",))]
+    j = Job(job(stages, a=red, c=red, d=red), slot_request_timeout_ms=2_000.0)
+    executor = j.executor("tm-1", 1)
+    j.master.start()
+    j.settle()
+    for _ in range(4):
+        j.finish(executor)
+        executor.submitted.clear()
+    j.main_thread.run_until(10_000.0)
+    assert j.ended == [JobStatus.FAILED]
+    assert "needs 3 slots at once, and 1 could be had" in str(j.master.scheduler.request_job().failure_cause)

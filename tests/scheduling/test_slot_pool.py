@@ -62,6 +62,7 @@ class Pool:
             PhysicalSlotRequest(name, (n,), f"group of {name}", preferred, streaming) for n, name in enumerate(names)
         ]
         self.bridge.allocate_physical_slots(requests)
+        self.bridge.watch_bulk(requests)
         return requests
 
 
