@@ -177,7 +177,8 @@ def local_session(
     if SparkContext._active_spark_context is not None:
         return SparkSession.builder.getOrCreate()
     builder = SparkSession.builder.appName(app_name).master(master)
-    for key, value in (config or {}).items():
+    # Spark would draw its own progress line over the notebook's output.
+    for key, value in {"spark.ui.showConsoleProgress": "false", **(config or {})}.items():
         builder = builder.config(key, value)
     # The launched JVM outlives a stopped SparkContext; a second session of this process runs in it.
     home = {} if SparkContext._gateway is not None else {"JAVA_HOME": str(java_home())}

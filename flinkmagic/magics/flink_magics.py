@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from traitlets import Bool, Enum, Int
 
 from flinkmagic.capturing.program import CellSource, Program
+from flinkmagic.display import warm_up
 from flinkmagic.errors import (
     EmptyCellError,
     InvalidParallelismError,
@@ -105,6 +106,8 @@ class FlinkMagics(Magics):
         name = check_name(options.name)
         if is_blank(cell):
             raise EmptyCellError(name)
+        # The layout engine starts while Spark plans.
+        warm_up()
         spark = session_of(self.shell)
         body = compile_body(self.shell, f"%%flinkgraph {line}", cell)
         run_at_once = options.run or self.run
