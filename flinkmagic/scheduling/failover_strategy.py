@@ -82,23 +82,17 @@ class RestartPipelinedRegionFailoverStrategy:
         while to_visit:
             region = to_visit.pop()
             if topology.region_size(region) == 1:
-                vertex = topology.vertices_of(region)[0]
-                job_vertex = topology.job_vertex_of[vertex]
+                job_vertex = topology.job_vertex_of[topology.vertices_of(region)[0]]
                 if self._is_all_to_all[job_vertex]:
                     if job_vertex in seen_job_vertices:
                         continue
                     seen_job_vertices.add(job_vertex)
-                consumed = topology.consumed_groups(vertex)
-                produced = topology.produced_groups(vertex)
-            else:
-                consumed = topology.consumed_groups_of_region(region)
-                produced = topology.produced_groups_of_region(region)
             involved: set[int] = set()
-            for group in consumed:
+            for group in topology.consumed_groups_of_region(region):
                 if group not in seen_consumed:
                     seen_consumed.add(group)
                     involved.update(self._regions_that_make_what_is_missing(group, lost))
-            for group in produced:
+            for group in topology.produced_groups_of_region(region):
                 if group not in seen_produced:
                     seen_produced.add(group)
                     involved.update(topology.consumer_regions(group))

@@ -134,14 +134,13 @@ class RegionPartitionGroupReleaseStrategy:
         if self._is_finished[vertex]:
             return []
         self._is_finished[vertex] = 1
-        topology = self._topology
-        region = topology.region_of[vertex]
+        region = self._topology.region_of[vertex]
         left = self._unfinished_in_region[region] - 1
         self._unfinished_in_region[region] = left
         if left:
             return []
         releasable: list[int] = []
-        for group in self._consumed_groups(region):
+        for group in self._topology.consumed_groups_of_region(region):
             self._unfinished_regions[group] -= 1
             if self._unfinished_regions[group] == 0:
                 releasable += self._close(group)
@@ -156,7 +155,7 @@ class RegionPartitionGroupReleaseStrategy:
         self._unfinished_in_region[region] += 1
         if self._unfinished_in_region[region] > 1:
             return
-        for group in self._consumed_groups(region):
+        for group in self._topology.consumed_groups_of_region(region):
             self._unfinished_regions[group] += 1
             if self._unfinished_regions[group] == 1:
                 start, end = self._topology.partition_start[group], self._topology.partition_end[group]
@@ -165,12 +164,6 @@ class RegionPartitionGroupReleaseStrategy:
     def is_needed(self, partition: int) -> bool:
         """Whether a region that reads a partition is not finished."""
         return bool(self._open_groups[partition])
-
-    def _consumed_groups(self, region: int) -> list[int]:
-        topology = self._topology
-        if topology.region_size(region) == 1:
-            return topology.consumed_groups(topology.vertices_of(region)[0])
-        return topology.consumed_groups_of_region(region)
 
     def _close(self, group: int) -> list[int]:
         start, end = self._topology.partition_start[group], self._topology.partition_end[group]

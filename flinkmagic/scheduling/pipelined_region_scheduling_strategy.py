@@ -253,12 +253,8 @@ class PipelinedRegionSchedulingStrategy:
         if not self._must_wait[region]:
             return True
         topology = self._topology
-        if topology.region_size(region) == 1:
-            groups = topology.consumed_groups(topology.vertices_of(region)[0])
-        else:
-            groups = topology.consumed_groups_of_region(region)
         any_input = False
-        for group in groups:
+        for group in topology.consumed_groups_of_region(region):
             if not self._is_awaited[group]:
                 continue
             if (group, region) in self._missing_elsewhere:

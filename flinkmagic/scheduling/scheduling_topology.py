@@ -147,10 +147,16 @@ class SchedulingTopology:
 
     def consumed_groups_of_region(self, region: int) -> list[int]:
         """The groups that a region's vertices read, each once."""
+        start = self._region_starts[region]
+        if self._region_starts[region + 1] - start == 1:
+            return self.consumed_groups(self._region_vertices[start])
         return self._groups_of_region(region, self.inputs_of)
 
     def produced_groups_of_region(self, region: int) -> list[int]:
         """The groups that hold a partition made in a region, each once."""
+        start = self._region_starts[region]
+        if self._region_starts[region + 1] - start == 1:
+            return self.produced_groups(self._region_vertices[start])
         return self._groups_of_region(region, self.outputs_of)
 
     def _groups_of_region(self, region: int, edges_of: list[list[Edge]]) -> list[int]:
