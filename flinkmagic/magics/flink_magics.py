@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
-from IPython.display import display
+from IPython.display import display as show
 from pyspark.sql import DataFrame
 from traitlets import Bool, Enum, Int
 
+from flinkmagic import display, session
 from flinkmagic.capturing.program import CellSource, Program
-from flinkmagic.display import warm_up
 from flinkmagic.errors import (
     EmptyCellError,
     InvalidParallelismError,
@@ -23,19 +23,11 @@ from flinkmagic.errors import (
 )
 from flinkmagic.magics.cell import cell_labels, cell_number, compile_body, is_blank
 from flinkmagic.magics.jobs import errors_text, jobs_table
-from flinkmagic.magics.live import run_live, show_live
 from flinkmagic.magics.spark_session import session_of
-from flinkmagic.session import (
-    FORMATS,
-    VIEWS,
-    CompiledGraph,
-    Job,
-    capture,
-    check_name,
-    check_parallelism,
-    compile,
-    simulate_graph,
-)
+from flinkmagic.session.checks import FORMATS, VIEWS, check_name, check_parallelism
+
+if TYPE_CHECKING:
+    from flinkmagic.session import CompiledGraph, Job
 
 
 def _parallelism(text: str) -> int:
@@ -107,7 +99,7 @@ class FlinkMagics(Magics):
         if is_blank(cell):
             raise EmptyCellError(name)
         # The layout engine starts while Spark plans.
-        warm_up()
+        display.warm_up()
         spark = session_of(self.shell)
         body = compile_body(self.shell, f"%%flinkgraph {line}", cell)
         run_at_once = options.run or self.run
@@ -119,7 +111,7 @@ class FlinkMagics(Magics):
         location = CellSource(
             f"cell {cell_number(self.shell)}", body.filename, body.source, cell_labels(self.shell)
         )
-        with capture(
+        with session.capture(
             spark,
             name=name,
             location=location,
@@ -135,7 +127,7 @@ class FlinkMagics(Magics):
         if run_at_once:
             self._run(graph)
         else:
-            display(graph)
+            show(graph)
         return value
 
     @no_var_expand
@@ -159,7 +151,7 @@ class FlinkMagics(Magics):
             print(f"Written to {graph.save(options.save, options.view or 'job')}")
             return None
         if options.view:
-            display(graph.mime_bundle(kind=options.view), raw=True)
+            show(graph.mime_bundle(kind=options.view), raw=True)
             return None
         return graph
 
@@ -195,6 +187,8 @@ class FlinkMagics(Magics):
     @line_magic
     def flinkshow(self, line: str) -> None:
         """Show the live view of a graph, with Run, and Cancel while it runs."""
+        from flinkmagic.magics.live import show_live
+
         show_live(self._graph(parse_argstring(self.flinkshow, line).name))
 
     @no_var_expand
@@ -234,7 +228,7 @@ class FlinkMagics(Magics):
         After a real run tasks take as long as they took there.
         """
         options = parse_argstring(self.flinksim, line)
-        simulated = simulate_graph(
+        simulated = session.simulate_graph(
             self._graph(options.name),
             task_managers=options.task_managers,
             slots=options.slots,
@@ -242,14 +236,16 @@ class FlinkMagics(Magics):
             fail=options.fail,
             lose_task_manager=options.lose_task_manager,
         )
-        display({"image/svg+xml": simulated.svg, "text/plain": simulated.text}, raw=True)
+        show({"image/svg+xml": simulated.svg, "text/plain": simulated.text}, raw=True)
 
     def _run(self, graph: CompiledGraph, *, detach: bool = False) -> None:
+        from flinkmagic.magics.live import run_live
+
         run_live(graph, detach=detach, widget=self.progress == "widget")
 
     def _compile(self, program: Any, name: str, options: argparse.Namespace) -> CompiledGraph:
         """Compile under an option's value, else under the configured one."""
-        return compile(
+        return session.compile(
             program,
             name,
             parallelism=options.parallelism or self.parallelism,
@@ -264,7 +260,7 @@ class FlinkMagics(Magics):
         value = self.shell.user_ns.get(name)
         return (
             value
-            if isinstance(value, CompiledGraph)
+            if isinstance(value, session.CompiledGraph)
             else None
             if value is not None
             else self.graphs.get(name)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from flinkmagic.session import CompiledGraph, Job
+if TYPE_CHECKING:
+    from flinkmagic.session import CompiledGraph, Job
 
 
 def jobs_table(graphs: Sequence[CompiledGraph]) -> str:

@@ -1,28 +1,32 @@
-"""Compiled graphs and their jobs: the Python API that the magics are a shell over."""
+"""Compiled graphs and their jobs: the Python API that the magics are a shell over.
+
+Its parts are imported on first use, so that loading the extension costs next to nothing.
+"""
 
 from __future__ import annotations
 
-from flinkmagic.capturing.recorder import capture
-from flinkmagic.session.compiled_graph import (
-    FORMATS,
-    VIEWS,
-    CompiledGraph,
-    check_name,
-    check_parallelism,
-    compile,
-)
-from flinkmagic.session.job import Job
-from flinkmagic.session.simulated_run import SimulatedRun, simulate_graph
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "FORMATS",
-    "VIEWS",
-    "CompiledGraph",
-    "Job",
-    "SimulatedRun",
-    "capture",
-    "check_name",
-    "check_parallelism",
-    "compile",
-    "simulate_graph",
-]
+if TYPE_CHECKING:
+    from flinkmagic.capturing.recorder import capture
+    from flinkmagic.session.compiled_graph import CompiledGraph, compile
+    from flinkmagic.session.job import Job
+    from flinkmagic.session.simulated_run import SimulatedRun, simulate_graph
+
+__all__ = ["CompiledGraph", "Job", "SimulatedRun", "capture", "compile", "simulate_graph"]
+
+_HOMES = {
+    "CompiledGraph": "flinkmagic.session.compiled_graph",
+    "Job": "flinkmagic.session.job",
+    "SimulatedRun": "flinkmagic.session.simulated_run",
+    "capture": "flinkmagic.capturing.recorder",
+    "compile": "flinkmagic.session.compiled_graph",
+    "simulate_graph": "flinkmagic.session.simulated_run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

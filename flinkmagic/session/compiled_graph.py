@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import keyword
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,8 +22,6 @@ from flinkmagic.display import (
     to_text,
 )
 from flinkmagic.errors import (
-    InvalidNameError,
-    InvalidParallelismError,
     JobRunningError,
     NoResultError,
     NotAProgramError,
@@ -38,6 +35,7 @@ from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.planning import PlannedJob, plan
+from flinkmagic.session.checks import FORMATS, VIEWS, check_name, check_parallelism
 from flinkmagic.session.job import Job
 from flinkmagic.session.summary import graph_summary, sharing_notes, sink_line
 
@@ -45,12 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DEFAULT_NAME = "job"
-
-VIEWS = ("stream", "job", "execution", "regions")
-"""The graphs that can be shown alone."""
-
-FORMATS = (".svg", ".dot", ".txt", ".json")
-"""The suffixes of files that a graph can be written to."""
 
 
 def compile(
@@ -95,32 +87,6 @@ def compile(
     if name is not None:
         check_name(name)
     return CompiledGraph(_sinks_of(program), name, parallelism, slots)
-
-
-def check_name(name: str) -> str:
-    """Return a graph's name, which must be able to be a variable.
-
-    Raises
-    ------
-    InvalidNameError
-        Where it is no identifier, or a keyword.
-    """
-    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
-        raise InvalidNameError(str(name))
-    return name
-
-
-def check_parallelism(number: Any) -> int:
-    """Return a parallelism, which must be a whole number of at least 1.
-
-    Raises
-    ------
-    InvalidParallelismError
-        Where it is not.
-    """
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise InvalidParallelismError(number)
-    return number
 
 
 def _sinks_of(program: Any) -> Program | dict[str, DataFrame]:

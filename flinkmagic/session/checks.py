@@ -1,0 +1,40 @@
+"""What can be checked of a user's words before anything is compiled."""
+
+from __future__ import annotations
+
+import keyword
+from typing import Any
+
+from flinkmagic.errors import InvalidNameError, InvalidParallelismError
+
+VIEWS = ("stream", "job", "execution", "regions")
+"""The graphs that can be shown alone."""
+
+FORMATS = (".svg", ".dot", ".txt", ".json")
+"""The suffixes of files that a graph can be written to."""
+
+
+def check_name(name: str) -> str:
+    """Return a graph's name, which must be able to be a variable.
+
+    Raises
+    ------
+    InvalidNameError
+        Where it is no identifier, or a keyword.
+    """
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise InvalidNameError(str(name))
+    return name
+
+
+def check_parallelism(number: Any) -> int:
+    """Return a parallelism, which must be a whole number of at least 1.
+
+    Raises
+    ------
+    InvalidParallelismError
+        Where it is not.
+    """
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise InvalidParallelismError(number)
+    return number
