@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,7 +158,29 @@ def _report(notebook: NotebookNode, folder: Path, page: Path) -> None:
     print(f"\nResults:  {folder / 'out'}")
     print(f"HTML:     {page}")
     print(f"Notebook: {folder / 'quickstart.ipynb'}  (open it in JupyterLab: flinkmagic demo --lab)")
-    for cell in notebook.cells:
-        for output in cell.get("outputs", ()):
-            if "image/svg+xml" in output.get("data", {}) and "FINISHED" in output["data"]["text/plain"]:
-                print(f"\n{output['data']['text/plain']}")
+    summaries = [
+        output["data"]["text/plain"]
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+        if "image/svg+xml" in output.get("data", {}) and "FINISHED" in output["data"]["text/plain"]
+    ]
+    print(*(f"\n{summary}" for summary in summaries), sep="\n")
+    print(f"\n{_total(summaries)}")
+
+
+def _total(summaries: Sequence[str]) -> str:
+    """All jobs in one line, added up from their summaries."""
+    numbers = [0, 0, 0]
+    for summary in summaries:
+        found = re.search(r"([\d,]+) job vert\w+, ([\d,]+) tasks?, ([\d,]+) regions?", summary)
+        if found is not None:
+            numbers = [
+                total + int(text.replace(",", ""))
+                for total, text in zip(numbers, found.groups(), strict=True)
+            ]
+    sinks = sum(summary.count("\n  ✓ ") for summary in summaries)
+    vertices, tasks, regions = numbers
+    return (
+        f"{len(summaries)} jobs FINISHED: {sinks} sinks written by {vertices} job vertices, {tasks} tasks, "
+        f"{regions} regions"
+    )
