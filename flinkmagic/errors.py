@@ -777,3 +777,14 @@ class JobNotStoredError(JobStoreError):
     def __init__(self, job_id: str, folder: str) -> None:
         self.job_id, self.folder = job_id, folder
         super().__init__(f"There is no job {job_id} in {folder}.")
+
+
+class WriteNotRepeatableError(UserError):
+    """A write that failed and that must not simply be run again."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name, self.why = name, why
+        super().__init__(
+            f"The write {name!r} failed and is not run again: {why}. Look at its target, then run the graph again; "
+            "a write with mode overwrite can always be repeated."
+        )

@@ -14,6 +14,7 @@ from flinkmagic.deployment.task_monitor import TaskMonitor
 from flinkmagic.deployment.task_records import SlotNumbers, TaskLog
 from flinkmagic.deployment.task_tracker import TaskTracker
 from flinkmagic.deployment.vertex_run import VertexRun
+from flinkmagic.deployment.write_retries import EarlierRun
 from flinkmagic.graph.execution_graph import ExecutionAttemptID, ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.handles import ResultStageHandle, ShuffleMapStageHandle, StageHandle
@@ -24,7 +25,7 @@ from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecution
 
 _LOG = logging.getLogger(__name__)
 
-MakeStage = Callable[[StageHandle, str, str, OnOutcome], StageRun]
+MakeStage = Callable[[StageHandle, str, str, EarlierRun | None, OnOutcome], StageRun]
 """Makes, and does not start, the run of a handle under a tag with a description."""
 
 _KEEPS_EACH_TASK = (ShuffleMapStageHandle, ResultStageHandle)
@@ -70,6 +71,7 @@ class StageHost:
         self._job_name = job_name
         self._gateways: dict[str, SparkTaskExecutorGateway] = {}
         self._stages: list[StageRun] = []
+        self._earlier: dict[int, EarlierRun] = {}
         self._run_numbers = count()
         self._slot_numbers = count()
         self._lost: BaseException | None = None
@@ -101,7 +103,7 @@ class StageHost:
         )
         tag = f"{self._prefix}v{index}r{next(self._run_numbers)}"
         description = f"{self._job_name}: {job_vertex.name}"
-        run.stage_run = self.make_stage(handle, tag, description, self._on_outcome)
+        run.stage_run = self.make_stage(handle, tag, description, self._earlier.get(index), self._on_outcome)
         self.tracker.watch(tag, run)
         self._monitor.watch(tag)
         self._stages.append(run.stage_run)
@@ -161,6 +163,9 @@ class StageHost:
 
     def run_over(self, run: VertexRun) -> None:
         """A run has ended."""
+        index, before = run.job_vertex.index, self._earlier.get(run.job_vertex.index)
+        launched = run.has_launched or (before is not None and before.launched)
+        self._earlier[index] = EarlierRun(launched, reached_commit=run.has_all_successes)
         self._provider.run_over(run)
 
     def later(self, action: Callable[[], None]) -> None:

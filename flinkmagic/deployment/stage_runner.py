@@ -24,7 +24,9 @@ from py4j.protocol import Py4JError
 from flinkmagic.deployment.java_classes import java_class, new_instance
 from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.map_outputs import MapOutputs
+from flinkmagic.deployment.python_workers import end_python_workers
 from flinkmagic.deployment.spark_jobs import JobProperties, cancel_jobs
+from flinkmagic.deployment.write_retries import EarlierRun, prepare_write_retry
 from flinkmagic.planning.handles import (
     BroadcastStageHandle,
     ResultStageHandle,
@@ -91,7 +93,14 @@ class StageRunner:
         self.kept = kept
         self._map_outputs = MapOutputs(sc)
 
-    def run(self, handle: StageHandle, tag: str, description: str, is_cancelled: Callable[[], bool]) -> StageOutcome:
+    def run(
+        self,
+        handle: StageHandle,
+        tag: str,
+        description: str,
+        earlier: EarlierRun | None,
+        is_cancelled: Callable[[], bool],
+    ) -> StageOutcome:
         """Run a handle to its end on the calling thread, which must be its own."""
         session = self._session_of(handle)
         if isinstance(handle, ShuffleMapStageHandle) and handle.tasks == 0:
@@ -111,6 +120,8 @@ class StageRunner:
             handle.subquery.executeCollect()
         elif isinstance(handle, WriteStageHandle):
             plan = handle.plan
+            if earlier is not None:
+                prepare_write_retry(self.sc, plan, handle.name, earlier)
             _check(is_cancelled)
             self._in_sql_execution(handle.query_execution, "command", plan, plan.executeCollect)
         elif isinstance(handle, ResultStageHandle):
@@ -181,6 +192,8 @@ class StageRun:
         Under which its Spark jobs are submitted; no other submission has it.
     description : str
         What Spark's UI shows for its jobs.
+    earlier : EarlierRun, optional
+        Where the vertex was submitted before: how far it came then.
     on_outcome : callable
         Called once, on the stage's thread.
     """
@@ -191,12 +204,14 @@ class StageRun:
         handle: StageHandle,
         tag: str,
         description: str,
+        earlier: EarlierRun | None,
         on_outcome: OnOutcome,
     ) -> None:
         self.handle = handle
         self.tag = tag
         self._runner = runner
         self._description = description
+        self._earlier = earlier
         self._on_outcome = on_outcome
         self._cancelled = threading.Event()
         self._thread = threading.Thread(target=self._run, name=tag, daemon=True)
@@ -212,11 +227,14 @@ class StageRun:
 
     def cancel(self) -> None:
         """End this stage's Spark jobs. To be called again for a job that starts later under the tag."""
+        first = not self._cancelled.is_set()
         self._cancelled.set()
+        tags = [self.tag, self.tag + EARLY] if self.handle.starts_jobs_early else [self.tag]
         try:
-            cancel_jobs(self._runner.sc, self.tag)
-            if self.handle.starts_jobs_early:
-                cancel_jobs(self._runner.sc, self.tag + EARLY)
+            for tag in tags:
+                cancel_jobs(self._runner.sc, tag)
+                if first:
+                    end_python_workers(self._runner.sc, tag, lambda: not self._thread.is_alive())
         except (Py4JError, OSError, AttributeError) as gone:
             _LOG.debug("nothing to cancel under %s, the session is gone: %s", self.tag, gone)
 
@@ -227,7 +245,9 @@ class StageRun:
 
     def _run(self) -> None:
         try:
-            outcome = self._runner.run(self.handle, self.tag, self._description, self._cancelled.is_set)
+            outcome = self._runner.run(
+                self.handle, self.tag, self._description, self._earlier, self._cancelled.is_set
+            )
         except BaseException as error:  # noqa: BLE001 - whatever ends the stage is its outcome
             outcome = StageOutcome(error=error)
         self._on_outcome(self, outcome)

@@ -132,6 +132,16 @@ class VertexRun:
         """How many subtasks still need a slot."""
         return self._unsuccessful
 
+    @property
+    def has_launched(self) -> bool:
+        """Whether Spark launched any task of the vertex's own stage."""
+        return any(one.attempt is not None for one in self._subtasks.values())
+
+    @property
+    def has_all_successes(self) -> bool:
+        """Whether every subtask succeeded; what may then still fail is the driver's part."""
+        return all(one.success is not None for one in self._subtasks.values())
+
     def accept(self, descriptor: TaskDeploymentDescriptor) -> None:
         """Take the execution for which a slot was given just now."""
         self._subtasks[descriptor.attempt_id.subtask].attempt = descriptor.attempt_id

@@ -70,8 +70,9 @@ def graph_of(vertices):
 class FakeStage:
     """Stands for `StageRun`."""
 
-    def __init__(self, handle, tag, description, on_outcome):
+    def __init__(self, handle, tag, description, earlier, on_outcome):
         self.handle, self.tag, self.description, self.on_outcome = handle, tag, description, on_outcome
+        self.earlier = earlier
         self.started = self.is_cancelled = self.over = False
         self.cancels = 0
         self.stage_id = None
@@ -153,8 +154,8 @@ class FakeSpark:
         self.main_thread.execute(self.scheduler.start_scheduling)
         self.settle()
 
-    def _make(self, handle, tag, description, on_outcome):
-        self.stages.append(FakeStage(handle, tag, description, on_outcome))
+    def _make(self, *arguments):
+        self.stages.append(FakeStage(*arguments))
         return self.stages[-1]
 
     def _idle(self):

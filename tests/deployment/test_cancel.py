@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.recorder import capture
+from flinkmagic.deployment.java_classes import java_class, new_instance
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_status import JobStatus
 
@@ -113,3 +114,16 @@ def test_only_a_job_that_is_over_is_released(spark, deploy, eventually):
     eventually(lambda: running(deployment), 60)
     with pytest.raises(RuntimeError, match="RUNNING"):
         deployment.release()
+
+
+def test_python_workers_of_tasks_that_were_not_cancelled_are_left_alone(spark, deploy, eventually):
+    deployment = deploy({"rows": sleepy(spark.range(0, 4, 1, 2), 3)})
+    eventually(lambda: len(running(deployment)) == 2, 60)
+    sc = spark.sparkContext
+    (tag,) = [stage.tag for stage in deployment._host._stages]
+    mine = new_instance(sc, java_class(sc, "PythonWorkers"), tag)
+    others = new_instance(sc, java_class(sc, "PythonWorkers"), f"{tag}0")
+    eventually(lambda: mine.end() == 2)
+    assert others.end() == 0
+    assert deployment.wait(60) is JobStatus.FINISHED
+    assert mine.end() == 0

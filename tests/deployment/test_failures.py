@@ -8,8 +8,16 @@ from pyspark.sql.types import LongType
 
 from flinkmagic.capturing.recorder import capture
 from flinkmagic.deployment.failures import cause_of, python_traceback, vertex_failed
-from flinkmagic.errors import ResultNotReadyError, StageAbortedError, VertexFailedError
+from flinkmagic.deployment.write_retries import EarlierRun, prepare_write_retry
+from flinkmagic.errors import (
+    ResultNotReadyError,
+    StageAbortedError,
+    VertexFailedError,
+    WriteNotRepeatableError,
+)
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.planning import plan
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
@@ -151,7 +159,8 @@ def test_restarts_only_what_is_missing(spark, deploy, tmp_path, spark_work):
     assert all(isinstance(other.error, StageAbortedError) for other in entry.concurrent)
 
 
-def test_a_restarted_write_runs_as_a_whole(spark, deploy, tmp_path):
+@pytest.mark.parametrize("mode", ["errorifexists", "append", "overwrite"])
+def test_a_restarted_write_runs_as_a_whole(spark, deploy, tmp_path, mode):
     flag = str(tmp_path / "flag")
 
     def fails_once(batches):
@@ -166,10 +175,57 @@ def test_a_restarted_write_runs_as_a_whole(spark, deploy, tmp_path):
 
     source = spark.range(0, 100, 1, 4)
     with capture(spark) as program:
-        source.mapInArrow(fails_once, source.schema).write.mode("overwrite").parquet(str(tmp_path / "out"))
+        source.mapInArrow(fails_once, source.schema).write.mode(mode).parquet(str(tmp_path / "out"))
     deployment = deploy(program, restart_strategy=FixedDelayRestartBackoffTimeStrategy(1, 50.0))
     assert deployment.wait(60) is JobStatus.FINISHED
     assert sorted(row.id for row in spark.read.parquet(str(tmp_path / "out")).collect()) == list(range(100))
+
+
+class TestPreparingARetry:
+    """The write's own plan, and a target as a first attempt may have left it."""
+
+    @pytest.fixture
+    def plan_of(self, spark, tmp_path):
+        def make(mode):
+            with capture(spark) as program:
+                spark.range(4).write.mode(mode).parquet(str(tmp_path / "out"))
+            graph = create_job_graph(plan(program).environment.get_stream_graph())
+            (vertex,) = graph.vertices.values()
+            return vertex.operator_factory.plan
+
+        return make
+
+    def test_an_empty_folder_is_cleared_away(self, spark, plan_of, tmp_path):
+        made = plan_of("errorifexists")
+        (tmp_path / "out").mkdir()
+        prepare_write_retry(spark.sparkContext, made, "out", EarlierRun(True, False))
+        assert not (tmp_path / "out").exists()
+
+    def test_a_folder_of_the_users_own_is_not(self, spark, plan_of, tmp_path):
+        made = plan_of("errorifexists")
+        (tmp_path / "out").mkdir()
+        prepare_write_retry(spark.sparkContext, made, "out", EarlierRun(False, False))
+        assert (tmp_path / "out").exists()
+
+    def test_files_that_were_left_are_not_passed_over(self, spark, plan_of, tmp_path):
+        made = plan_of("ignore")
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "part-0").write_text("x")
+        with pytest.raises(WriteNotRepeatableError, match="left files"):
+            prepare_write_retry(spark.sparkContext, made, "out", EarlierRun(True, True))
+        assert (tmp_path / "out" / "part-0").exists()
+
+    def test_an_append_whose_commit_failed_is_not_repeated(self, spark, plan_of):
+        made = plan_of("append")
+        prepare_write_retry(spark.sparkContext, made, "out", EarlierRun(True, False))
+        with pytest.raises(WriteNotRepeatableError, match="rows may be there already"):
+            prepare_write_retry(spark.sparkContext, made, "out", EarlierRun(True, True))
+
+    def test_an_overwrite_can_always_be_repeated(self, spark, plan_of, tmp_path):
+        made = plan_of("overwrite")
+        (tmp_path / "out").mkdir()
+        prepare_write_retry(spark.sparkContext, made, "out", EarlierRun(True, True))
+        assert (tmp_path / "out").exists()
 
 
 def test_a_failure_after_the_last_restart_is_final(spark, deploy):

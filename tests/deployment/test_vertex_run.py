@@ -6,6 +6,7 @@ import pytest
 from fake_spark import FakeSpark, JobStarted, StageRef, TaskStarted
 
 from flinkmagic.deployment.vertex_run import NO_TASK
+from flinkmagic.deployment.write_retries import EarlierRun
 from flinkmagic.errors import StageAbortedError, VertexFailedError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_status import JobStatus
@@ -222,9 +223,22 @@ def test_where_restarts_are_possible_a_write_counts_as_a_whole():
     spark.conclude("Write", RuntimeError("aborted"))
     assert spark.state("Write") == ["FAILED", "FAILED"]
     spark.pass_time(100)
+    assert spark.stage("Write").earlier == EarlierRun(launched=True, reached_commit=False)
     spark.run("Write")
     assert spark.scheduler.job_status is JobStatus.FINISHED
     assert [execution(spark, "Write", subtask).attempt for subtask in range(2)] == [1, 1]
+
+
+def test_a_restarted_write_hears_that_its_commit_had_failed():
+    once = FixedDelayRestartBackoffTimeStrategy(1, 1.0)
+    spark = FakeSpark({"Map": (1, []), "Write": (1, ["Map"])}, restart_strategy=once)
+    spark.run("Map")
+    assert spark.stage("Write").earlier is None
+    spark.job_started("Write")
+    spark.end(spark.launch("Write", 0))
+    spark.conclude("Write", RuntimeError("commit failed"))
+    spark.pass_time(1)
+    assert spark.stage("Write").earlier == EarlierRun(launched=True, reached_commit=True)
 
 
 def test_jobs_beside_the_vertexs_own_are_helpers():

@@ -1,0 +1,62 @@
+"""Running a write once more, after an attempt of it has failed: only where that gives what one attempt would have.
+
+Spark has no word for it. A failed attempt may have left an empty folder (then `errorifexists` would refuse the next one
+and `ignore` would quietly do nothing), or, where the commit itself failed, some of its files (then `append` would write
+rows twice). Commands of 3.5.9 and 4.3.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flinkmagic.errors import WriteNotRepeatableError
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """How far an earlier run of the same write came.
+
+    Attributes
+    ----------
+    launched : bool
+        Whether Spark launched any of its tasks: then it had accepted the path.
+    reached_commit : bool
+        Whether all of its tasks succeeded, so that the driver's commit is what failed.
+    """
+
+    launched: bool
+    reached_commit: bool
+
+
+def prepare_write_retry(sc: SparkContext, plan: JavaObject, name: str, earlier: EarlierRun) -> None:
+    """Clear away the empty folder that an earlier attempt has left, or refuse to repeat the write.
+
+    Raises
+    ------
+    WriteNotRepeatableError
+        Where a second attempt might write rows twice, or quietly nothing.
+    """
+    if not earlier.launched:
+        return
+    command = plan.cmd() if plan.getClass().getSimpleName() == "DataWritingCommandExec" else None
+    if command is None or command.getClass().getSimpleName() != "InsertIntoHadoopFsRelationCommand":
+        raise WriteNotRepeatableError(name, "it does not go to files, and what a first attempt did cannot be seen")
+    mode = command.mode().toString()
+    if mode == "Overwrite":
+        return
+    if mode == "Append":
+        if earlier.reached_commit:
+            raise WriteNotRepeatableError(name, "its commit failed, and some of its rows may be there already")
+        return
+    path = command.outputPath()
+    files = path.getFileSystem(sc._jsc.hadoopConfiguration())
+    if not files.exists(path):
+        return
+    if len(files.listStatus(path)) > 0:
+        raise WriteNotRepeatableError(name, f"its first attempt left files in {path.toString()}")
+    files.delete(path, False)
