@@ -46,7 +46,7 @@ class SchedulerOperations(Protocol):
 class SchedulingStrategy(Protocol):
     """Decides when vertices are scheduled (Flink's `SchedulingStrategy`)."""
 
-    def start_scheduling(self, finished: Iterable[int] = ()) -> None:
+    def start_scheduling(self, finished: Sequence[int] = ()) -> None:
         """Schedule what can be; `finished` are vertices that a former process finished."""
         ...
 
@@ -97,8 +97,7 @@ class PipelinedRegionSchedulingStrategy:
         self._cross_groups: dict[int, list[int]] = {}
         """Groups made by several regions one of which reads them too: those regions."""
         self._is_awaited = bytearray(topology.n_groups)
-        """Groups that are not PIPELINED."""
-        self._is_hybrid_group = bytearray(topology.n_groups)
+        """Groups that are BLOCKING or HYBRID."""
         self._is_blocking_group = bytearray(topology.n_groups)
         self._has_hybrid = False
         for connection in topology.connections:
@@ -116,7 +115,6 @@ class PipelinedRegionSchedulingStrategy:
             self._missing[first_group:end] = [ends[g] - starts[g] for g in range(first_group, end)]
         else:
             self._has_hybrid = True
-            self._is_hybrid_group[first_group:end] = b"\x01" * n_groups
         for group in range(first_group, end):
             producers = topology.producer_regions(group)
             if not is_blocking:
@@ -141,7 +139,7 @@ class PipelinedRegionSchedulingStrategy:
             else:
                 self._missing_elsewhere[group, region] = len(producers) - 1
 
-    def start_scheduling(self, finished: Iterable[int] = ()) -> None:
+    def start_scheduling(self, finished: Sequence[int] = ()) -> None:
         regions = self._topology.regions_of(finished)
         if not regions:
             self._maybe_schedule([r for r in range(self._topology.n_regions) if not self._must_wait[r]])
@@ -214,7 +212,8 @@ class PipelinedRegionSchedulingStrategy:
         """Count a region as scheduled (-1) or not (1); the HYBRID groups that it makes."""
         if not self._has_hybrid:
             return []
-        groups = [g for g in self._topology.produced_groups_of_region(region) if self._is_hybrid_group[g]]
+        produced = self._topology.produced_groups_of_region(region)
+        groups = [g for g in produced if self._is_awaited[g] and not self._is_blocking_group[g]]
         for group in groups:
             self._missing[group] += change
             self._count_elsewhere(group, region, change)
