@@ -140,8 +140,17 @@ class SparkDeployment:
     def start(self) -> None:
         """Begin; returns at once. The calling thread's Spark properties (pool, tags) are the job's too."""
         assert self._planned is not None
+        try:
+            self._start(self._planned)
+        except BaseException:
+            # Nothing was submitted; no thread may stay behind.
+            self._monitor.stop()
+            self._main_thread.stop()
+            raise
+
+    def _start(self, planned: PlannedJob) -> None:
         properties = JobProperties(self._sc, group=self._prefix.rstrip("-"), pool=self._prefix.rstrip("-"))
-        runner = StageRunner(self._sc, self._planned.session_clone, properties, self._kept)
+        runner = StageRunner(self._sc, planned.session_clone, properties, self._kept)
         self._host.make_stage = partial(StageRun, runner)
         self.scheduler.termination_future.add_done_callback(lambda _: self._on_idle())
         self._monitor.start(
@@ -162,7 +171,10 @@ class SparkDeployment:
         self._run(self.scheduler.cancel)
 
     def release(self) -> None:
-        """Let go of kept results, and of the JVM's objects that keep shuffle files alive. Only after the end."""
+        """Let go of kept results, and of the JVM's objects that keep shuffle files alive. Only after the end.
+
+        The execution graph still holds the stage handles; with it and the planned job the last of them go.
+        """
         if not self.termination_future.done():
             raise RuntimeError(f"the job {self._name!r} is {self.status}: cancel it, or wait for it")
         self._kept.release()

@@ -25,6 +25,9 @@ from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecution
 
 _LOG = logging.getLogger(__name__)
 
+LONGEST_SILENCE_MS = 60_000.0
+"""How long after the end of a stage the ends of its tasks are waited for."""
+
 MakeStage = Callable[[StageHandle, str, str, EarlierRun | None, OnOutcome], StageRun]
 """Makes, and does not start, the run of a handle under a tag with a description."""
 
@@ -125,6 +128,20 @@ class StageHost:
             self.partition_bytes[run.job_vertex.id] = outcome.bytes_by_partition
         if self._lost is not None:
             self.tracker.conclude(tag)
+        self._main_thread.schedule(lambda: self._overdue(tag, run), LONGEST_SILENCE_MS)
+
+    def _overdue(self, tag: str, run: VertexRun) -> None:
+        """Spark's listener bus drops events when it is flooded; a job must not wait for them for ever."""
+        if run.is_over:
+            return
+        _LOG.warning(
+            "Spark told nothing of the end of some tasks of %r for %g s; they are taken for ended.",
+            run.job_vertex.name,
+            LONGEST_SILENCE_MS / 1000.0,
+        )
+        run.lose_tasks()
+        self.tracker.conclude(tag)
+        run.settle()
 
     # -- RunHost ---------------------------------------------------------------------------------------
 

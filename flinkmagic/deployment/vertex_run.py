@@ -163,13 +163,6 @@ class VertexRun:
             return
         one.cancel_requested = True
         self._cancel_spark()
-        if self._is_settled and not one.running:
-            self._host.later(lambda: self._settle_cancelled(one))
-
-    def _settle_cancelled(self, one: _Subtask) -> None:
-        if not one.over:
-            self._settle_failed(one)
-            self._end_if_over()
 
     def _cancel_spark(self) -> None:
         if self.outcome is None and self.stage_run is not None:
@@ -213,7 +206,7 @@ class VertexRun:
         if end.status == "SUCCESS" and one.success is None and not self._is_aborted:
             one.success = end
             self._unsuccessful -= 1
-            if one.cancel_requested or not self._holds():
+            if not self._holds():
                 self._finish(one)
         elif self._is_ended(one) and (one.cancel_requested or self._is_settled):
             self._settle_failed(one)
@@ -245,11 +238,23 @@ class VertexRun:
             self._tell_failure()
         self._end_if_over()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of this run is left."""
+        return self._is_over
+
     def lose_tasks(self) -> None:
-        """Take all running tasks for ended: the session is gone and nobody will tell of them."""
+        """Take all running tasks for ended, as nobody will tell of them."""
         for one in self._subtasks.values():
             one.running.clear()
         self._helpers.clear()
+
+    def settle(self) -> None:
+        """After `lose_tasks`: draw the consequences."""
+        self._tell_failure()
+        if self.outcome is not None:
+            self._settle_rest()
+        self._end_if_over()
 
     # -- what that means -------------------------------------------------------------------------------
 

@@ -5,22 +5,66 @@ from __future__ import annotations
 import random
 
 import pytest
-from fake_spark import FakeSpark
+from fake_spark import FakeSpark, ManualClock, ManualMainThreadExecutor, SparkSlotProvider, graph_of
 
+from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotRequest
 from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
 TWO_WRITES = {"A": (1, []), "First": (1, ["A"]), "B": (1, []), "Second": (1, ["B"])}
 
 
 def test_all_that_can_start_starts_longest_remaining_path_first():
-    spark = FakeSpark({"A": (1, []), "B": (1, []), "C": (1, ["B"]), "D": (1, ["C"]), "W": (1, ["A"])})
+    spark = FakeSpark({"A": (1, []), "W": (1, ["A"]), "B": (1, []), "C": (1, ["B"]), "D": (1, ["C"])})
+    assert spark.by_name["A"].index < spark.by_name["B"].index
     assert spark.running() == ["B", "A"]
 
 
 def test_of_equal_paths_the_first_in_program_order_goes_first():
     spark = FakeSpark({"A": (1, []), "WA": (1, ["A"]), "B": (1, []), "WB": (1, ["B"])})
     assert spark.running() == ["A", "B"]
+
+
+def test_a_vertex_goes_when_all_its_subtasks_are_asked_for():
+    """Spark would run the others too."""
+    graph = graph_of({"A": (3, []), "W": (1, ["A"])})
+    main_thread, started = ManualMainThreadExecutor(ManualClock()), []
+    provider = SparkSlotProvider(
+        graph,
+        main_thread=main_thread,
+        start_run=lambda index, requests: started.append((index, sorted(requests))),
+        session_slots=lambda: 4,
+        idle=lambda: None,
+    )
+    requests = [PhysicalSlotRequest(f"request-{vertex}", (vertex,)) for vertex in range(3)]
+    provider.allocate_physical_slots(requests[:2])
+    main_thread.run_ready()
+    assert started == []
+    provider.allocate_physical_slots(requests[2:])
+    main_thread.run_ready()
+    assert started == [(0, [0, 1, 2])]
+
+
+def test_finished_subtasks_need_not_be_asked_for():
+    graph = graph_of({"A": (2, []), "W": (1, ["A"])})
+    for state in ("SCHEDULED", "DEPLOYING", "FINISHED"):
+        graph.transition(0, ExecutionState[state], 1.0)
+    main_thread, started = ManualMainThreadExecutor(ManualClock()), []
+    provider = SparkSlotProvider(
+        graph,
+        main_thread=main_thread,
+        start_run=lambda index, requests: started.append(sorted(requests)),
+        session_slots=lambda: 4,
+        idle=lambda: None,
+    )
+    provider.allocate_physical_slots([PhysicalSlotRequest("request", (1,))])
+    provider.cancel_slot_request("request", None)
+    main_thread.run_ready()
+    assert started == []
+    provider.allocate_physical_slots([PhysicalSlotRequest("again", (1,))])
+    main_thread.run_ready()
+    assert started == [[1]]
 
 
 def test_slots_limit_what_runs_side_by_side():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from fake_spark import FakeSpark, JobStarted, StageRef, TaskStarted
 
+from flinkmagic.deployment.stage_host import LONGEST_SILENCE_MS
 from flinkmagic.deployment.vertex_run import NO_TASK
 from flinkmagic.deployment.write_retries import EarlierRun
 from flinkmagic.errors import StageAbortedError, VertexFailedError
@@ -299,6 +300,30 @@ def test_the_end_of_the_session_is_the_end_of_the_job():
     spark.settle()
     assert spark.scheduler.job_status is JobStatus.FAILED
     assert spark.provider.active_runs() == []
+
+
+def test_ends_that_spark_never_tells_of_are_not_waited_for_for_ever(caplog):
+    spark = FakeSpark(CHAIN)
+    spark.job_started("Map")
+    tasks = [spark.launch("Map", partition) for partition in range(2)]
+    spark.end(tasks[0], "FAILED")
+    spark.conclude("Map", RuntimeError("aborted"))
+    spark.pass_time(LONGEST_SILENCE_MS - 1000)
+    assert spark.state("Map") == ["FAILED", "RUNNING"]
+    spark.pass_time(2000)
+    assert spark.state("Map") == ["FAILED", "FAILED"]
+    assert spark.scheduler.job_status is JobStatus.FAILED
+    assert spark.provider.active_runs() == []
+    assert "taken for ended" in caplog.text
+
+
+def test_nothing_is_overdue_where_spark_told_all(caplog):
+    spark = FakeSpark(CHAIN)
+    spark.run("Map")
+    spark.run("Write")
+    spark.pass_time(2 * LONGEST_SILENCE_MS)
+    assert caplog.text == ""
+    assert spark.scheduler.job_status is JobStatus.FINISHED
 
 
 @pytest.mark.parametrize("name", ["Map", "Write"])
