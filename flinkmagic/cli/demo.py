@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     if missing:
         raise MissingExtraError("demo", missing)
     folder = arguments.out.resolve()
-    notebook = _lay_out(folder)
+    notebook = _lay_out(folder, keep=arguments.lab)
     if arguments.lab:
         return _open_lab(notebook)
     print(f"Executing {notebook.name} in {folder}", flush=True)
@@ -67,13 +67,16 @@ def notebooks_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "notebooks"
 
 
-def _lay_out(folder: Path) -> Path:
-    """Copy the notebook and its data into `folder`; results of an earlier demo there are replaced by it."""
+def _lay_out(folder: Path, *, keep: bool) -> Path:
+    """Copy the notebook and its data into `folder`; with `keep` a notebook that is there stays, edits and all."""
     source = notebooks_folder()
     (folder / "data").mkdir(parents=True, exist_ok=True)
     for text in (source / "data").glob("*.txt"):
         shutil.copy(text, folder / "data" / text.name)
-    return Path(shutil.copy(source / "quickstart.ipynb", folder / "quickstart.ipynb"))
+    notebook = folder / "quickstart.ipynb"
+    if not (keep and notebook.exists()):
+        shutil.copy(source / "quickstart.ipynb", notebook)
+    return notebook
 
 
 def _open_lab(notebook: Path) -> int:
@@ -141,7 +144,7 @@ def _first_line(source: str) -> str:
 def _to_html(notebook: NotebookNode, page: Path) -> Path:
     from nbconvert import HTMLExporter
 
-    # embed_images and an own copy of no script: the page opens without a network.
+    # The other templates load scripts from the network; the pictures need none.
     body, _ = HTMLExporter(template_name="basic").from_notebook_node(notebook)
     page.write_text(
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>flinkmagic quickstart</title>'
@@ -157,7 +160,7 @@ def _report(notebook: NotebookNode, folder: Path, page: Path) -> None:
     """Print where everything lies, and the jobs' own summaries as they stand in the executed notebook."""
     print(f"\nResults:  {folder / 'out'}")
     print(f"HTML:     {page}")
-    print(f"Notebook: {folder / 'quickstart.ipynb'}  (open it in JupyterLab: flinkmagic demo --lab)")
+    print(f"Notebook: {folder / 'quickstart.ipynb'}  (open it in JupyterLab: flinkmagic demo --lab --out {folder})")
     summaries = [
         output["data"]["text/plain"]
         for cell in notebook.cells

@@ -146,17 +146,12 @@ class CompiledGraph:
         self.slots = slots
         self.jobs: list[Job] = []
         self._starting = threading.Lock()
-        planned = self._plan()
-        # The plan that was shown is the plan of the first run; later runs plan anew (see `run`).
-        self._unused_plan: PlannedJob | None = planned
-        self.sinks = planned.sinks
-        self.shared = planned.shared
-        self.warnings = planned.warnings
-        self._slots_planned_for = planned.slots
-        self.stream_graph: StreamGraph = planned.environment.get_stream_graph()
-        self.job_graph: JobGraph = create_job_graph(self.stream_graph)
-        self._compiled: ExecutionGraph = build_execution_graph(self.job_graph)
         self._views: tuple[GraphView, ...] | None = None
+        self._unused_plan: PlannedJob | None = None
+        self.stream_graph: StreamGraph
+        self.job_graph: JobGraph
+        self._compiled: ExecutionGraph
+        self._compile()
 
     @property
     def execution_graph(self) -> ExecutionGraph:
@@ -187,17 +182,12 @@ class CompiledGraph:
         with self._starting:
             if self.jobs and not self.jobs[-1].status.is_terminal:
                 raise JobRunningError(self.name)
-            planned, self._unused_plan = self._unused_plan, None
-            if planned is None:
-                planned = self._plan()
-                self.stream_graph = planned.environment.get_stream_graph()
-                self.job_graph = create_job_graph(self.stream_graph)
-                self._compiled = build_execution_graph(self.job_graph)
-                self._views = None
-            execution_graph = build_execution_graph(self.job_graph) if self.jobs else self._compiled
-            job = Job(self.name, planned, execution_graph, self.spark, self.slots)
+            planned = self._unused_plan or self._compile()
+            self._unused_plan = None
+            job = Job(self.name, planned, build_execution_graph(self.job_graph), self.spark, self.slots)
+            # A job that could not be started is none of the graph's: it would count as running for ever.
+            job._start()
             self.jobs.append(job)
-        job._start()
         if wait:
             job.wait()
         return job
@@ -299,8 +289,19 @@ class CompiledGraph:
     def _headline(self) -> str:
         return graph_summary(self.stream_graph, self.job_graph, self._compiled, self._slots_planned_for)
 
-    def _plan(self) -> PlannedJob:
-        return plan(self.program, parallelism=self.parallelism, slots=self.slots, name=self.name)
+    def _compile(self) -> PlannedJob:
+        """Plan, and make the graphs. What is shown of them is the plan of the next run."""
+        planned = plan(self.program, parallelism=self.parallelism, slots=self.slots, name=self.name)
+        self._unused_plan = planned
+        self.sinks = planned.sinks
+        self.shared = planned.shared
+        self.warnings = planned.warnings
+        self._slots_planned_for = planned.slots
+        self.stream_graph = planned.environment.get_stream_graph()
+        self.job_graph = create_job_graph(self.stream_graph)
+        self._compiled = build_execution_graph(self.job_graph)
+        self._views = None
+        return planned
 
     def __repr__(self) -> str:
         return f"<CompiledGraph {self.name}: {self._headline()}>"
