@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
@@ -15,7 +14,6 @@ from flinkmagic import display, session
 from flinkmagic.capturing.program import CellSource, Program
 from flinkmagic.errors import (
     EmptyCellError,
-    InvalidParallelismError,
     NeverRunError,
     NotAProgramError,
     UnknownGraphError,
@@ -23,26 +21,14 @@ from flinkmagic.errors import (
 )
 from flinkmagic.magics.cell import cell_labels, cell_number, compile_body, is_blank
 from flinkmagic.magics.jobs import errors_text, jobs_table
+from flinkmagic.magics.options import count, job_arguments, job_options
 from flinkmagic.magics.spark_session import session_of
-from flinkmagic.session.checks import FORMATS, VIEWS, check_name, check_parallelism
+from flinkmagic.session.checks import FORMATS, VIEWS, check_name
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from flinkmagic.session import CompiledGraph, Job
-
-
-def _parallelism(text: str) -> int:
-    """A parallelism as it is typed behind an option."""
-    try:
-        return check_parallelism(int(text) if text.isdecimal() else text)
-    except InvalidParallelismError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _count(text: str) -> int:
-    """A number of slots or executors as it is typed behind an option."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1, not {text!r}")
-    return int(text)
 
 
 def _say_what_is_left(program: Program) -> None:
@@ -82,8 +68,7 @@ class FlinkMagics(Magics):
     @no_var_expand
     @magic_arguments("%flinkgraph")
     @argument("name", help="the graph's name; a variable of that name holds it")
-    @argument("--parallelism", "-p", type=_parallelism, metavar="N", help="how many partitions shuffles make")
-    @argument("--slots", type=_count, metavar="N", help="how many slots its vertices may hold side by side")
+    @job_arguments
     @argument("--run", action="store_true", help="run the graph as soon as it is compiled")
     @cell_magic("flinkgraph")
     def flinkgraph_cell(self, line: str, cell: str) -> Any:
@@ -134,8 +119,7 @@ class FlinkMagics(Magics):
     @magic_arguments("flinkgraph")
     @argument("names", nargs="+", metavar="NAME", help="a graph, or variables that hold DataFrames")
     @argument("--name", default="job", help="of DataFrames: the graph's name (%(default)s)")
-    @argument("--parallelism", "-p", type=_parallelism, metavar="N", help="how many partitions shuffles make")
-    @argument("--slots", type=_count, metavar="N", help="how many slots its vertices may hold side by side")
+    @job_arguments
     @argument("--view", choices=VIEWS, help="show this one of its graphs")
     @argument("--save", metavar="FILE", help=f"write the picture to a file instead: {', '.join(FORMATS)}")
     @line_magic("flinkgraph")
@@ -216,8 +200,8 @@ class FlinkMagics(Magics):
     @no_var_expand
     @magic_arguments("flinksim")
     @argument("name", help="the graph's name")
-    @argument("--task-managers", type=_count, default=1, metavar="N", help="how many executors there are (1)")
-    @argument("--slots", type=_count, default=4, metavar="N", help="how many slots each has (4)")
+    @argument("--task-managers", type=count, default=1, metavar="N", help="how many executors there are (1)")
+    @argument("--slots", type=count, default=4, metavar="N", help="how many slots each has (4)")
     @argument("--seed", type=int, default=0, metavar="N", help="what chance follows (0)")
     @argument("--fail", action="append", default=[], metavar="VERTEX:SUBTASK@TIME", help="such as Map:2@1.5s")
     @argument("--lose-task-manager", action="append", default=[], metavar="NAME@TIME", help="such as tm-1@2s")
@@ -243,14 +227,9 @@ class FlinkMagics(Magics):
 
         run_live(graph, detach=detach, widget=self.progress == "widget")
 
-    def _compile(self, program: Any, name: str, options: argparse.Namespace) -> CompiledGraph:
+    def _compile(self, program: Any, name: str, options: Namespace) -> CompiledGraph:
         """Compile under an option's value, else under the configured one."""
-        return session.compile(
-            program,
-            name,
-            parallelism=options.parallelism or self.parallelism,
-            slots=options.slots or self.slots,
-        )
+        return session.compile(program, name, **job_options(options, self))
 
     def _keep(self, graph: CompiledGraph) -> None:
         self.graphs[graph.name] = graph

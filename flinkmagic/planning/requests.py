@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.errors import NotAProgramError, SparkConnectSessionError, StreamingFrameError
+from flinkmagic.errors import NoResultError, NotAProgramError, SparkConnectSessionError, StreamingFrameError
 from flinkmagic.planning.sinks import SinkKind
 
 if TYPE_CHECKING:
@@ -52,6 +52,15 @@ class SinkRequest:
 
 
 def named_frames(given: Any) -> dict[str, DataFrame]:
+    """DataFrames under names: their own in a mapping, else ``result``, or ``result1`` and so on.
+
+    Raises
+    ------
+    NotAProgramError
+        Where one is no DataFrame.
+    NoResultError
+        Where there is none.
+    """
     if isinstance(given, Mapping):
         named = dict(given)
     elif isinstance(given, Sequence) and not isinstance(given, str):
@@ -62,7 +71,7 @@ def named_frames(given: Any) -> dict[str, DataFrame]:
         if not (hasattr(frame, "schema") and hasattr(frame, "isStreaming")):
             raise NotAProgramError(frame)
     if not named:
-        raise NotAProgramError(given)
+        raise NoResultError("job")
     return named
 
 

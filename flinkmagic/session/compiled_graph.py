@@ -24,7 +24,6 @@ from flinkmagic.display import (
 from flinkmagic.errors import (
     JobRunningError,
     NoResultError,
-    NotAProgramError,
     UnknownFormatError,
     UnknownViewError,
     UnsupportedModeError,
@@ -35,8 +34,10 @@ from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.planning import PlannedJob, plan
-from flinkmagic.session.checks import FORMATS, VIEWS, check_name, check_parallelism
+from flinkmagic.planning.requests import named_frames
+from flinkmagic.session.checks import FORMATS, VIEWS, check_name
 from flinkmagic.session.job import Job
+from flinkmagic.session.options import JobOptions
 from flinkmagic.session.summary import graph_summary, sharing_notes, sink_line
 
 if TYPE_CHECKING:
@@ -81,35 +82,17 @@ def compile(
     """
     if mode != "batch":
         raise UnsupportedModeError(mode)
-    for number in (parallelism, slots):
-        if number is not None:
-            check_parallelism(number)
     if name is not None:
         check_name(name)
-    return CompiledGraph(_sinks_of(program), name, parallelism, slots)
+    return CompiledGraph(_sinks_of(program), name, JobOptions(parallelism=parallelism, slots=slots))
 
 
 def _sinks_of(program: Any) -> Program | dict[str, DataFrame]:
-    from pyspark.sql import DataFrame
-
     if isinstance(program, Program):
         if not program.writes and not program.results:
             raise NoResultError(program.name or DEFAULT_NAME)
         return program
-    if isinstance(program, DataFrame):
-        return {"result": program}
-    if isinstance(program, Mapping):
-        named = dict(program)
-    elif isinstance(program, Sequence) and not isinstance(program, str):
-        named = {f"result{number}": frame for number, frame in enumerate(program, start=1)}
-    else:
-        raise NotAProgramError(program)
-    for frame in named.values():
-        if not isinstance(frame, DataFrame):
-            raise NotAProgramError(frame)
-    if not named:
-        raise NoResultError(DEFAULT_NAME)
-    return named
+    return named_frames(program)
 
 
 class CompiledGraph:
@@ -125,6 +108,8 @@ class CompiledGraph:
         Chained operators: one job vertex for each Spark stage.
     sinks : tuple of PlannedSink
         What a run writes or keeps.
+    options : JobOptions
+        How it is compiled and run.
     jobs : list of Job
         The runs of this graph, oldest first.
     """
@@ -133,8 +118,7 @@ class CompiledGraph:
         self,
         program: Program | dict[str, DataFrame],
         name: str | None,
-        parallelism: int | None,
-        slots: int | None,
+        options: JobOptions,
     ) -> None:
         captured = program.name if isinstance(program, Program) else None
         self.name = name or captured or DEFAULT_NAME
@@ -142,8 +126,7 @@ class CompiledGraph:
         self.spark: SparkSession = (
             program.spark if isinstance(program, Program) else next(iter(program.values())).sparkSession
         )
-        self.parallelism = parallelism
-        self.slots = slots
+        self.options = options
         self.jobs: list[Job] = []
         self._starting = threading.Lock()
         self._views: tuple[GraphView, ...] | None = None
@@ -184,7 +167,7 @@ class CompiledGraph:
                 raise JobRunningError(self.name)
             planned = self._unused_plan or self._compile()
             self._unused_plan = None
-            job = Job(self.name, planned, build_execution_graph(self.job_graph), self.spark, self.slots)
+            job = Job(self.name, planned, build_execution_graph(self.job_graph), self.spark, self.options.slots)
             # A job that could not be started is none of the graph's: it would count as running for ever.
             job._start()
             self.jobs.append(job)
@@ -291,7 +274,9 @@ class CompiledGraph:
 
     def _compile(self) -> PlannedJob:
         """Plan, and make the graphs. What is shown of them is the plan of the next run."""
-        planned = plan(self.program, parallelism=self.parallelism, slots=self.slots, name=self.name)
+        planned = plan(
+            self.program, parallelism=self.options.parallelism, slots=self.options.slots, name=self.name
+        )
         self._unused_plan = planned
         self.sinks = planned.sinks
         self.shared = planned.shared

@@ -1,0 +1,51 @@
+"""The options of a graph as they are typed behind a magic; each has a default of the same name in `%config`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from IPython.core.magic_arguments import argument
+
+from flinkmagic.errors import InvalidParallelismError
+from flinkmagic.session.checks import check_parallelism
+
+_Magic = TypeVar("_Magic", bound=Callable[..., Any])
+
+
+def parallelism(text: str) -> int:
+    """A parallelism."""
+    try:
+        return check_parallelism(int(text) if text.isdecimal() else text)
+    except InvalidParallelismError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def count(text: str) -> int:
+    """A number of slots or executors."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number of at least 1, not {text!r}")
+    return int(text)
+
+
+_JOB_ARGUMENTS = (
+    argument("--parallelism", "-p", type=parallelism, metavar="N", help="how many partitions shuffles make"),
+    argument("--slots", type=count, metavar="N", help="how many slots its vertices may hold side by side"),
+)
+
+_JOB_OPTIONS = ("parallelism", "slots")
+"""The keywords of `flinkmagic.compile` that an option sets."""
+
+
+def job_arguments(magic: _Magic) -> _Magic:
+    """Give a magic the options of a graph (a decorator to stand among IPython's `argument`)."""
+    for each in reversed(_JOB_ARGUMENTS):
+        magic = each(magic)
+    return magic
+
+
+def job_options(typed: argparse.Namespace, defaults: object) -> dict[str, Any]:
+    """Keywords for `flinkmagic.compile`: as typed, else as configured."""
+    chosen = {name: getattr(typed, name) for name in _JOB_OPTIONS}
+    return {name: getattr(defaults, name) if value is None else value for name, value in chosen.items()}
