@@ -129,6 +129,7 @@ class SparkDeployment:
             clock=self._clock,
             slot_provider=self._provider,
             restart_strategy=self._endgame,
+            slot_sharing_groups=self._provider.stages.slot_sharing_groups(),
             listeners=() if listener is None else (listener,),
             # A shuffle's files go as a whole, with the planned job.
             release_partitions=False,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from flinkmagic.deployment.stage_members import StageMembers
 from flinkmagic.deployment.vertex_run import VertexRun
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
@@ -18,7 +19,8 @@ _FINISHED = ExecutionState.FINISHED.value
 class SparkSlotProvider:
     """Promises slots to vertices; Spark decides where their tasks run (Flink's `PhysicalSlotProvider`).
 
-    1. A request is fulfilled when Spark launches the subtask that it is for; `VertexRun` does that.
+    1. A request is for the execution vertices that run within one Spark task (`StageMembers`), and is fulfilled when
+       Spark launches that task; `VertexRun` does that. "Vertex" below is the one that stands for the stage.
     2. A vertex goes to Spark as one stage, and only when all of its subtasks that are not finished are asked for:
        Spark would run the others too.
     3. It goes when it is promised its first slot. Without a limit the session's slots are promised twice over, so
@@ -66,6 +68,7 @@ class SparkSlotProvider:
         self._slots = slots
         self._after = dict(after or {})
         self._idle = idle
+        self.stages = StageMembers(execution_graph)
         self._path = remaining_paths(execution_graph)
         self._waiting: dict[int, dict[int, PhysicalSlotRequest]] = {}
         self._active: dict[int, VertexRun] = {}
@@ -73,8 +76,8 @@ class SparkSlotProvider:
         self._is_decision_due = False
 
     def run_of(self, job_vertex_id: str) -> VertexRun | None:
-        """The active run of a job vertex."""
-        return self._active.get(self._graph.job_vertex_by_id(job_vertex_id).index)
+        """The active run of the stage in which a job vertex runs."""
+        return self._active.get(self.stages.lead_of(self._graph.job_vertex_by_id(job_vertex_id).index))
 
     def active_runs(self) -> list[VertexRun]:
         """All that Spark is running."""
@@ -85,9 +88,7 @@ class SparkSlotProvider:
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
         """Take requests; they are fulfilled when Spark launches their subtasks."""
         for request in requests:
-            (vertex,) = request.vertices  # blocking exchanges on all sides: no two vertices share a slot
-            job_vertex = self._graph.job_vertex_of(vertex)
-            self._wait(job_vertex.index, vertex - job_vertex.first, request)
+            self._wait(*self.stages.task_of(request.vertices[-1]), request)
         self._decide_soon()
 
     def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:

@@ -36,7 +36,7 @@ _KEEPS_EACH_TASK = (ShuffleMapStageHandle, ResultStageHandle)
 
 
 class StageHost:
-    """The surroundings of the runs of one deployment (`vertex_run.RunHost`); on the main thread.
+    """The surroundings of the runs of one deployment (`RunHost`); on the main thread.
 
     Parameters
     ----------

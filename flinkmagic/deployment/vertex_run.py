@@ -3,6 +3,8 @@
 The rules, numbered as the code keeps them:
 
 1. The request of a subtask is fulfilled when Spark launches its first task; until then the execution is SCHEDULED.
+   Whoever is deployed into that slot is INITIALIZING and RUNNING since the launch: the execution of the vertex, and
+   those of the vertices upstream that run within the same task (`companions`), which share its fate.
 2. Spark's own retries and speculative copies belong to the same execution: it stays RUNNING. Each attempt has a task
    record.
 3. A subtask's execution is FINISHED when one of its attempts has succeeded. Those of a stage that counts only as a
@@ -19,11 +21,11 @@ The rules, numbered as the code keeps them:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple
 
 from flinkmagic.deployment.failures import vertex_failed
+from flinkmagic.deployment.run_host import RunHost
 from flinkmagic.deployment.stage_runner import StageOutcome, StageRun
 from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
 from flinkmagic.errors import StageAbortedError
@@ -38,41 +40,24 @@ NO_TASK = "no task"
 """The resource of an execution that was finished without a task of Spark's."""
 
 
-class RunHost(Protocol):
-    """What a run says to its surroundings; all on the main thread."""
+class _End(NamedTuple):
+    """The last that is told of a subtask's execution."""
 
-    def slot_on(self, executor: str, number: int) -> PhysicalSlot:
-        """A slot on an executor, for a request that is fulfilled now."""
-        ...
-
-    def report(
-        self,
-        attempt: ExecutionAttemptID,
-        state: ExecutionState,
-        error: BaseException | None = None,
-        io_metrics: IOMetrics | None = None,
-        at_ms: float | None = None,
-    ) -> None:
-        """Tell the scheduler what became of an execution."""
-        ...
-
-    def later(self, action: Callable[[], None]) -> None:
-        """Do something after the scheduler's call that is under way: nothing may answer it before it returns."""
-        ...
-
-    def hand_back(self, run: VertexRun, requests: dict[int, PhysicalSlotRequest]) -> None:
-        """Requests that this run will not fulfil; another one of the vertex may."""
-        ...
-
-    def run_over(self, run: VertexRun) -> None:
-        """Nothing of this run is left."""
-        ...
+    state: ExecutionState
+    error: BaseException | None = None
+    io_metrics: IOMetrics | None = None
+    at_ms: float | None = None
 
 
 @dataclass
 class _Subtask:
     request: PhysicalSlotRequest | None
     attempt: ExecutionAttemptID | None = None
+    companions: list[ExecutionAttemptID] = field(default_factory=list)
+    launched_ms: float = 0.0
+    unannounced: list[ExecutionAttemptID] = field(default_factory=list)
+    end: _End | None = None
+    told: set[ExecutionAttemptID] = field(default_factory=set)
     running: set[int] = field(default_factory=set)
     success: TaskEnded | None = None
     cancel_requested: bool = False
@@ -124,6 +109,7 @@ class VertexRun:
         self._last_failed: TaskEnded | None = None
         self._helpers: set[int] = set()
         self._helper_error = ""
+        self._launching: _Subtask | None = None
 
     # -- what the scheduler asks for -------------------------------------------------------------------
 
@@ -143,8 +129,52 @@ class VertexRun:
         return all(one.success is not None for one in self._subtasks.values())
 
     def accept(self, descriptor: TaskDeploymentDescriptor) -> None:
-        """Take the execution for which a slot was given just now."""
-        self._subtasks[descriptor.attempt_id.subtask].attempt = descriptor.attempt_id
+        """Take an execution for which a slot was given: the vertex's own, or one that runs within its tasks."""
+        attempt = descriptor.attempt_id
+        one = self._subtasks[attempt.subtask]
+        if attempt.job_vertex_id == self.job_vertex.id:
+            one.attempt = attempt
+        else:
+            one.companions.append(attempt)
+        one.unannounced.append(attempt)
+        if one is not self._launching:
+            self._host.later(lambda: self._catch_up(one))
+
+    def _catch_up(self, one: _Subtask) -> None:
+        """Tell an execution that was deployed late what is known already."""
+        if one.end is not None:
+            self._tell(one, one.end)
+        elif not one.cancel_requested:
+            self._announce(one)
+
+    def _announce(self, one: _Subtask) -> None:
+        """Rule 1."""
+        attempts, one.unannounced = one.unannounced, []
+        for attempt in attempts:
+            self._host.report(attempt, ExecutionState.INITIALIZING, at_ms=one.launched_ms)
+            self._host.report(attempt, ExecutionState.RUNNING, at_ms=one.launched_ms)
+
+    def _tell(self, one: _Subtask, end: _End) -> None:
+        """Tell a subtask's end, of the vertices upstream first.
+
+        A failure is told of the vertex itself: its companions are in its region, so the scheduler cancels them.
+        """
+        one.end = end
+        self._announce(one)
+        own = [one.attempt] if one.attempt is not None else []
+        for attempt in own if end.state is ExecutionState.FAILED else [*one.companions, *own]:
+            if attempt not in one.told:
+                one.told.add(attempt)
+                metrics = end.io_metrics if attempt is one.attempt else None
+                self._host.report(attempt, end.state, end.error, metrics, end.at_ms)
+
+    def _give_slot(self, one: _Subtask, slot: PhysicalSlot) -> None:
+        """Fulfil a request; whoever waits for the slot is deployed within this call."""
+        request, one.request = one.request, None
+        if request is not None:
+            self._launching = one
+            request.slot_future.complete(slot)
+            self._launching = None
 
     def withdraw(self, subtask: int) -> None:
         """Take back a subtask's request. Without anyone left who wants the stage, its Spark work ends."""
@@ -158,7 +188,7 @@ class VertexRun:
     def cancel(self, attempt: ExecutionAttemptID) -> None:
         """Cancel an execution; with it Spark's whole stage."""
         one = self._subtasks.get(attempt.subtask)
-        if one is None or one.attempt != attempt or one.over:
+        if one is None or one.over or attempt not in (one.attempt, *one.companions):
             self._host.later(lambda: self._host.report(attempt, ExecutionState.CANCELED))
             return
         one.cancel_requested = True
@@ -178,11 +208,9 @@ class VertexRun:
         one.running.add(task.task_id)
         if one.request is None:
             return
-        request, one.request = one.request, None
-        request.slot_future.complete(self._host.slot_on(task.executor, slot_number))
-        if one.attempt is not None:
-            self._host.report(one.attempt, ExecutionState.INITIALIZING, at_ms=task.launched_ms)
-            self._host.report(one.attempt, ExecutionState.RUNNING, at_ms=task.launched_ms)
+        one.launched_ms = task.launched_ms
+        self._give_slot(one, self._host.slot_on(task.executor, slot_number))
+        self._announce(one)
 
     def helper_launched(self, task: TaskStarted) -> None:
         """A task of another stage that this run needs: the run is not over before it is."""
@@ -261,18 +289,16 @@ class VertexRun:
     def _finish(self, one: _Subtask) -> None:
         """Rules 3 and 4."""
         if one.request is not None:
-            request, one.request = one.request, None
-            request.slot_future.complete(self._host.slot_on(NO_TASK, 0))
-        end, attempt = one.success, one.attempt
+            self._give_slot(one, self._host.slot_on(NO_TASK, 0))
+            one.unannounced.clear()
+        end = one.success
         self._end(one)
-        if attempt is None:
-            return
         if end is None:
-            self._host.report(attempt, ExecutionState.FINISHED)
+            self._tell(one, _End(ExecutionState.FINISHED))
             return
         duration = end.finished_ms - end.started.launched_ms
         metrics = end.metrics.as_io_metrics(duration) if end.metrics is not None else None
-        self._host.report(attempt, ExecutionState.FINISHED, io_metrics=metrics, at_ms=end.finished_ms)
+        self._tell(one, _End(ExecutionState.FINISHED, io_metrics=metrics, at_ms=end.finished_ms))
 
     @property
     def _is_settled(self) -> bool:
@@ -299,13 +325,13 @@ class VertexRun:
             last.error if last is not None else self._helper_error,
             self.job_vertex.job_vertex.tail.metadata or {},
         )
-        request, one.request, attempt = one.request, None, one.attempt
+        request, one.request = one.request, None
         self._end(one)
         if request is not None:
             request.slot_future.complete_exceptionally(cause)
-        elif attempt is not None:
+        else:
             at_ms = last.finished_ms if last is not None else None
-            self._host.report(attempt, ExecutionState.FAILED, cause, at_ms=at_ms)
+            self._tell(one, _End(ExecutionState.FAILED, cause, at_ms=at_ms))
 
     def _root_subtask(self) -> int | None:
         waiting = {subtask: one for subtask, one in self._subtasks.items() if not one.over}
@@ -329,16 +355,14 @@ class VertexRun:
                 self._settle_failed(one)
 
     def _settle_failed(self, one: _Subtask) -> None:
-        attempt = one.attempt
         self._end(one)
-        if attempt is None:
-            return
         if one.cancel_requested:
-            self._host.report(attempt, ExecutionState.CANCELED)
-            return
-        cause = self.outcome.error if self.outcome is not None else None
-        name = self.job_vertex.task_name(attempt.subtask)
-        self._host.report(attempt, ExecutionState.FAILED, StageAbortedError(name, cause or RuntimeError("cancelled")))
+            self._tell(one, _End(ExecutionState.CANCELED))
+        elif one.attempt is not None:
+            cause = self.outcome.error if self.outcome is not None else None
+            name = self.job_vertex.task_name(one.attempt.subtask)
+            error = StageAbortedError(name, cause or RuntimeError("cancelled"))
+            self._tell(one, _End(ExecutionState.FAILED, error))
 
     def _end(self, one: _Subtask) -> None:
         if not one.over:

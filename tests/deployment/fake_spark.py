@@ -18,7 +18,7 @@ from flinkmagic.deployment.task_events import (
     TaskStarted,
 )
 from flinkmagic.graph.environment import StreamExecutionEnvironment
-from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
+from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode, StreamExchangeMode
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.partitioner import PartitionerKind
@@ -46,14 +46,20 @@ def write_handle(name, tasks, *, exact=True):
 
 
 def graph_of(vertices):
-    """An execution graph of ``{name: (tasks, inputs)}``, all exchanges blocking; what nobody reads is a write."""
-    read = {name for _, inputs in vertices.values() for name in inputs}
+    """An execution graph of ``{name: (tasks, inputs)}``, all exchanges blocking; what nobody reads is a write.
+
+    An input ``"~Map"`` is in the same stage, in a vertex of its own.
+    """
+    read = {name.removeprefix("~") for _, inputs in vertices.values() for name in inputs}
+    within = {name[1:] for _, inputs in vertices.values() for name in inputs if name.startswith("~")}
     environment = StreamExecutionEnvironment("job", RuntimeExecutionMode.BATCH, 1)
     made = {}
     for name, (tasks, inputs) in vertices.items():
         handle = map_handle(name, tasks) if name in read else write_handle(name, tasks)
-        facts = {"parallelism": tasks, "operator_factory": handle}
-        sources = [PartitionTransformation(made[each], PartitionerKind.HASH) for each in inputs]
+        facts = {"parallelism": tasks, "operator_factory": None if name in within else handle}
+        sources = [_edge(made[each.removeprefix("~")], each) for each in inputs]
+        if any(each.startswith("~") for each in inputs):
+            facts["chaining_strategy"] = ChainingStrategy.HEAD
         if not sources:
             made[name] = SourceTransformation(name, **facts)
         elif name not in read and len(sources) == 1:
@@ -65,6 +71,12 @@ def graph_of(vertices):
         if inputs:
             environment.add_operator(made[name])
     return build_execution_graph(create_job_graph(environment.get_stream_graph()))
+
+
+def _edge(upstream, name):
+    if name.startswith("~"):
+        return PartitionTransformation(upstream, PartitionerKind.FORWARD, StreamExchangeMode.PIPELINED)
+    return PartitionTransformation(upstream, PartitionerKind.HASH)
 
 
 class FakeStage:
@@ -146,6 +158,7 @@ class FakeSpark:
             clock=self.clock,
             slot_provider=self.provider,
             restart_strategy=self.endgame,
+            slot_sharing_groups=self.provider.stages.slot_sharing_groups(),
             release_partitions=False,
         )
         self.host.connect(self.scheduler, self.provider, restarts=restart_strategy is not None)

@@ -1,0 +1,45 @@
+"""What the run of a vertex says to its surroundings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from flinkmagic.graph.execution_graph import ExecutionAttemptID
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+from flinkmagic.scheduling.task_executor_gateway import IOMetrics
+
+if TYPE_CHECKING:
+    from flinkmagic.deployment.vertex_run import VertexRun
+
+
+class RunHost(Protocol):
+    """What a run says to its surroundings; all on the main thread."""
+
+    def slot_on(self, executor: str, number: int) -> PhysicalSlot:
+        """A slot on an executor, for a request that is fulfilled now."""
+        ...
+
+    def report(
+        self,
+        attempt: ExecutionAttemptID,
+        state: ExecutionState,
+        error: BaseException | None = None,
+        io_metrics: IOMetrics | None = None,
+        at_ms: float | None = None,
+    ) -> None:
+        """Tell the scheduler what became of an execution."""
+        ...
+
+    def later(self, action: Callable[[], None]) -> None:
+        """Do something after the scheduler's call that is under way: nothing may answer it before it returns."""
+        ...
+
+    def hand_back(self, run: VertexRun, requests: dict[int, PhysicalSlotRequest]) -> None:
+        """Requests that this run will not fulfil; another one of the vertex may."""
+        ...
+
+    def run_over(self, run: VertexRun) -> None:
+        """Nothing of this run is left."""
+        ...

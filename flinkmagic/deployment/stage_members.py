@@ -1,0 +1,59 @@
+"""Which job vertices run within one Spark stage.
+
+A job vertex is one Spark stage, unless the user broke an operator chain (`flinkmagic.with_options`). Then the vertices
+that a stage was broken into are joined by pipelined edges, subtask by subtask. Their subtasks of one number run within
+one Spark task, and the last of them, which carries the stage's handle, stands for the stage.
+"""
+
+from __future__ import annotations
+
+from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.planning.handles import StageHandle
+
+
+class StageMembers:
+    """The stages of a job, by the vertices that run in them.
+
+    Parameters
+    ----------
+    graph : ExecutionGraph
+        The job.
+
+    Raises
+    ------
+    TypeError
+        Where a vertex without a handle feeds no vertex of its stage: the job was not planned for Spark.
+    """
+
+    def __init__(self, graph: ExecutionGraph) -> None:
+        self._graph = graph
+        self._lead: dict[int, int] = {}
+        for job_vertex in reversed(graph.job_vertices):
+            if isinstance(job_vertex.job_vertex.operator_factory, StageHandle):
+                self._lead[job_vertex.index] = job_vertex.index
+                continue
+            leads = {
+                self._lead[connection.consumer.index]
+                for result in job_vertex.produced_results
+                if result.result_type.must_be_pipelined_consumed
+                for connection in result.consumers
+            }
+            if len(leads) != 1:
+                raise TypeError(f"the vertex {job_vertex.name!r} has no stage handle, and is in {len(leads)} stages")
+            self._lead[job_vertex.index] = leads.pop()
+
+    def lead_of(self, index: int) -> int:
+        """The vertex that stands for the stage in which a vertex runs (indices of job vertices)."""
+        return self._lead[index]
+
+    def task_of(self, vertex: int) -> tuple[int, int]:
+        """The stage (by the vertex that stands for it) and the partition in which an execution vertex runs."""
+        job_vertex = self._graph.job_vertex_of(vertex)
+        return self._lead[job_vertex.index], vertex - job_vertex.first
+
+    def slot_sharing_groups(self) -> list[list[int]]:
+        """The execution vertices that share a slot on Spark, where a task has a core of its own: those of one task."""
+        groups: dict[tuple[int, int], list[int]] = {}
+        for vertex in range(self._graph.n_vertices):
+            groups.setdefault(self.task_of(vertex), []).append(vertex)
+        return list(groups.values())
