@@ -692,7 +692,7 @@ class UnknownSchedulerError(UserError):
 class RestartStrategyError(UserError):
     """A restart strategy that cannot be read."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: object) -> None:
         self.text = text
         super().__init__(
             f"{text!r} is no restart strategy. Write none, fixed-delay:ATTEMPTS:DELAY, "

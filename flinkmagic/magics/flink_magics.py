@@ -8,7 +8,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display as show
 from pyspark.sql import DataFrame
-from traitlets import Bool, Enum, Int
+from traitlets import Bool, Enum, Int, Unicode
 
 from flinkmagic import display, session
 from flinkmagic.capturing.program import CellSource, Program
@@ -55,6 +55,11 @@ class FlinkMagics(Magics):
     slots = Int(None, allow_none=True, min=1, help="How many slots a job may use; None: all cores.").tag(
         config=True
     )
+    restart = Unicode(
+        "none",
+        help="Whether failed tasks are restarted: none, fixed-delay:ATTEMPTS:DELAY, "
+        "failure-rate:FAILURES:INTERVAL:DELAY or exponential-delay.",
+    ).tag(config=True)
     progress = Enum(
         ["widget", "line"],
         "widget",

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from IPython.core.magic_arguments import argument
 
-from flinkmagic.errors import InvalidParallelismError
+from flinkmagic.errors import InvalidParallelismError, RestartStrategyError
+from flinkmagic.scheduling.scheduler_factory import parse_restart_strategy
 from flinkmagic.session.checks import check_parallelism
 
 _Magic = TypeVar("_Magic", bound=Callable[..., Any])
@@ -29,12 +30,23 @@ def count(text: str) -> int:
     return int(text)
 
 
+def restart(text: str) -> str:
+    """A restart strategy."""
+    try:
+        parse_restart_strategy(text)
+    except RestartStrategyError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
 _JOB_ARGUMENTS = (
     argument("--parallelism", "-p", type=parallelism, metavar="N", help="how many partitions shuffles make"),
     argument("--slots", type=count, metavar="N", help="how many slots its vertices may hold side by side"),
+    argument("--restart", type=restart, metavar="STRATEGY", help="of failed tasks: none, fixed-delay:3:1s, "
+             "failure-rate:3:5m:1s, exponential-delay"),
 )
 
-_JOB_OPTIONS = ("parallelism", "slots")
+_JOB_OPTIONS = ("parallelism", "slots", "restart")
 """The keywords of `flinkmagic.compile` that an option sets."""
 
 

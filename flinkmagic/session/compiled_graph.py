@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.capturing.merging import check_runnable, merge, spanning
 from flinkmagic.capturing.program import Program
 from flinkmagic.display import (
     GraphView,
@@ -37,8 +38,8 @@ from flinkmagic.planning import PlannedJob, plan
 from flinkmagic.planning.requests import named_frames
 from flinkmagic.session.checks import FORMATS, VIEWS, check_name
 from flinkmagic.session.job import Job
-from flinkmagic.session.options import JobOptions
-from flinkmagic.session.summary import graph_summary, sharing_notes, sink_line
+from flinkmagic.session.options import NO_RESTART, JobOptions
+from flinkmagic.session.summary import graph_summary, sharing_notes, sink_line, use_notes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,20 +48,21 @@ DEFAULT_NAME = "job"
 
 
 def compile(
-    program: Program | DataFrame | Sequence[DataFrame] | Mapping[str, DataFrame],
+    program: Program | DataFrame | Sequence[Program] | Sequence[DataFrame] | Mapping[str, DataFrame],
     name: str | None = None,
     parallelism: int | None = None,
     mode: str = "batch",
     *,
     slots: int | None = None,
+    restart: str = NO_RESTART,
 ) -> CompiledGraph:
     """Compile what was captured, or DataFrames, through Flink's graphs. No Spark job is started.
 
     Parameters
     ----------
-    program : Program, DataFrame, sequence or mapping of DataFrame
-        What `capture` gave: its writes, or without one its results, are the sinks. Of DataFrames each is a
-        result; a mapping names them.
+    program : Program, DataFrame, sequence of Program, sequence or mapping of DataFrame
+        What `capture` gave: its writes, or without one its results, are the sinks. Several programs become one graph.
+        Of DataFrames each is a result; a mapping names them.
     name : str, optional
         The graph's name, a Python identifier. The program's own name by default.
     parallelism : int, optional
@@ -70,6 +72,9 @@ def compile(
         The runtime mode.
     slots : int, optional
         How many slots the job's vertices may hold side by side. By default all of the session's cores.
+    restart : str
+        Whether failed tasks are restarted, in Flink's words: ``none``, ``fixed-delay:3:1s``,
+        ``failure-rate:3:5m:1s``, ``exponential-delay``.
 
     Returns
     -------
@@ -84,7 +89,7 @@ def compile(
         raise UnsupportedModeError(mode)
     if name is not None:
         check_name(name)
-    return CompiledGraph(_sinks_of(program), name, JobOptions(parallelism=parallelism, slots=slots))
+    return CompiledGraph(_sinks_of(program), name, JobOptions(parallelism=parallelism, slots=slots, restart=restart))
 
 
 def _sinks_of(program: Any) -> Program | dict[str, DataFrame]:
@@ -92,6 +97,8 @@ def _sinks_of(program: Any) -> Program | dict[str, DataFrame]:
         if not program.writes and not program.results:
             raise NoResultError(program.name or DEFAULT_NAME)
         return program
+    if isinstance(program, Sequence) and program and all(isinstance(each, Program) for each in program):
+        return _sinks_of(merge(program))
     return named_frames(program)
 
 
@@ -165,9 +172,11 @@ class CompiledGraph:
         with self._starting:
             if self.jobs and not self.jobs[-1].status.is_terminal:
                 raise JobRunningError(self.name)
+            if isinstance(self.program, Program):
+                check_runnable(self.program)
             planned = self._unused_plan or self._compile()
             self._unused_plan = None
-            job = Job(self.name, planned, build_execution_graph(self.job_graph), self.spark, self.options.slots)
+            job = Job(self.name, planned, build_execution_graph(self.job_graph), self.spark, self.options)
             # A job that could not be started is none of the graph's: it would count as running for ever.
             job._start()
             self.jobs.append(job)
@@ -177,7 +186,7 @@ class CompiledGraph:
 
     def summary(self) -> str:
         """What the graph holds, in a line, and after a run what became of it, sink by sink."""
-        lines = [f"{self.name}: {self._headline()}", *sharing_notes(self.shared), *self.warnings]
+        lines = [f"{self.name}: {self._headline()}", *self._notes()]
         if self.jobs:
             lines += self.jobs[-1].report()
         else:
@@ -264,18 +273,23 @@ class CompiledGraph:
             raise UnknownViewError(str(kind), VIEWS)
         if snapshot is not None:
             views = [view.paint(snapshot) for view in views]
-        notes = [*sharing_notes(self.shared), *self.warnings]
+        notes = self._notes()
         if not self.jobs:
             notes.append(f"Nothing has been written yet. Run it: %flinkrun {self.name}")
         return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=notes)
+
+    def _notes(self) -> list[str]:
+        uses = self.program.uses if isinstance(self.program, Program) else ()
+        return [*use_notes(uses), *sharing_notes(self.shared), *self.warnings]
 
     def _headline(self) -> str:
         return graph_summary(self.stream_graph, self.job_graph, self._compiled, self._slots_planned_for)
 
     def _compile(self) -> PlannedJob:
         """Plan, and make the graphs. What is shown of them is the plan of the next run."""
+        program = spanning(self.program) if isinstance(self.program, Program) else self.program
         planned = plan(
-            self.program, parallelism=self.options.parallelism, slots=self.options.slots, name=self.name
+            program, parallelism=self.options.parallelism, slots=self.options.slots, name=self.name
         )
         self._unused_plan = planned
         self.sinks = planned.sinks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import weakref
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,13 @@ from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
 from flinkmagic.errors import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.planning import PlannedJob
+from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy
+from flinkmagic.scheduling.scheduler_factory import parse_restart_strategy
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.session.options import NO_RESTART, JobOptions
 from flinkmagic.session.summary import sink_line
 
 if TYPE_CHECKING:
@@ -36,12 +41,18 @@ class Job:
         planned: PlannedJob,
         execution_graph: ExecutionGraph,
         spark: SparkSession,
-        slots: int | None = None,
+        options: JobOptions,
     ) -> None:
         self.name = name
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
-        self._deployment = SparkDeployment(planned, execution_graph, spark=spark, slots=slots)
+        self._deployment = SparkDeployment(
+            planned,
+            execution_graph,
+            spark=spark,
+            slots=options.slots,
+            restart_strategy=_restart_strategy(options.restart),
+        )
         # Kept rows and shuffle files live as long as somebody can ask this job for them.
         weakref.finalize(self, _release_when_over, self._deployment)
 
@@ -132,6 +143,12 @@ class Job:
 
     def _start(self) -> None:
         self._deployment.start()
+
+
+def _restart_strategy(text: str) -> RestartBackoffTimeStrategy | None:
+    if text == NO_RESTART:
+        return None
+    return parse_restart_strategy(text)(SystemClock(), random.Random())
 
 
 def _release_when_over(deployment: SparkDeployment) -> None:

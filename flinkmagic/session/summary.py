@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flinkmagic.capturing.program import Use
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.stream_graph import StreamGraph
@@ -34,6 +35,11 @@ def sharing_notes(shared: Sequence[SharedStage]) -> list[str]:
         f"({', '.join(stage.sinks)}) and computed once"
         for stage in shared
     ]
+
+
+def use_notes(uses: Sequence[Use]) -> list[str]:
+    """One line for each DataFrame of another cell that a graph goes on from."""
+    return [f"uses {use}" for use in uses]
 
 
 def sink_line(sink: PlannedSink) -> str:

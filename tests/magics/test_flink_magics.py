@@ -165,7 +165,7 @@ def test_a_graph_is_tried_on_another_cluster(kernel) -> None:
 
 def test_help(kernel) -> None:
     told = kernel.run("print(get_ipython().find_cell_magic('flinkgraph').__doc__)").stdout
-    assert "%%flinkgraph [--parallelism N] [--slots N] [--run] name" in told
+    assert "%%flinkgraph [--parallelism N] [--slots N] [--restart STRATEGY] [--run]" in told
     assert "how many partitions shuffles make" in told
 
 
@@ -185,9 +185,60 @@ def test_run_can_be_the_default(kernel, folder) -> None:
     assert rows(folder / "configured" / "totals") == TOTALS
 
 
+FAILS_TWICE = """\
+%%flinkgraph {name} {options}
+def fails_twice(batches):
+    from pathlib import Path
+    from pyspark import TaskContext
+    marks = Path("{folder}")
+    if TaskContext.get().partitionId() == 1 and len(list(marks.iterdir())) < 2:
+        (marks / str(len(list(marks.iterdir())))).touch()
+        raise OSError("the disk is full")
+    yield from batches
+
+source = spark.range(0, 100, 1, 2)
+source.mapInArrow(fails_twice, source.schema).groupBy("id").count().write.json("{folder}_out")
+"""
+
+
+def test_failed_tasks_are_restarted_as_asked_for(kernel, folder) -> None:
+    (folder / "marks").mkdir()
+    restart = "--restart fixed-delay:2:10ms --parallelism 2"
+    kernel.run(FAILS_TWICE.format(name="restarted", folder=folder / "marks", options=restart))
+    cell = kernel.run("%flinkrun restarted")
+    assert cell.status == "ok", cell.error
+    written = kernel.run(f"print(sorted(row.id for row in spark.read.json('{folder}/marks_out').collect()))")
+    assert json.loads(written.stdout) == list(range(100))
+    assert "tasks in 10 ms" in kernel.run("%flinkjobs restarted --log").stdout
+    shown = kernel.run(
+        "print([(t.subtask, t.attempt) for t in restarted.jobs[-1].tasks() if t.state.name == 'FAILED'])"
+    )
+    assert shown.stdout.strip() == "[(1, 0), (1, 1)]"
+    assert kernel.run("print(restarted.jobs[-1].info().number_of_restarts)").stdout.strip() == "2"
+
+
+def test_a_restart_strategy_can_be_the_default(kernel, folder) -> None:
+    (folder / "few").mkdir()
+    kernel.run("%config FlinkMagics.restart = 'fixed-delay:1:0s'")
+    try:
+        kernel.run(FAILS_TWICE.format(name="given_up", folder=folder / "few", options="--parallelism 2"))
+    finally:
+        kernel.run("%config FlinkMagics.restart = 'none'")
+    cell = kernel.run("%flinkrun given_up")
+    assert cell.error_name == "JobFailedError"
+    assert "the disk is full" in cell.error
+    assert len(list((folder / "few").iterdir())) == 2
+
+
+def test_a_restart_strategy_that_does_not_exist_is_one_line(kernel) -> None:
+    cell = kernel.run("%%flinkgraph typo --restart sometimes\nx = spark.range(3)\n")
+    assert cell.status == "error" or cell.stderr
+    assert "'sometimes' is no restart strategy. Write none, fixed-delay:ATTEMPTS:DELAY" in cell.error + cell.stderr
+
+
 def test_config_lists_the_options(kernel) -> None:
     told = kernel.run("%config FlinkMagics").stdout
-    for option in ("run", "parallelism", "slots"):
+    for option in ("run", "parallelism", "slots", "restart"):
         assert f"FlinkMagics.{option}=" in told
 
 

@@ -14,6 +14,7 @@ from flinkmagic.errors import (
     InvalidParallelismError,
     NoResultError,
     NotAProgramError,
+    RestartStrategyError,
     UnknownResultError,
     UnsupportedModeError,
 )
@@ -86,6 +87,44 @@ def test_the_snapshot_and_the_pictures_hold_the_final_states(ran) -> None:
     bundle = graph._repr_mimebundle_()
     assert "2 subtasks finished" in bundle["image/svg+xml"]
     assert json.dumps(dict(bundle))
+
+
+@pytest.mark.parametrize("restart", ["sometimes", "fixed-delay:3", "fixed-delay:x:1s", "failure-rate:0:1m:1s", 3])
+def test_a_restart_strategy_that_does_not_exist_is_refused(spark, restart) -> None:
+    with pytest.raises(RestartStrategyError, match=r"is no restart strategy\. Write none, fixed-delay"):
+        flinkmagic.compile(spark.range(3), restart=restart)
+
+
+@pytest.mark.parametrize("restart", ["fixed-delay:2:10ms", "failure-rate:3:1m:10ms", "exponential-delay"])
+def test_failed_tasks_are_restarted(spark, tmp_path, restart) -> None:
+    marks = str(tmp_path)
+
+    def fails_once(batches):
+        from pathlib import Path
+
+        from pyspark import TaskContext
+
+        mark = Path(marks, str(TaskContext.get().partitionId()))
+        if not mark.exists():
+            mark.touch()
+            raise OSError("the disk is full")
+        yield from batches
+
+    source = spark.range(0, 100, 1, 2)
+    counts = source.mapInArrow(fails_once, source.schema).groupBy("id").count()
+    job = flinkmagic.compile({"counts": counts}, parallelism=2, restart=restart).run()
+    assert job.status is JobStatus.FINISHED
+    assert sorted(row.id for row in job.result("counts").collect()) == list(range(100))
+    assert 1 <= job.info().number_of_restarts <= 2
+    graph = job.execution_graph
+    mapped = graph.job_vertices[0]
+    for subtask in range(2):
+        tasks = [task for task in job.tasks() if (task.vertex_id, task.subtask) == (mapped.id, subtask)]
+        assert [task.attempt for task in tasks] == list(range(len(tasks)))
+        assert tasks[-1].state is ExecutionState.FINISHED
+        vertex = graph.execution_vertex(mapped.first + subtask)
+        assert vertex.current_execution.attempt >= 1
+        assert {prior.state for prior in vertex.prior_executions} <= {ExecutionState.FAILED, ExecutionState.CANCELED}
 
 
 def test_results_stay_in_the_session(spark) -> None:
