@@ -105,11 +105,14 @@ class StageRunner:
         session = self._session_of(handle)
         if isinstance(handle, ShuffleMapStageHandle) and handle.tasks == 0:
             return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions, skipped=True)
+        self.properties.enter(tag + EARLY if handle.starts_jobs_early else tag, description, session)
+        if earlier is not None and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle):
+            # What has failed once would say so again, whoever asks it.
+            handle.renew()
         if handle.starts_jobs_early:
-            self.properties.enter(tag + EARLY, description, session)
             _touch(handle)
             _check(is_cancelled)
-        self.properties.enter(tag, description, session)
+            self.properties.enter(tag, description, session)
         if isinstance(handle, ShuffleMapStageHandle):
             return self._run_shuffle_map(handle, is_cancelled)
         if isinstance(handle, BroadcastStageHandle):
