@@ -1,0 +1,173 @@
+"""The sources of the modules that a function of the user's imports, followed from module to module.
+
+A worker imports a module by its name, so what the function does there is what the module's *file* says when it does so.
+Modules of the standard library and of installed packages do not change under a running session and count by name and
+version; every other module counts by what its source says. Comments and line numbers do not count: two sources are
+equal where Python's parser makes the same tree of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.machinery
+import site
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+_LIBRARIES = frozenset({"py4j", "pyspark"})
+"""Packages that are libraries wherever they lie: Spark's own distribution has them outside of site-packages."""
+
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+
+CHANGING = frozenset(
+    {
+        "random", "secrets", "uuid", "urandom",
+        "time", "time_ns", "perf_counter", "monotonic", "now", "today", "utcnow",
+        "open", "input", "environ", "getenv", "getenvb", "socket", "requests", "urlopen", "subprocess", "popen",
+        "import_module", "__import__", "exec", "eval",
+    }
+)  # fmt: skip
+"""Names by which code reaches for chance, clocks, the world outside, or code that cannot be followed. Code in which
+one of them occurs, for whatever purpose, is not comparable: that costs a computation, the opposite a wrong result."""
+
+
+class CannotCompareError(Exception):
+    """Something of a plan that cannot be compared with that of another run. No user's error: it costs a reuse."""
+
+
+def library_version(module: str) -> str | None:
+    """For a module of Python's or of an installed package its package's version, empty where unknown; else None."""
+    top = module.partition(".")[0]
+    if top in sys.builtin_module_names or top in sys.stdlib_module_names or top in _LIBRARIES:
+        return str(getattr(sys.modules.get(top), "__version__", ""))
+    found = _find(module) or _find(top)
+    if found is not None and found.origin is not None and _is_installed(Path(found.origin)):
+        return str(getattr(sys.modules.get(top), "__version__", ""))
+    return None
+
+
+def _is_installed(path: Path) -> bool:
+    if _INSTALLED.intersection(path.parts):
+        return True
+    paths = sysconfig.get_paths()
+    folders = [paths["stdlib"], paths["platstdlib"], *site.getsitepackages(), site.getusersitepackages()]
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _find(module: str) -> importlib.machinery.ModuleSpec | None:
+    """The module's spec, found without importing anything (`importlib.util.find_spec` imports the packages above)."""
+    search: list[str] | None = None
+    spec = None
+    name = ""
+    for part in module.split("."):
+        name = f"{name}.{part}" if name else part
+        loaded = getattr(sys.modules.get(name), "__spec__", None)
+        spec = loaded or importlib.machinery.PathFinder.find_spec(name, search)
+        if spec is None:
+            return None
+        search = list(spec.submodule_search_locations or [])
+    return spec
+
+
+class ModuleSources:
+    """Digests of the user's modules, each looked at once; to be made anew for each time of looking."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, str]] = {}
+
+    def of(self, module: str) -> dict[str, str]:
+        """By module, `module` itself and all modules of the user's that it leads to, what their sources say.
+
+        Raises
+        ------
+        CannotCompareError
+            Where a source cannot be read or followed.
+        """
+        digests: dict[str, str] = {}
+        open_ = [module]
+        while open_:
+            name = open_.pop()
+            if name in digests:
+                continue
+            if name not in self._found:
+                self._found[name] = dict(self._look_at(name))
+            own = self._found[name]
+            digests[name] = own[""]
+            open_ += [imported for imported in own if imported]
+        return digests
+
+    def _look_at(self, module: str) -> Iterator[tuple[str, str]]:
+        """What a module says, under the empty name, and the names that it leads to."""
+        version = library_version(module)
+        if version is not None:
+            yield "", f"library {version}"
+            return
+        spec = _find(module)
+        if spec is None:
+            yield "", "absent"
+            return
+        package, _, _ = module.rpartition(".")
+        if package:
+            yield package, ""
+        if spec.origin is None:
+            yield "", "namespace package"
+            return
+        source = self._source(module, spec)
+        if not spec.origin.endswith(".py"):
+            yield "", hashlib.sha256(source).hexdigest()
+            return
+        try:
+            tree = ast.parse(source)
+        except SyntaxError as error:
+            raise CannotCompareError(f"the module {module} cannot be parsed: {error}") from None
+        yield "", hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+        base = module if spec.submodule_search_locations is not None else package
+        for name in _names(tree):
+            if name in CHANGING:
+                raise CannotCompareError(f"the module {module} names {name!r}")
+        for name in _imports(tree, base):
+            yield name, ""
+
+    @staticmethod
+    def _source(module: str, spec: importlib.machinery.ModuleSpec) -> bytes:
+        assert spec.origin is not None
+        get_data = getattr(spec.loader, "get_data", None)
+        try:
+            return bytes(get_data(spec.origin)) if get_data is not None else Path(spec.origin).read_bytes()
+        except OSError as error:
+            raise CannotCompareError(f"the source of the module {module} cannot be read: {error}") from None
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.alias):
+            yield from node.name.split(".")
+
+
+def _imports(tree: ast.Module, base: str) -> Iterator[str]:
+    """Absolute names of what a module imports, at its top or anywhere else in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = absolute(node.module or "", node.level, base)
+            yield origin
+            # What is taken out of a package may be a module of it.
+            for alias in node.names:
+                if alias.name != "*" and _find(f"{origin}.{alias.name}") is not None:
+                    yield f"{origin}.{alias.name}"
+
+
+def absolute(name: str, level: int, package: str) -> str:
+    """The absolute name of an import that was written with `level` dots in a module of `package`."""
+    if level == 0:
+        return name
+    above = package.split(".")[: len(package.split(".")) - level + 1]
+    return ".".join([*above, name] if name else above)
