@@ -144,13 +144,14 @@ class StreamEdge:
 class VirtualNode:
     """A partition, side output or selection on the way to a real node; it lives while the graph is built."""
 
-    __slots__ = ("exchange_mode", "origin", "output_tag", "partitioner", "selected_names")
+    __slots__ = ("dataset_id", "exchange_mode", "origin", "output_tag", "partitioner", "selected_names")
 
     def __init__(
         self, origin: int, *, partitioner: StreamPartitioner | None = None,
         exchange_mode: StreamExchangeMode = StreamExchangeMode.UNDEFINED, output_tag: OutputTag | None = None,
-        selected_names: tuple[str, ...] | None = None,
+        selected_names: tuple[str, ...] | None = None, dataset_id: str | None = None,
     ) -> None:
+        self.dataset_id = dataset_id
         self.origin = origin
         self.partitioner = partitioner
         self.exchange_mode = exchange_mode
@@ -237,6 +238,7 @@ class StreamGraph:
         while source_id in self._virtual:
             virtual = self._virtual[source_id]
             source_id = virtual.origin
+            dataset_id = dataset_id or virtual.dataset_id
             if virtual.partitioner is not None:
                 partitioner = partitioner or virtual.partitioner
                 mode = virtual.exchange_mode

@@ -198,6 +198,15 @@ class StreamGraphGenerator:
             raise CacheOfVirtualStreamError(cache.name, type(origin).__name__)
         yield origin
         ids = self._ids(origin)
+        if cache.read_by_job:
+            return [
+                self._add_virtual(
+                    VirtualNode(
+                        source_id, partitioner=FORWARD, exchange_mode=StreamExchangeMode.BATCH, dataset_id=dataset_id
+                    )
+                )
+                for source_id in ids
+            ]
         # Flink hangs a task that does nothing on the persistent result, so that something consumes it.
         node = self._add_node(cache, f"CacheWrite: {cache.name}", Invokable.ONE_INPUT, ids)
         node.parallelism = self._graph.origin_of(ids[0]).parallelism

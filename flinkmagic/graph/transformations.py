@@ -197,18 +197,23 @@ class CacheTransformation(Transformation):
         Name of the persistent result; ``None`` is ``cache-<id>``.
     cached : bool
         Whether an earlier job made it already: then it is read, and its input is not compiled.
+    read_by_job : bool
+        Whether this job's own consumers read the persistent result. In Flink they read another result of the same
+        operator, and a task that does nothing consumes the persistent one; where a result that is kept can be read
+        as often as one likes, neither the second result nor that task is needed.
     """
 
-    __slots__ = ("cached", "dataset_id")
+    __slots__ = ("cached", "dataset_id", "read_by_job")
     is_physical = True
 
     def __init__(
         self, input: Transformation, name: str = "Cache", *, dataset_id: str | None = None, cached: bool = False,
-        **common: Any,
+        read_by_job: bool = False, **common: Any,
     ) -> None:
         super().__init__(name, (input,), output_type=input.output_type, **common)
         self.dataset_id = dataset_id
         self.cached = cached
+        self.read_by_job = read_by_job
 
 
 class UnionTransformation(Transformation):

@@ -183,6 +183,17 @@ def test_a_cached_result_outlives_the_job_and_has_its_name(job_graph: JobGraphOf
     assert read.result_type is ResultPartitionType.BLOCKING
 
 
+def test_all_consumers_of_a_cache_that_its_own_job_reads_share_its_persistent_result(
+    job_graph: JobGraphOf, vertex: Find
+) -> None:
+    mapped = OneInputTransformation(SourceTransformation("s"), "map")
+    cache = CacheTransformation(mapped, dataset_id="kept", read_by_job=True)
+    graph = job_graph(mapped, cache, SinkTransformation(cache, "one"), SinkTransformation(cache, "other"), batch=True)
+    (kept,) = vertex(graph, "Source").produced
+    assert (kept.result_type, kept.id) == (ResultPartitionType.BLOCKING_PERSISTENT, "kept")
+    assert [edge.target.name for edge in kept.consumers] == ["Sink: one", "Sink: other"]
+
+
 def test_a_default_group_is_one_for_the_job_in_streaming_and_one_a_region_in_batch(job_graph: JobGraphOf) -> None:
     def program() -> list[Transformation]:
         a = OneInputTransformation(exchange(SourceTransformation("s"), mode=StreamExchangeMode.PIPELINED), "a")

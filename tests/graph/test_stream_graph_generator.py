@@ -252,6 +252,23 @@ def test_a_cache_is_written_by_an_edge_of_its_own_and_read_as_a_source(stream_gr
     assert graph.nodes[graph.source_ids[0]].consumed_dataset_id == "kept"
 
 
+def test_a_cache_that_its_own_job_reads_is_one_result_and_no_task(stream_graph: StreamGraphOf) -> None:
+    mapped = OneInputTransformation(SourceTransformation("source"), "map", parallelism=3)
+    cache = CacheTransformation(mapped, dataset_id="kept", read_by_job=True)
+    sinks = [SinkTransformation(cache, "one", parallelism=3), SinkTransformation(cache, "other", parallelism=3)]
+    graph = stream_graph(mapped, cache, *sinks, batch=True)
+    assert arrows(graph) == [
+        "Source: source -REBALANCE-> map",
+        "map -FORWARD-> Sink: one",
+        "map -FORWARD-> Sink: other",
+    ]
+    assert [(edge.dataset_id, edge.exchange_mode.name) for edge in graph.edges] == [
+        (None, "UNDEFINED"),
+        ("kept", "BATCH"),
+        ("kept", "BATCH"),
+    ]
+
+
 def test_only_operators_and_side_outputs_can_be_cached_in_batch_only(stream_graph: StreamGraphOf) -> None:
     source = SourceTransformation("source")
     with pytest.raises(errors.CacheInStreamingError):
