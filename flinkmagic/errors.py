@@ -96,8 +96,8 @@ class NotAProgramError(UserError):
     def __init__(self, value: object) -> None:
         self.value = value
         super().__init__(
-            "compile() takes what capture() gave, a DataFrame, a list of DataFrames or a dict of them by name, "
-            f"not {type(value).__name__}."
+            "compile() takes what capture() gave or a list of such, a DataFrame, a list of DataFrames or a dict of "
+            f"them by name, not {type(value).__name__}."
         )
 
 
@@ -110,6 +110,13 @@ class UnknownGraphError(UserError):
             f"Known: {', '.join(known)}." if known else "No cell has defined one yet (%%flinkgraph NAME)."
         )
         super().__init__(f"There is no graph named {name!r}. {choices}")
+
+
+class NoGraphError(UserError):
+    """All of a session's graphs were asked for, and there is none."""
+
+    def __init__(self) -> None:
+        super().__init__("No cell has defined a graph yet. Define one: %%flinkgraph NAME")
 
 
 class UnknownResultError(UserError):
@@ -536,6 +543,30 @@ class ObservedWriteError(UserError):
         super().__init__(
             f"{location}: the DataFrame that is written to {path} carries observe(...), and an observation hears only "
             "of queries that its own session runs. Write it in a plain cell, or leave observe() out."
+        )
+
+
+class OperatorOptionsError(UserError):
+    """`with_options` asks for something that has no meaning, or that Spark cannot do.
+
+    Parameters
+    ----------
+    location, reason
+        Where it is asked for, and what is wrong with it.
+    """
+
+    def __init__(self, location: object, reason: str) -> None:
+        self.location, self.reason = location, reason
+        super().__init__(f"{location}: {reason}." if location is not None else f"{reason}.")
+
+
+class NotCapturedError(UserError):
+    """`with_options` outside of a captured cell or block."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "with_options marks the operators of a graph, and nothing is captured here. Call it in a %%flinkgraph "
+            "cell, or in a `with flinkmagic.capture(spark)` block, on the thread that runs it."
         )
 
 

@@ -28,13 +28,22 @@ class FrameRegistry:
         entry = self._numbers.get(id(df))
         return entry[0] if entry is not None and entry[1]() is df else None
 
+    def living(self) -> dict[int, DataFrame]:
+        """The frames that somebody still holds, by their numbers."""
+        found = {number: ref() for number, ref in list(self._numbers.values())}
+        return {number: df for number, df in found.items() if df is not None}
+
+    def reserve(self) -> int:
+        """A number for a frame that is gone."""
+        number, self._next = self._next, self._next + 1
+        return number
+
     def add(self, df: DataFrame) -> int:
         """Number a frame; a known one has its number already."""
         known = self.number(df)
         if known is not None:
             return known
-        number, key = self._next, id(df)
-        self._next += 1
+        number, key = self.reserve(), id(df)
 
         def forget(ref: weakref.ref[Any]) -> None:
             if self._numbers.get(key, (None, None))[1] is ref:

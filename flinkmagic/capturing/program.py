@@ -6,7 +6,7 @@ well; where the cell raised it stays empty, so that nothing of a failed cell can
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from flinkmagic.capturing.java import text_map
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from flinkmagic.capturing.operator_options import OperatorOptions
     from flinkmagic.capturing.targets import Source, Target
 
 
@@ -219,6 +220,26 @@ class SkippedWrite:
     location: SourceLocation
 
 
+@dataclass(frozen=True, eq=False)
+class Use:
+    """A DataFrame of another program that a program goes on from.
+
+    Attributes
+    ----------
+    what : str
+        The name that the other program gave it, or the call that made it.
+    program : Program
+        The other program.
+    """
+
+    what: str
+    program: Program
+
+    def __str__(self) -> str:
+        where = f", {self.program.cell.label}" if self.program.cell is not None else ""
+        return f"{self.what} of {self.program.name or 'an unnamed program'}{where}"
+
+
 @dataclass(eq=False)
 class Program:
     """What a cell did.
@@ -245,10 +266,18 @@ class Program:
         Writes with mode ``ignore`` whose path existed.
     deployed : tuple of DeferredWrite
         Writes that had to be run while the cell was running, because a later line needed them.
+    options : dict of int to OperatorOptions
+        By frame number, what `with_options` asked for.
     session : SessionSnapshot, optional
         The session at the end of the program, for its results.
     complete : bool
         False while the program is being captured, and for ever where it raised.
+    uses : tuple of Use
+        DataFrames of earlier programs that it goes on from.
+    parts : tuple of Program
+        Of a merged program: those that it consists of.
+    result_sessions : mapping of str to SessionSnapshot
+        Of a merged program: by the name of a result the session at the end of the program that it comes from.
     registry : FrameRegistry
         Numbers DataFrame objects by identity.
     """
@@ -263,13 +292,33 @@ class Program:
     frames: dict[int, DataFrame] = field(default_factory=dict)
     skipped: tuple[SkippedWrite, ...] = ()
     deployed: tuple[DeferredWrite, ...] = ()
+    options: dict[int, OperatorOptions] = field(default_factory=dict)
     session: SessionSnapshot | None = None
     complete: bool = False
+    uses: tuple[Use, ...] = ()
+    parts: tuple[Program, ...] = ()
+    result_sessions: Mapping[str, SessionSnapshot | None] = field(default_factory=dict)
     registry: FrameRegistry = field(default_factory=FrameRegistry, repr=False)
 
     def frame_of(self, df: DataFrame) -> int | None:
         """The number of a DataFrame object (compared by identity), None where it is not of this program."""
         return self.registry.number(df)
+
+    def session_of(self, result: str) -> SessionSnapshot | None:
+        """The session as it stood when a result was defined."""
+        return self.result_sessions.get(result, self.session)
+
+    def ancestors(self, frames: Iterable[int]) -> set[int]:
+        """The frames that these were made from, directly or through others."""
+        inputs = {call.output: call.inputs for call in self.calls}
+        found: set[int] = set()
+        waiting = [below for frame in frames for below in inputs.get(frame, ())]
+        while waiting:
+            frame = waiting.pop()
+            if frame not in found:
+                found.add(frame)
+                waiting += inputs.get(frame, ())
+        return found
 
     def names_of(self, frame: int) -> tuple[str, ...]:
         """The names that stand for a frame after the program."""

@@ -11,19 +11,23 @@ from pyspark.sql import DataFrame
 from traitlets import Bool, Enum, Int, Unicode
 
 from flinkmagic import display, session
+from flinkmagic.capturing.merging import over_frames
 from flinkmagic.capturing.program import CellSource, Program
 from flinkmagic.errors import (
     EmptyCellError,
+    JobRunningError,
     NeverRunError,
+    NoGraphError,
     NotAProgramError,
     UnknownGraphError,
     UnknownVariableError,
 )
 from flinkmagic.magics.cell import cell_labels, cell_number, compile_body, is_blank
+from flinkmagic.magics.graphs import NotebookGraphs, cell_id
 from flinkmagic.magics.jobs import errors_text, jobs_table
 from flinkmagic.magics.options import count, job_arguments, job_options
 from flinkmagic.magics.spark_session import session_of
-from flinkmagic.session.checks import FORMATS, VIEWS, check_name
+from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -68,7 +72,7 @@ class FlinkMagics(Magics):
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
-        self.graphs: dict[str, CompiledGraph] = {}
+        self.graphs = NotebookGraphs()
 
     @no_var_expand
     @magic_arguments("%flinkgraph")
@@ -107,6 +111,7 @@ class FlinkMagics(Magics):
             location=location,
             namespace=self.shell.user_ns,
             run_pending=run_pending if run_at_once else None,
+            earlier=self.graphs.programs(spark.sparkContext),
         ) as program:
             value = body.run(self.shell.user_ns)
         if not program.writes and (program.deployed or program.skipped):
@@ -122,20 +127,21 @@ class FlinkMagics(Magics):
 
     @no_var_expand
     @magic_arguments("flinkgraph")
-    @argument("names", nargs="+", metavar="NAME", help="a graph, or variables that hold DataFrames")
-    @argument("--name", default="job", help="of DataFrames: the graph's name (%(default)s)")
+    @argument("names", nargs="*", metavar="NAME", help="a graph, or variables that hold DataFrames; none: all graphs")
+    @argument("--name", help="the name of the graph that is made of DataFrames (job), or of all graphs")
     @job_arguments
     @argument("--view", choices=VIEWS, help="show this one of its graphs")
     @argument("--save", metavar="FILE", help=f"write the picture to a file instead: {', '.join(FORMATS)}")
     @line_magic("flinkgraph")
     def flinkgraph_line(self, line: str) -> CompiledGraph | None:
-        """Show a graph again, or compile DataFrames that were made outside of a %%flinkgraph cell."""
+        """Show a graph again, or compile DataFrames that were made outside of a %%flinkgraph cell.
+
+        Without names: all that the session has defined, as one graph. With --name it is kept, and can be run.
+        """
         options = parse_argstring(self.flinkgraph_line, line)
         graph = self._known(options.names[0]) if len(options.names) == 1 else None
         if graph is None:
-            frames = {name: self._frame(name) for name in options.names}
-            graph = self._compile(frames, check_name(options.name), options)
-            self._keep(graph)
+            graph = self._of_frames(options) if options.names else self._of_all(options)
         if options.save:
             print(f"Written to {graph.save(options.save, options.view or 'job')}")
             return None
@@ -200,7 +206,7 @@ class FlinkMagics(Magics):
             for job in jobs:
                 print(errors_text(job, full=options.full) if not options.log else "\n".join(job.log()))
         else:
-            print(jobs_table(graphs))
+            print(jobs_table(graphs, self.graphs.replaced_jobs()))
 
     @no_var_expand
     @magic_arguments("flinksim")
@@ -230,14 +236,35 @@ class FlinkMagics(Magics):
     def _run(self, graph: CompiledGraph, *, detach: bool = False) -> None:
         from flinkmagic.magics.live import run_live
 
+        if self.graphs.replaced_job(graph.name) is not None:
+            raise JobRunningError(graph.name)
         run_live(graph, detach=detach, widget=self.progress == "widget")
 
     def _compile(self, program: Any, name: str, options: Namespace) -> CompiledGraph:
         """Compile under an option's value, else under the configured one."""
         return session.compile(program, name, **job_options(options, self))
 
+    def _of_frames(self, options: Namespace) -> CompiledGraph:
+        """A graph of DataFrames that were made elsewhere."""
+        frames = {name: self._frame(name) for name in options.names}
+        context = next(iter(frames.values())).sparkSession.sparkContext
+        name = check_name(options.name or DEFAULT_NAME)
+        graph = self._compile(over_frames(frames, self.graphs.programs(context), name), name, options)
+        self._keep(graph)
+        return graph
+
+    def _of_all(self, options: Namespace) -> CompiledGraph:
+        """One graph of all that the session has defined."""
+        programs = self.graphs.programs(session_of(self.shell).sparkContext)
+        if not programs:
+            raise NoGraphError()
+        graph = self._compile(programs, check_name(options.name or WHOLE), options)
+        if options.name:
+            self._keep(graph)
+        return graph
+
     def _keep(self, graph: CompiledGraph) -> None:
-        self.graphs[graph.name] = graph
+        self.graphs.keep(graph, cell_id(self.shell))
         self.shell.user_ns[graph.name] = graph
 
     def _known(self, name: str) -> CompiledGraph | None:
@@ -257,6 +284,9 @@ class FlinkMagics(Magics):
         return graph
 
     def _job(self, name: str) -> Job:
+        job = self.graphs.replaced_job(name)
+        if job is not None:
+            return job
         graph = self._graph(name)
         if not graph.jobs:
             raise NeverRunError(name)

@@ -80,9 +80,8 @@ def session_of(frames: Mapping[str, DataFrame]) -> SparkSession:
 
 
 def requests_of(program: Program) -> list[SinkRequest]:
-    if not program.writes:
-        return result_requests(program.results, program)
-    return [
+    """Its writes in program order, then its results (a program that writes has some only where it is merged)."""
+    writes = [
         SinkRequest(
             name=write.name,
             kind="write",
@@ -94,6 +93,7 @@ def requests_of(program: Program) -> list[SinkRequest]:
         )
         for write in program.writes
     ]
+    return [*writes, *result_requests(program.results, program)]
 
 
 def result_requests(frames: Mapping[str, DataFrame], program: Program | None) -> list[SinkRequest]:
@@ -111,7 +111,7 @@ def result_requests(frames: Mapping[str, DataFrame], program: Program | None) ->
                 kind="result",
                 # Not its analysed plan: what spark.sql("INSERT ...") answers would be that command again.
                 logical_plan=frame._jdf.queryExecution().commandExecuted(),
-                snapshot=program.session if program else None,
+                snapshot=program.session_of(name) if program else None,
                 frame=number,
                 location=calls[-1].location if calls else None,
                 schema_json=frame.schema.json(),

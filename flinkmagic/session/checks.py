@@ -10,6 +10,12 @@ from flinkmagic.errors import InvalidNameError, InvalidParallelismError
 VIEWS = ("stream", "job", "execution", "regions")
 """The graphs that can be shown alone."""
 
+DEFAULT_NAME = "job"
+"""What a graph is called that nobody has named."""
+
+WHOLE = "session"
+"""What the graph of all that a session has defined is called."""
+
 FORMATS = (".svg", ".dot", ".txt", ".json")
 """The suffixes of files that a graph can be written to."""
 

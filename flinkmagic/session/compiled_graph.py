@@ -36,15 +36,13 @@ from flinkmagic.graph.report import report_execution_graph, report_job_graph, re
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.planning import PlannedJob, plan
 from flinkmagic.planning.requests import named_frames
-from flinkmagic.session.checks import FORMATS, VIEWS, check_name
+from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
 from flinkmagic.session.options import NO_RESTART, JobOptions
 from flinkmagic.session.summary import graph_summary, sharing_notes, sink_line, use_notes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-DEFAULT_NAME = "job"
 
 
 def compile(
@@ -275,12 +273,17 @@ class CompiledGraph:
             views = [view.paint(snapshot) for view in views]
         notes = self._notes()
         if not self.jobs:
-            notes.append(f"Nothing has been written yet. Run it: %flinkrun {self.name}")
+            notes.append(f"Nothing has been written yet. {self._next_step()}")
         return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=notes)
 
     def _notes(self) -> list[str]:
-        uses = self.program.uses if isinstance(self.program, Program) else ()
-        return [*use_notes(uses), *sharing_notes(self.shared), *self.warnings]
+        uses = use_notes(self.program) if isinstance(self.program, Program) else []
+        return [*uses, *sharing_notes(self.shared), *self.warnings]
+
+    def _next_step(self) -> str:
+        if self.name == WHOLE and isinstance(self.program, Program) and self.program.parts:
+            return "Name it to run all of it as one job: %flinkgraph --name NAME"
+        return f"Run it: %flinkrun {self.name}"
 
     def _headline(self) -> str:
         return graph_summary(self.stream_graph, self.job_graph, self._compiled, self._slots_planned_for)

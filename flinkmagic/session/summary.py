@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flinkmagic.capturing.program import Use
+from flinkmagic.capturing.program import Program
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.stream_graph import StreamGraph
@@ -37,9 +37,18 @@ def sharing_notes(shared: Sequence[SharedStage]) -> list[str]:
     ]
 
 
-def use_notes(uses: Sequence[Use]) -> list[str]:
-    """One line for each DataFrame of another cell that a graph goes on from."""
-    return [f"uses {use}" for use in uses]
+def use_notes(program: Program) -> list[str]:
+    """One line for each DataFrame of another cell that a program, or a part of a merged one, goes on from."""
+    if not program.parts:
+        return [f"uses {use}" for use in program.uses]
+    present = {part.name: part for part in program.parts}
+    lines = []
+    for part in program.parts:
+        for use in part.uses:
+            replaced = present.get(use.program.name, use.program) is not use.program
+            outdated = ", as it was before that cell ran again: run this cell again too" if replaced else ""
+            lines.append(f"{part.name} uses {use}{outdated}")
+    return lines
 
 
 def sink_line(sink: PlannedSink) -> str:

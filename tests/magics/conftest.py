@@ -49,32 +49,45 @@ class Kernel:
         self._client.start_channels()
         self._client.wait_for_ready(timeout=60)
 
-    def run(self, code: str, timeout: float = 180) -> Cell:
-        cell, places = Cell(), {}
+    def run(self, code: str, timeout: float = 180, cell: str | None = None) -> Cell:
+        """Execute a cell; `cell` is its lasting name, which front ends send along."""
+        shown, places = Cell(), {}
 
         def take(message: dict[str, Any]) -> None:
             kind, content = message["msg_type"], message["content"]
             if kind == "stream":
-                setattr(cell, content["name"], getattr(cell, content["name"]) + content["text"])
+                setattr(shown, content["name"], getattr(shown, content["name"]) + content["text"])
             elif kind == "execute_result":
-                cell.value = content["data"]
+                shown.value = content["data"]
             elif kind in ("display_data", "update_display_data"):
                 identity = content.get("transient", {}).get("display_id")
                 if kind == "update_display_data" and identity not in places:
                     return  # of a view that an earlier cell has shown
-                cell.updates.append(content["data"])
+                shown.updates.append(content["data"])
                 if kind == "update_display_data":
-                    cell.displays[places[identity]] = content["data"]
+                    shown.displays[places[identity]] = content["data"]
                 else:
-                    places[identity] = len(cell.displays)
-                    cell.displays.append(content["data"])
+                    places[identity] = len(shown.displays)
+                    shown.displays.append(content["data"])
             elif kind == "error":
-                cell.error_name = content["ename"]
-                cell.error = _COLOURS.sub("", "\n".join(content["traceback"]))
+                shown.error_name = content["ename"]
+                shown.error = _COLOURS.sub("", "\n".join(content["traceback"]))
 
-        reply = self._client.execute_interactive(code, output_hook=take, timeout=timeout)
-        cell.status = reply["content"]["status"]
-        return cell
+        session, made = self._client.session, self._client.session.msg
+
+        def named(kind: str, *arguments: Any, **options: Any) -> dict[str, Any]:
+            message: dict[str, Any] = made(kind, *arguments, **options)
+            if kind == "execute_request" and cell is not None:
+                message["metadata"]["cellId"] = cell
+            return message
+
+        session.msg = named
+        try:
+            reply = self._client.execute_interactive(code, output_hook=take, timeout=timeout)
+        finally:
+            session.msg = made
+        shown.status = reply["content"]["status"]
+        return shown
 
     def close(self) -> None:
         self._client.stop_channels()

@@ -409,3 +409,51 @@ def test_a_local_session_is_started_where_there_is_none(bare_kernel) -> None:
     assert cell.status == "ok", cell.error
     assert "No SparkSession was running: started a local one, `spark`" in cell.stderr
     assert bare_kernel.run("print(spark.range(3).count())").stdout.strip() == "3"
+
+
+def test_all_that_the_session_has_defined_is_one_graph(bare_kernel) -> None:
+    bare_kernel.run("%load_ext flinkmagic\nfrom pyspark.sql import functions as F")
+    none = bare_kernel.run("%flinkgraph")
+    assert "No cell has defined a graph yet" in none.error
+    bare_kernel.run("%%flinkgraph prep\nlate = spark.range(0, 100, 1, 2).groupBy((F.col('id') % 7).alias('k')).count()")
+    used = bare_kernel.run("%%flinkgraph used\nlate.where('k > 2').write.json('a')\nlate.orderBy('k').write.json('b')")
+    assert "uses late of prep, cell " in used.displays[0]["text/plain"]
+    whole = bare_kernel.run("%flinkgraph")
+    assert whole.status == "ok", whole.error
+    assert whole.value["image/svg+xml"].count("range(0, 100, 1, 2)") >= 1
+    text = whole.value["text/plain"]
+    assert "used uses late of prep, cell" in text
+    assert "%flinkgraph --name NAME" in text
+    # It is shown, and is nobody's variable; nothing has run.
+    assert bare_kernel.run("print('session' in globals())").stdout.strip() == "False"
+    assert "session" not in bare_kernel.run("%flinkjobs").stdout
+    named = bare_kernel.run("%flinkgraph --name everything\nprint([s.name for s in everything.sinks])")
+    assert named.stdout.strip() == "['a', 'b']"
+    # A graph that spans cells is no part of the next one.
+    again = bare_kernel.run("%flinkgraph --name twice\nprint([s.name for s in twice.sinks])")
+    assert again.stdout.strip() == "['a', 'b']"
+    assert bare_kernel.run("%flinkrun everything").status == "ok"
+    assert bare_kernel.run("print(spark.read.json('b').count())").stdout.strip() == "7"
+
+
+def test_a_cell_that_runs_again_replaces_its_graph_under_any_name(kernel) -> None:
+    kernel.run("%%flinkgraph old_name\nx = spark.range(3)", cell="the-cell")
+    kernel.run("%%flinkgraph new_name\nx = spark.range(4)", cell="the-cell")
+    listed = kernel.run("%flinkjobs").stdout
+    assert "new_name" in listed
+    assert "old_name" not in listed
+
+
+def test_a_job_whose_cell_ran_again_can_still_be_cancelled(kernel) -> None:
+    source = (
+        "%%flinkgraph lasting\n"
+        "sleepy = F.udf(lambda value: __import__('time').sleep(60) or value, 'long')\n"
+        "spark.range(0, 2, 1, 2).select(sleepy('id').alias('id')).write.mode('append').json('lasting_out')\n"
+    )
+    kernel.run(source)
+    kernel.run("%flinkrun lasting --detach")
+    kernel.run(source)
+    assert ["lasting", "old", "RUNNING"] in [line.split()[:3] for line in kernel.run("%flinkjobs").stdout.splitlines()]
+    assert kernel.run("%flinkrun lasting").error_name == "JobRunningError"
+    assert kernel.run("%flinkcancel lasting").stdout.strip() == "lasting is CANCELED."
+    assert "old" not in kernel.run("%flinkjobs").stdout

@@ -1,0 +1,191 @@
+"""Several programs as one: a cell that goes on from another cell's DataFrames, and the graph that spans all cells.
+
+Each program numbers its DataFrames for itself. What makes them one is the DataFrame object: the one that an earlier
+cell made is the very object that a later cell calls. Expression ids need no care, Spark gives each only once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from flinkmagic.capturing.pending import check_overwrites
+from flinkmagic.capturing.program import DeferredWrite, Program, RecordedCall, SessionSnapshot, Use
+from flinkmagic.capturing.targets import sources_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def link(program: Program, earlier: Iterable[Program]) -> None:
+    """Note which DataFrames of earlier programs a program goes on from (its `uses`)."""
+    own = {call.output for call in program.calls}
+    needed = {number for call in program.calls for number in call.inputs}
+    needed |= {write.frame for write in program.writes}
+    needed |= {number for df in program.results.values() if (number := program.frame_of(df)) is not None}
+    makers = [(one, {call.output: call for call in one.calls}) for one in earlier if one is not program]
+    found = []
+    for number, df in sorted(program.registry.living().items()):
+        if number in own or number not in needed:
+            continue
+        for maker, calls in reversed(makers):
+            call = calls.get(at) if (at := maker.frame_of(df)) is not None else None
+            if call is not None:
+                names = maker.names_of(call.output)
+                found.append(Use(names[0] if names else call.text, maker))
+                break
+    program.uses = tuple(found)
+
+
+def over_frames(frames: Mapping[str, DataFrame], earlier: Iterable[Program] = (), name: str | None = None) -> Program:
+    """A program whose results are DataFrames that exist already, be they earlier programs' or nobody's."""
+    program = Program(
+        next(iter(frames.values())).sparkSession, name=name, results=dict(frames), complete=True
+    )
+    for df in frames.values():
+        program.registry.keep(df)
+    program.frames = dict(program.registry.kept)
+    link(program, earlier)
+    return program
+
+
+def spanning(program: Program) -> Program:
+    """The program with the calls of all those that it goes on from; its sinks alone are to be computed."""
+    lineage = _lineage([program])
+    return merge([program]) if len(lineage) > 1 else program
+
+
+def merge(programs: Sequence[Program], name: str | None = None) -> Program:
+    """One program that does what all of them do, in their order.
+
+    Sinks of equal names are told apart by the names of their programs. A result that another of the programs goes on
+    from is no result of the whole, just as within one program. A name of a variable stands for what the last of them
+    bound to it.
+
+    Parameters
+    ----------
+    programs : sequence of Program
+        In the order in which their cells ran, of one SparkContext.
+    name : str, optional
+        The whole's name; by default the last one's.
+    """
+    last = programs[-1]
+    whole = Program(
+        last.spark, name=name or last.name, cell=last.cell, session=last.session, complete=True, parts=tuple(programs)
+    )
+    numberings: dict[Program, Callable[[int], int]] = {}
+    calls: list[RecordedCall] = []
+    for program in _lineage(programs):
+        number = numberings[program] = _numbering(program, whole)
+        for call in program.calls:
+            inputs = tuple(map(number, call.inputs))
+            calls.append(replace(call, index=len(calls), inputs=inputs, output=number(call.output)))
+        for df in program.frames.values():
+            whole.registry.keep(df)
+        whole.variables.update(program.variables)
+        whole.options.update({number(frame): options for frame, options in program.options.items()})
+        whole.options.update({number(frame): options for frame, options in program.options.items()})
+    whole.calls = tuple(calls)
+    _add_writes(whole, programs, numberings)
+    _add_results(whole, programs)
+    whole.frames = dict(whole.registry.kept)
+    return whole
+
+
+def check_runnable(program: Program) -> None:
+    """Refuse a merged program that overwrites what it reads; each of its parts was checked when it was captured.
+
+    Raises
+    ------
+    OverwritesInputError
+        Naming the write, and who reads its target.
+    """
+    if program.parts:
+        results = program.results.items() if program.writes else ()
+        check_overwrites(
+            program.writes, {name: sources_of(df._jdf.queryExecution().analyzed()) for name, df in results}
+        )
+
+
+def _lineage(programs: Sequence[Program]) -> list[Program]:
+    """The programs and all that they go on from, those first."""
+    ordered: dict[Program, None] = {}
+
+    def visit(program: Program) -> None:
+        if program not in ordered:
+            for use in program.uses:
+                visit(use.program)
+            ordered[program] = None
+
+    for program in programs:
+        visit(program)
+    return list(ordered)
+
+
+def _numbering(program: Program, whole: Program) -> Callable[[int], int]:
+    """What the whole calls a frame: a living one by identity; one that is gone can be nobody else's."""
+    known = {number: whole.registry.use(df) for number, df in program.registry.living().items()}
+
+    def number_of(number: int) -> int:
+        if number not in known:
+            known[number] = whole.registry.reserve()
+        return known[number]
+
+    return number_of
+
+
+def _add_writes(
+    whole: Program, programs: Sequence[Program], numberings: Mapping[Program, Callable[[int], int]]
+) -> None:
+    made: list[DeferredWrite] = []
+    for program in programs:
+        before = tuple(made)
+        for write in program.writes:
+            across = tuple(one.index for one in before if _must_wait(write, one))
+            made.append(
+                replace(
+                    write,
+                    index=len(made),
+                    name=_unique(write.name, program, {one.name for one in made}),
+                    frame=numberings[program](write.frame),
+                    after=(*across, *(len(before) + index for index in write.after)),
+                )
+            )
+    whole.writes = tuple(made)
+    whole.skipped = tuple(skipped for program in programs for skipped in program.skipped)
+
+
+def _must_wait(write: DeferredWrite, earlier: DeferredWrite) -> bool:
+    return earlier.target.overlaps(write.target) or any(
+        source.overlaps(write.target) for source in earlier.sources
+    )
+
+
+def _add_results(whole: Program, programs: Sequence[Program]) -> None:
+    consumed = whole.ancestors(
+        number
+        for df in (*(write.df for write in whole.writes), *(df for one in programs for df in one.results.values()))
+        if (number := whole.frame_of(df)) is not None
+    )
+    sessions: dict[str, SessionSnapshot | None] = {}
+    for program in programs:
+        for name, df in program.results.items():
+            written = any(df is write.df for write in whole.writes)
+            if written or whole.frame_of(df) in consumed or any(df is other for other in whole.results.values()):
+                continue
+            taken = {*whole.results, *(write.name for write in whole.writes)}
+            unique = _unique(name, program, taken)
+            whole.results[unique] = df
+            sessions[unique] = program.session_of(name)
+    whole.result_sessions = sessions
+
+
+def _unique(name: str, program: Program, taken: set[str]) -> str:
+    if name not in taken:
+        return name
+    base = f"{program.name or 'job'}.{name}"
+    unique, number = base, 2
+    while unique in taken:
+        unique, number = f"{base}_{number}", number + 1
+    return unique
