@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flinkmagic.capturing import patches, writes
 from flinkmagic.capturing.frames import FrameRegistry
+from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.pending import Effects, PendingWrites, check_overwrites
 from flinkmagic.capturing.program import (
     CellSource,
@@ -52,6 +53,9 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         a line needs them. Without it such a line is refused.
     namespace : mapping, optional
         Where the block binds its names; by default the variables of the function, or module, around the block.
+    earlier : iterable of Program, optional
+        What was captured before, oldest first: the block may go on from DataFrames that were made there, and their
+        operators keep their words.
 
     Raises
     ------
@@ -75,11 +79,12 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         location: CellSource | None = None,
         run_pending: Callable[[Program], object] | None = None,
         namespace: Mapping[str, Any] | None = None,
+        earlier: Iterable[Program] = (),
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise SparkConnectSessionError
         self._program = Program(spark, name=name, cell=location)
-        self._recorder = Recorder(self._program, run_pending)
+        self._recorder = Recorder(self._program, run_pending, tuple(earlier))
         self._namespace = namespace
         self._before: dict[str, DataFrame] = {}
 
@@ -128,27 +133,13 @@ def name_results(
     if program.writes or program.skipped or program.deployed:
         return
     distinct = {id(df): name for name, df in reversed(program.variables.items())}
-    inputs = {call.output: call.inputs for call in program.calls}
-    numbers = {name: program.registry.number(program.variables[name]) for name in distinct.values()}
-    consumed: set[int] = set()
-    for number in numbers.values():
-        consumed |= _ancestors(inputs, number)
+    numbers = {name: program.registry.add(program.variables[name]) for name in distinct.values()}
+    consumed = program.ancestors(numbers.values())
     program.results = {
         name: df
         for name, df in program.variables.items()
         if name in numbers and numbers[name] not in consumed
     }
-
-
-def _ancestors(inputs: Mapping[int, tuple[int, ...]], number: int | None) -> set[int]:
-    seen: set[int] = set()
-    open_ = list(inputs.get(number, ())) if number is not None else []
-    while open_:
-        frame = open_.pop()
-        if frame not in seen:
-            seen.add(frame)
-            open_ += inputs.get(frame, ())
-    return seen
 
 
 class Recorder:
@@ -157,8 +148,14 @@ class Recorder:
     Only the user's own calls come here, not those that PySpark makes to serve them: `patches` sees to that.
     """
 
-    def __init__(self, program: Program, run_pending: Callable[[Program], object] | None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        run_pending: Callable[[Program], object] | None,
+        earlier: tuple[Program, ...] = (),
+    ) -> None:
         self.program = program
+        self._earlier = earlier
         self.spark: Any = program.spark
         self.thread = threading.get_ident()
         self.depth = 0
@@ -304,6 +301,7 @@ class Recorder:
         check_overwrites(pending)
         partial = Program(self.spark, self.program.name, self.program.cell, registry=self.frames)
         self._fill(partial)
+        link(partial, self._earlier)
         self._run_pending(partial)
         self._deployed += pending
         self.pending.writes.clear()
@@ -327,3 +325,4 @@ class Recorder:
         check_overwrites(self.pending.writes)
         self._fill(self.program)
         name_results(self.program, before, after)
+        link(self.program, self._earlier)
