@@ -18,11 +18,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flinkmagic.local_spark import local_session
     from flinkmagic.magics import load_ipython_extension
-    from flinkmagic.session import CompiledGraph, Job, capture, compile
+    from flinkmagic.session import CompiledGraph, Job, capture, compile, with_options
 
 __version__ = "0.1.0"
 
-__all__ = ["CompiledGraph", "Job", "capture", "compile", "load_ipython_extension", "local_session"]
+__all__ = [
+    "CompiledGraph",
+    "Job",
+    "capture",
+    "compile",
+    "load_ipython_extension",
+    "local_session",
+    "with_options",
+]
 
 _HOMES = {
     "CompiledGraph": "flinkmagic.session",
@@ -31,6 +39,7 @@ _HOMES = {
     "compile": "flinkmagic.session",
     "load_ipython_extension": "flinkmagic.magics",
     "local_session": "flinkmagic.local_spark",
+    "with_options": "flinkmagic.session",
 }
 
 

@@ -58,7 +58,7 @@ def deactivate(recorder: Recorder) -> None:
             _uninstall()
 
 
-def _listening() -> Recorder | None:
+def listening() -> Recorder | None:
     """The recorder of a call that the user makes on the captured thread; None for calls that serve such a call."""
     recorder = _recorder.get()
     if recorder is None or recorder.depth or recorder.thread != threading.get_ident():
@@ -92,7 +92,7 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        recorder = _listening()
+        recorder = listening()
         if recorder is None:
             return original(*args, **kwargs)
         recorder.depth += 1
@@ -129,7 +129,7 @@ class _RddAccess:
         self._hook = hook
 
     def __get__(self, df: Any, owner: type | None = None) -> Any:
-        recorder = _listening()
+        recorder = listening()
         if df is None or recorder is None:
             return self._original.__get__(df, owner)
         recorder.depth += 1

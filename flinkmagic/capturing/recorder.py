@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from flinkmagic.capturing import patches, writes
 from flinkmagic.capturing.frames import FrameRegistry
 from flinkmagic.capturing.merging import link
+from flinkmagic.capturing.operator_options import OperatorOptions
 from flinkmagic.capturing.pending import Effects, PendingWrites, check_overwrites
 from flinkmagic.capturing.program import (
     CellSource,
@@ -169,6 +170,7 @@ class Recorder:
         self._run_pending = run_pending
         self._calls: list[RecordedCall] = []
         self._seen_ids: set[int] = set()
+        self._options: dict[int, OperatorOptions] = {}
         self._skipped: list[SkippedWrite] = []
         self._deployed: list[DeferredWrite] = []
         self._snapshots: dict[int, tuple[Any, SessionSnapshot]] = {}
@@ -197,6 +199,21 @@ class Recorder:
         self._seen_ids.update(new)
         number = self.frames.add(output)
         self._calls.append(RecordedCall(len(self._calls), method, text, location, numbers, number, new, ids))
+
+    def mark(self, df: DataFrame, options: OperatorOptions) -> None:
+        """Note what is asked of the operators of a frame; one that was made before is known from here on."""
+        number = self.frames.number(df)
+        is_known = any(call.output == number for call in self._calls) if number is not None else False
+        if not is_known and all(program.frame_of(df) is None for program in self._earlier):
+            assert options.location is not None
+            ids = expr_ids(df._jdf)
+            number, self._seen_ids = self.frames.add(df), self._seen_ids.union(ids)
+            index, text = len(self._calls), options.location.code
+            self._calls.append(
+                RecordedCall(index, "with_options", text, options.location, (), number, ids, ids)
+            )
+        number = self.frames.add(df)
+        self._options[number] = options.over(self._options.get(number))
 
     def defer(self, df: DataFrame, jwrite: Any, path: str | None, text: str) -> None:
         """Take over a save: defer it, skip it as Spark would, or run it where it is not one of files."""
@@ -310,6 +327,7 @@ class Recorder:
         program.writes = tuple(self.pending.writes)
         program.calls = tuple(self._calls)
         program.skipped, program.deployed = tuple(self._skipped), tuple(self._deployed)
+        program.options = dict(self._options)
         program.session = self.snapshot(self.spark)
         program.frames = dict(self.frames.kept)
         program.complete = True

@@ -64,7 +64,7 @@ def measure(node: NodeView, *, with_subtasks: bool = False, title_only: bool = F
     """Choose the lines of a card and its size."""
     lines: Sequence[OperatorLine] = node.operators or (OperatorLine(operator=node.name),)
     if title_only:
-        lines = [_summary_line(lines)]
+        lines = [_summary_line(node)]
     rows = _rows(lines)
     text = max(MIN_TEXT, _header_width(node), *(row.width for row in rows))
     height = HEADER + sum(row.height for row in rows) + ROW_GAP * len(rows) + FOOTER
@@ -75,11 +75,11 @@ def measure(node: NodeView, *, with_subtasks: bool = False, title_only: bool = F
     return Card(node, rows, round(text + 2 * PAD + STRIPE), round(height), with_subtasks)
 
 
-def _summary_line(lines: Sequence[OperatorLine]) -> OperatorLine:
-    """The last operator, with the physical operators of the whole chain behind it."""
-    last = lines[-1]
-    chain = " → ".join(line.operator for line in lines if line.operator)
-    return replace(last, operator=chain) if last.call and chain else last
+def _summary_line(node: NodeView) -> OperatorLine:
+    """The operator that stands for a box, with the physical operators of the whole chain behind it."""
+    main = node.main_operator
+    chain = " → ".join(line.operator for line in node.operators if line.operator)
+    return replace(main, operator=chain) if (main.name or main.call) and chain else main
 
 
 def _rows(lines: Sequence[OperatorLine]) -> tuple[Row, ...]:
@@ -92,7 +92,7 @@ def _rows(lines: Sequence[OperatorLine]) -> tuple[Row, ...]:
 
 
 def _row(line: OperatorLine) -> Row:
-    face: labels.Face = "mono" if line.call else "sans"
+    face: labels.Face = "mono" if line.call and not line.name else "sans"
     title = labels.wrap(labels.visible(line.title), MAX_TEXT, CALL_SIZE, face)
     note = labels.shorten(labels.visible(line.subtitle), MAX_TEXT, NOTE_SIZE)
     return Row(tuple(title), face, note, _hint(line))
@@ -100,7 +100,7 @@ def _row(line: OperatorLine) -> Row:
 
 def _hint(line: OperatorLine) -> str:
     """The whole text of an operator, for its tooltip."""
-    parts = [line.call, line.operator, f"{line.where}: {line.code.strip()}" if line.code else line.where]
+    parts = [line.name, line.call, line.operator, f"{line.where}: {line.code.strip()}" if line.code else line.where]
     if line.variable:
         parts.append(f"variable {line.variable}")
     parts.append(line.text)

@@ -122,14 +122,10 @@ class _Groups:
             id=name,
             role=last.role,
             name=f"{len(nodes)} job vertices: {first.title} … {last.title}",
-            operators=(_line(first), *(between if len(nodes) > 2 else ()), _line(last)),
+            operators=(first.main_operator, *(between if len(nodes) > 2 else ()), last.main_operator),
             parallelism=sum(node.parallelism for node in nodes),
             vertex_id=name,
             badges=(f"{len(nodes)} vertices",),
             states=b"".join(node.states for node in nodes),
             members=tuple(node.vertex_id for node in nodes),
         )
-
-
-def _line(node: NodeView) -> OperatorLine:
-    return node.operators[-1] if node.operators else OperatorLine(operator=node.name)

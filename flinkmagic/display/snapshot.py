@@ -79,14 +79,16 @@ class OperatorLine:
     """What Spark itself says of the operator: its columns, keys, files."""
     node_id: int | None = None
     """Id of the StreamNode."""
+    name: str = ""
+    """The name that the user gave the operator; empty where he gave none."""
 
     @property
     def title(self) -> str:
-        return self.call or self.operator
+        return self.name or self.call or self.operator
 
     @property
     def subtitle(self) -> str:
-        parts = [self.where, self.operator if self.call else ""]
+        parts = [self.where, self.operator if self.name or self.call else ""]
         return " · ".join(part for part in parts if part)
 
 
@@ -109,9 +111,15 @@ class NodeView:
     """The job vertices that a box stands for, where it stands for several."""
 
     @property
+    def main_operator(self) -> OperatorLine:
+        """The operator that gives the box its name: the last one that the user named, else the last one."""
+        named = [line for line in self.operators if line.name]
+        return (named or self.operators or (OperatorLine(operator=self.name),))[-1]
+
+    @property
     def title(self) -> str:
-        """The box's name for people: its last operator's."""
-        return self.operators[-1].title if self.operators else self.name
+        """The box's name for people."""
+        return self.main_operator.title
 
     @property
     def leading_state(self) -> str:

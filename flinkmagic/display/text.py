@@ -62,8 +62,9 @@ def _entry(node: NodeView, number: int, place: _Place, edge: EdgeView | None, ag
     tail += _states(node)
     head = f"{place.first}{by}[{number}] {palette.ROLES[node.role].word}: "
     lines = [head + _cut(title, max(place.width - len(head) - len(tail), 24)) + tail]
-    for index, operator in enumerate(reversed(node.operators)):
-        text = operator.subtitle if index == 0 else f"{operator.title}  {operator.subtitle}"
+    for operator in reversed(node.operators):
+        is_told = operator is node.main_operator
+        text = operator.subtitle if is_told else f"{operator.title}  {operator.subtitle}"
         if text:
             lines.append(_cut(f"{place.rest}     {labels.visible(text)}", place.width))
     return lines

@@ -1,7 +1,7 @@
 """Views of the graphs: what a reader is shown of a StreamGraph, a JobGraph, an ExecutionGraph.
 
 A node's words come from what its transformation carried: `metadata` (``call``, ``cell``, ``line``, ``code``,
-``variable``, ``operator``, ``text``; all optional), then `description`, then Flink's name for it.
+``variable``, ``name``, ``operator``, ``text``; all optional), then `description`, then Flink's name for it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Words:
             variable=str(facts.get("variable") or ""),
             text=str(facts.get("text") or ""),
             node_id=node.id,
+            name=str(facts.get("name") or ""),
         )
 
     def _where(self, facts: Mapping[str, Any]) -> str:
@@ -68,7 +69,7 @@ def merged(lines: Sequence[OperatorLine]) -> tuple[OperatorLine, ...]:
         if last and line.call and (last.call, last.where) == (line.call, line.where):
             operator = " → ".join(part for part in (last.operator, line.operator) if part)
             text = "\n".join(part for part in (last.text, line.text) if part)
-            kept[-1] = replace(line, operator=operator, text=text)
+            kept[-1] = replace(line, operator=operator, text=text, name=line.name or last.name)
         else:
             kept.append(line)
     return tuple(kept)

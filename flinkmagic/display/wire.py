@@ -70,7 +70,7 @@ def _vertex(node: NodeView) -> dict[str, Any]:
         "facts": [[seen(name), seen(value)] for name, value in node.facts],
         "operators": [
             {
-                "call": seen(line.call),
+                "call": seen(": ".join(filter(None, (line.name, line.call)))),
                 "operator": seen(line.operator),
                 "where": seen(line.where),
                 "code": labels.lines_visible(line.code),
@@ -85,8 +85,8 @@ def _vertex(node: NodeView) -> dict[str, Any]:
 def _searched(node: NodeView) -> str:
     words = [node.name]
     for line in node.operators:
-        words += [line.call, line.operator, line.variable, line.code, line.where, line.text]
-    return labels.visible(" ".join(words)).lower()
+        words += [line.name, line.call, line.operator, line.variable, line.code, line.where, line.text]
+    return labels.visible(" ".join(filter(None, words))).lower()
 
 
 def picture(view: GraphView) -> dict[str, Any]:

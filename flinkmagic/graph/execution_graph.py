@@ -42,9 +42,12 @@ class ArchivedExecutionGraph(AccessExecutionGraph):
 class ExecutionGraph(AccessExecutionGraph):
     """The live graph. Its state is changed on the scheduler's thread only, through the methods here."""
 
-    def __init__(self, job_graph: JobGraph, at_ms: float = 0.0) -> None:
+    def __init__(
+        self, job_graph: JobGraph, at_ms: float = 0.0, max_prior_executions: int = MAX_PRIOR_EXECUTIONS
+    ) -> None:
         topology = ExecutionTopology(job_graph)
         super().__init__(topology, Columns(topology.n_vertices, at_ms))
+        self._max_prior_executions = max_prior_executions
 
     def transition(
         self,
@@ -109,7 +112,7 @@ class ExecutionGraph(AccessExecutionGraph):
         """Keep a vertex's current execution among the prior ones and begin a new one, in CREATED."""
         columns = self._columns
         priors = (*columns.priors.get(index, ()), self.current_execution(index))
-        columns.priors[index] = priors[-MAX_PRIOR_EXECUTIONS:]
+        columns.priors[index] = priors[len(priors) - min(len(priors), self._max_prior_executions) :]
         created = self._column_of(_CREATED)
         for column in columns.timestamps.values():
             column[index] = np.nan
@@ -120,6 +123,10 @@ class ExecutionGraph(AccessExecutionGraph):
         for names in (columns.resource, columns.slot):
             if names is not None:
                 names[index] = NO_NAME
+
+    def continue_with_attempt(self, index: int, attempt: int) -> None:
+        """Count a vertex's attempts on from those of a process that ran the job before (`ExecutionVertex` recovery)."""
+        self._columns.attempt[index] = attempt
 
     def assign_resource(self, index: int, resource_id: str, allocation_id: str) -> None:
         """Note on which executor and in which slot the current execution of a vertex runs."""
@@ -142,7 +149,9 @@ class ExecutionGraph(AccessExecutionGraph):
         return ArchivedExecutionGraph(self._topology, self._columns.copy())
 
 
-def build_execution_graph(job_graph: JobGraph, at_ms: float = 0.0) -> ExecutionGraph:
+def build_execution_graph(
+    job_graph: JobGraph, at_ms: float = 0.0, *, max_prior_executions: int = MAX_PRIOR_EXECUTIONS
+) -> ExecutionGraph:
     """Make the ExecutionGraph of a job. Mirrors ``DefaultExecutionGraphBuilder``.
 
     Parameters
@@ -151,10 +160,12 @@ def build_execution_graph(job_graph: JobGraph, at_ms: float = 0.0) -> ExecutionG
         The job.
     at_ms : float
         When the executions come into CREATED, in milliseconds.
+    max_prior_executions : int
+        How many earlier attempts of each subtask are kept (``jobmanager.execution.attempts-history-size``).
 
     Raises
     ------
     ExecutionGraphRefusedError
         Where Flink refuses the job too.
     """
-    return ExecutionGraph(job_graph, at_ms)
+    return ExecutionGraph(job_graph, at_ms, max_prior_executions)

@@ -17,6 +17,7 @@ from flinkmagic.graph.transformations import SinkTransformation
 from flinkmagic.planning.attachments import job_settings
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
+from flinkmagic.planning.operator_marks import apply_marks
 from flinkmagic.planning.partitions import PartitionCounts, is_adaptive_cache
 from flinkmagic.planning.plan_reader import PlanForest, PlanNode
 from flinkmagic.planning.provenance import Provenance
@@ -156,6 +157,12 @@ class _Planner:
             upper_bound_max_parallelism=_MOST_TASKS,
             settings=job_settings(self._sc),
         )
+        marked = apply_marks(
+            self._translator.operators,
+            self._labels.calls,
+            frozenset(self._provenance.direct),
+            self._program.options if self._program else {},
+        )
         for operator in self._translator.operators:
             environment.add_operator(operator)
         return PlannedJob(
@@ -167,7 +174,7 @@ class _Planner:
             parallelism=parallelism,
             slots=self._slots,
             session_clone=self._clones.of(requests[0].snapshot)[0],
-            warnings=tuple(self._warnings()),
+            warnings=(*self._warnings(), *marked),
         )
 
     def _warnings(self) -> Iterator[str]:

@@ -93,6 +93,8 @@ class Provenance:
     def __init__(self, program: Program | None) -> None:
         self._by_expr_id = program.calls_by_expr_id() if program else {}
         self._by_output = {call.output: call for call in program.calls} if program else {}
+        self.direct: set[int] = set()
+        """The operators, by number, that belong to a call by rule 1 or 2."""
 
     def assign(self, root: PlanNode, frame: int | None) -> dict[int, Calls]:
         """The calls of each operator, by the operator's number, in the plan of the DataFrame `frame`.
@@ -111,6 +113,7 @@ class Provenance:
                 found = self._by_kind(node, lineage, anchors, parents)
                 if found:
                     calls[node.number] = found
+        self.direct.update(calls)
         _inherit(nodes, parents, calls)
         return calls
 

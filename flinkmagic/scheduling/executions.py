@@ -101,7 +101,7 @@ class Executions:
     def recover_finished(self, vertex: int, attempt: int, resource_id: str | None) -> None:
         """Take a vertex as finished by an attempt of a former process."""
         at_ms = self._clock.now_ms()
-        self.graph.attempt[vertex] = attempt
+        self.graph.continue_with_attempt(vertex, attempt)
         if resource_id is not None:
             self.graph.assign_resource(vertex, resource_id, "")
             self.last_resource[vertex] = resource_id

@@ -9,12 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from flinkmagic.capturing.operator_options import with_options
     from flinkmagic.capturing.recorder import capture
     from flinkmagic.session.compiled_graph import CompiledGraph, compile
     from flinkmagic.session.job import Job
     from flinkmagic.session.simulated_run import SimulatedRun, simulate_graph
 
-__all__ = ["CompiledGraph", "Job", "SimulatedRun", "capture", "compile", "simulate_graph"]
+__all__ = ["CompiledGraph", "Job", "SimulatedRun", "capture", "compile", "simulate_graph", "with_options"]
 
 _HOMES = {
     "CompiledGraph": "flinkmagic.session.compiled_graph",
@@ -23,6 +24,7 @@ _HOMES = {
     "capture": "flinkmagic.capturing.recorder",
     "compile": "flinkmagic.session.compiled_graph",
     "simulate_graph": "flinkmagic.session.simulated_run",
+    "with_options": "flinkmagic.capturing.operator_options",
 }
 
 

@@ -9,14 +9,23 @@ from flinkmagic.session.compiled_graph import CompiledGraph
 from flinkmagic.simulation.faults import Fault, parse_task_failure, parse_task_manager_loss
 from flinkmagic.simulation.gantt import gantt_svg
 from flinkmagic.simulation.simulation import SimulationOptions, simulate
-from flinkmagic.simulation.timeline import timeline_text
+from flinkmagic.simulation.timeline import Timeline, timeline_text
 from flinkmagic.simulation.what_if import what_if
 
 
 @dataclass(frozen=True)
 class SimulatedRun:
-    """A run on a virtual cluster, ready to be shown: as text, and as Gantt charts by slot."""
+    """A run on a virtual cluster, ready to be shown: as text, and as Gantt charts by slot.
 
+    Attributes
+    ----------
+    timeline : Timeline
+        What ran when, and in which slot.
+    text, svg : str
+        The same for people; beside a run that really happened, where there was one.
+    """
+
+    timeline: Timeline
     text: str
     svg: str
 
@@ -58,6 +67,6 @@ def simulate_graph(
     options = SimulationOptions(task_managers=task_managers, slots=slots, seed=seed, faults=faults)
     if graph.jobs and graph.jobs[-1].status.is_terminal:
         both = what_if(graph.job_graph, graph.jobs[-1].info(), options)
-        return SimulatedRun(both.to_text(), both.to_svg())
+        return SimulatedRun(both.simulated.timeline, both.to_text(), both.to_svg())
     alone = simulate(graph.job_graph, options).timeline
-    return SimulatedRun(timeline_text(alone), gantt_svg(alone))
+    return SimulatedRun(alone, timeline_text(alone), gantt_svg(alone))

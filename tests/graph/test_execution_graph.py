@@ -136,6 +136,14 @@ def test_only_the_latest_prior_executions_are_kept(graph: ExecutionGraph) -> Non
     assert [execution.attempt for execution in kept] == list(range(3, MAX_PRIOR_EXECUTIONS + 3))
 
 
+@pytest.mark.parametrize("kept", [0, 1, 3])
+def test_how_many_prior_executions_are_kept_can_be_chosen(graph: ExecutionGraph, kept: int) -> None:
+    own = build_execution_graph(graph.job_graph, max_prior_executions=kept)
+    for attempt in range(5):
+        own.reset_for_new_execution(0, float(attempt))
+    assert [execution.attempt for execution in own.execution_vertex(0).prior_executions] == list(range(5 - kept, 5))
+
+
 def test_resources_and_slots_are_named_per_execution(graph: ExecutionGraph) -> None:
     for index, names in ((0, ("e1", "s1")), (1, ("e1", "s2")), (2, ("e2", "s1"))):
         graph.assign_resource(index, *names)
