@@ -15,8 +15,13 @@ class UserError(FlinkMagicError):
     """A mistake in what the user wrote; its text alone is shown, without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython prints in place of a traceback (its hook for classes that render themselves)."""
-        return [f"{type(self).__name__}: {self}"]
+        """What IPython prints in place of a traceback (its hook for classes that render themselves).
+
+        It goes to a terminal as it is, and may hold what a task's data put into an exception: control characters and
+        those that change the direction of text are written out.
+        """
+        text = "".join(c if c == "\n" or c.isprintable() else f"⟨U+{ord(c):04X}⟩" for c in str(self).expandtabs(4))
+        return [f"{type(self).__name__}: {text}"]
 
 
 class JavaNotFoundError(UserError):
@@ -464,6 +469,41 @@ class TaskExecutorLostError(FlinkMagicError):
         super().__init__(f"The task executor {resource_id} is lost: {reason}")
 
 
+class ExecutorRecoveryError(FlinkMagicError):
+    """A loss that the executors' own scheduler makes good: the job goes on, and asks no restart strategy.
+
+    Attributes
+    ----------
+    resource_id : str or None
+        The executor that is lost, where that is known.
+    """
+
+    def __init__(self, text: str, resource_id: str | None) -> None:
+        self.resource_id = resource_id
+        super().__init__(text)
+
+    def belongs_with(self, other: ExecutorRecoveryError) -> bool:
+        """Whether two losses are of one accident."""
+        return self.resource_id == other.resource_id or other.resource_id is None
+
+
+class ExecutorLostError(ExecutorRecoveryError):
+    """An executor is gone, and the tasks that ran on it are run again elsewhere."""
+
+    def __init__(self, resource_id: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The executor {resource_id} is lost: {reason}", resource_id)
+
+
+class OutputLostError(ExecutorRecoveryError):
+    """What a finished task had made is gone with its executor, and is made once more."""
+
+    def __init__(self, task: str, resource_id: str | None) -> None:
+        self.task = task
+        where = f" with the executor {resource_id}" if resource_id is not None else ""
+        super().__init__(f"What {task} had made is lost{where}, and is made once more.", resource_id)
+
+
 class SlotLostError(FlinkMagicError):
     """The slot that a task ran in was taken away."""
 
@@ -638,9 +678,9 @@ class VertexFailedError(UserError):
 class StageAbortedError(FlinkMagicError):
     """A task that Spark ended because another one of its stage failed."""
 
-    def __init__(self, vertex: str, cause: BaseException) -> None:
-        self.vertex, self.cause = vertex, cause
-        super().__init__(f"{vertex} was ended by Spark together with its stage: {str(cause).splitlines()[0]}")
+    def __init__(self, vertex: str, cause: BaseException, reason: str) -> None:
+        self.vertex, self.cause, self.reason = vertex, cause, reason
+        super().__init__(f"{vertex} was ended by Spark together with its stage: {reason}")
 
 
 class SessionLostError(UserError):

@@ -181,6 +181,15 @@ class PipelinedRegionSchedulingStrategy:
             self._scheduled[region] = _NOT_SCHEDULED
         self._maybe_schedule(regions)
 
+    def restart_at_once(self, vertices: Iterable[int]) -> None:
+        """Schedule regions, all in CREATED, whatever becomes of their inputs: they run already.
+
+        No part of Flink's: see `execution_replacement`.
+        """
+        for region in self._topology.regions_of(vertices):
+            self._mark_scheduled(region)
+            self._operations.allocate_slots_and_deploy(self._topology.vertices_of(region))
+
     def _count_finished(self, vertex: int) -> list[int]:
         """Count a vertex as finished; the groups for which that may have been the last that was missing."""
         if self._finished[vertex]:

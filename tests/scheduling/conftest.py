@@ -147,9 +147,13 @@ class Bench:
         self.scheduler.validate()
         return self
 
+    def transition(
+        self, vertex: int, state: ExecutionState, error: BaseException | None = None
+    ) -> TaskExecutionStateTransition:
+        return TaskExecutionStateTransition(self.scheduler.executions.attempt_id(vertex), state, error)
+
     def report(self, vertex: int, state: ExecutionState, error: BaseException | None = None) -> bool:
-        attempt_id = self.scheduler.executions.attempt_id(vertex)
-        taken = self.scheduler.update_task_execution_state(TaskExecutionStateTransition(attempt_id, state, error))
+        taken = self.scheduler.update_task_execution_state(self.transition(vertex, state, error))
         self.scheduler.validate()
         return taken
 
