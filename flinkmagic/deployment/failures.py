@@ -5,15 +5,17 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
+from flinkmagic.capturing.cell_labels import label_of
 from flinkmagic.errors import VertexFailedError
 
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')
 _JAVA_FRAME = re.compile(r"^\s*at [\w.$]+\(")
 # 4.x ends an error's text with it.
-_SQLSTATE = re.compile(r"^\s*SQLSTATE: \w+$")
+_SQLSTATE = re.compile(r"^\s*SQLSTATE: \w+\)*$")
 # Frames of the worker's machinery; the user's function is called by them.
 _MACHINERY = re.compile(r"[/\\]pyspark(\.zip)?[/\\]|[/\\]lib[/\\]pyspark|[/\\]py4j[/\\-]")
 _LOST_TASK = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\)[^:]*(?: executor [^:]+)?: ")
@@ -22,7 +24,8 @@ _LOST_TASK = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\)[^:]*(?: e
 def python_traceback(text: str) -> tuple[str, str] | None:
     """The innermost Python traceback in a text of Spark's, without the worker's frames, and its last line.
 
-    Source lines that the worker did not have (a notebook's cell has no file there) are added from this process.
+    Source lines that the worker did not have (a notebook's cell has no file there) are added from this process, and
+    a cell goes by its number.
 
     Returns
     -------
@@ -41,7 +44,7 @@ def python_traceback(text: str) -> tuple[str, str] | None:
         if frame is not None:
             keep = not _MACHINERY.search(frame["file"])
             if keep:
-                frames.append(line)
+                frames.append(_placed(frame))
                 frames.extend(_source_line(frame["file"], int(frame["line"])))
         elif line.startswith("    "):
             if keep and not (frames and frames[-1].strip() == line.strip()):
@@ -53,6 +56,12 @@ def python_traceback(text: str) -> tuple[str, str] | None:
             raised.append(line)
     what = "\n".join(raised).strip()
     return "\n".join([_TRACEBACK, *frames, what]), what
+
+
+def _placed(frame: re.Match[str]) -> str:
+    """A frame's line, with the cell's number in the place of the name under which its source is cached."""
+    cell = label_of(frame["file"])
+    return frame[0] if cell is None else f"  {cell}, line {frame['line']}, in {frame['function']}"
 
 
 def _source_line(filename: str, line: int) -> list[str]:
@@ -69,6 +78,13 @@ def cause_of(text: str) -> str:
             if first and first != "Driver stacktrace:":
                 return first
     return text.splitlines()[0].strip() if text.strip() else "Spark gave no reason"
+
+
+@lru_cache(maxsize=1024)
+def short_reason(text: str) -> str:
+    """What a task that failed said, in a line: what its Python code raised, else the JVM's own words."""
+    found = python_traceback(text)
+    return found[1] if found is not None else cause_of(text)
 
 
 def vertex_failed(

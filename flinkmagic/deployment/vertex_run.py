@@ -24,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from flinkmagic.deployment.failures import vertex_failed
+from flinkmagic.deployment.failures import short_reason, vertex_failed
 from flinkmagic.deployment.run_host import RunHost
 from flinkmagic.deployment.stage_runner import StageOutcome, StageRun
 from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
@@ -360,8 +360,9 @@ class VertexRun:
             self._tell(one, _End(ExecutionState.CANCELED))
         elif one.attempt is not None:
             cause = self.outcome.error if self.outcome is not None else None
+            cause = cause or RuntimeError("cancelled")
             name = self.job_vertex.task_name(one.attempt.subtask)
-            error = StageAbortedError(name, cause or RuntimeError("cancelled"))
+            error = StageAbortedError(name, cause, short_reason(str(cause)))
             self._tell(one, _End(ExecutionState.FAILED, error))
 
     def _end(self, one: _Subtask) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from flinkmagic.display.labels import lines_visible
+
 if TYPE_CHECKING:
+    from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry
     from flinkmagic.session import CompiledGraph, Job
 
 
@@ -42,8 +44,32 @@ def errors_text(job: Job, *, full: bool) -> str:
     lines = []
     for entry in entries:
         for failure in (entry.root, *entry.concurrent):
-            lines.append(str(failure))
+            lines.append(_failure_text(failure))
             if full:
-                error = failure.error
-                lines.append("".join(traceback.format_exception(type(error), error, error.__traceback__)))
+                lines += [_indented(text) for text in _jvm_texts(job, failure)]
     return "\n".join(lines)
+
+
+def _failure_text(failure: ExceptionHistoryEntry) -> str:
+    """The failure, and its executor; errors that name their task are not told the name a second time."""
+    text = str(failure.error)
+    if not failure.task_name or not text.startswith(failure.task_name):
+        return lines_visible(str(failure))
+    where = f" [attempt {(failure.attempt or 0) + 1} on executor {failure.resource_id}]" if failure.resource_id else ""
+    first, newline, rest = text.partition("\n")
+    return lines_visible(f"{first}{where}{newline}{rest}")
+
+
+def _jvm_texts(job: Job, failure: ExceptionHistoryEntry) -> list[str]:
+    """What the failed task said in full, else what Spark's job ended with."""
+    told = []
+    if failure.vertex is not None:
+        vertex = job.execution_graph.execution_vertex(failure.vertex)
+        place = (vertex.job_vertex.id, vertex.subtask)
+        told = [task.error for task in job.tasks() if task.error and (task.vertex_id, task.subtask) == place]
+    error = failure.error.__cause__ or failure.error
+    return list(dict.fromkeys(told)) or [getattr(error, "_stackTrace", "") or str(error)]
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in lines_visible(text.rstrip().expandtabs(4)).split("\n"))

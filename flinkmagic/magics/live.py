@@ -66,8 +66,17 @@ def run_live(graph: CompiledGraph, *, detach: bool = False, widget: bool = True)
     finally:
         watcher.join()
     if job.status is JobStatus.FAILED:
-        raise JobFailedError(graph.name, [str(entry.root.error) for entry in job.exceptions()])
+        raise JobFailedError(graph.name, failures(job))
     return job
+
+
+def failures(job: Job) -> list[str]:
+    """What ended a failed job; failures after which it was restarted are in `%flinkjobs NAME --errors`."""
+    entries = job.exceptions()
+    last = [entry for entry in entries if not entry.restarted] or entries
+    restarts = len(entries) - len(last)
+    told = [str(entry.root.error) for entry in last]
+    return told if not restarts else [*told, f"(after {restarts} earlier failures and restarts)"]
 
 
 def show_live(graph: CompiledGraph) -> None:

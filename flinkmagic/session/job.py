@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecord
+from flinkmagic.deployment.failures import short_reason
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
 from flinkmagic.errors import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
@@ -170,7 +171,7 @@ def _task_views(state: DeploymentSnapshot) -> list[TaskView]:
             rows_out=task.rows_out,
             bytes_in=task.bytes_in,
             bytes_out=task.bytes_out,
-            error=task.error or None,
+            error=short_reason(task.error) if task.error else None,
         )
         for task in state.tasks
         if task.role == "task"

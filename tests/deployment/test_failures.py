@@ -6,8 +6,10 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
+from flinkmagic.capturing import cell_labels
+from flinkmagic.capturing.program import CellSource
 from flinkmagic.capturing.recorder import capture
-from flinkmagic.deployment.failures import cause_of, python_traceback, vertex_failed
+from flinkmagic.deployment.failures import cause_of, python_traceback, short_reason, vertex_failed
 from flinkmagic.deployment.write_retries import EarlierRun, prepare_write_retry
 from flinkmagic.errors import (
     ResultNotReadyError,
@@ -310,3 +312,50 @@ def test_an_error_without_a_line_of_the_users_has_no_empty_brackets():
     error = vertex_failed("Map (1/2)", RuntimeError("boom"), "", {})
     assert str(error) == "Map (1/2) failed: boom"
     assert error.__cause__.args == ("boom",)
+
+
+WORKER = """\
+An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/opt/spark/python/lib/pyspark.zip/pyspark/worker.py", line 1, in main
+    process()
+  File "/tmp/ipykernel_1/77.py", line 3, in check
+  File "/home/me/helpers.py", line 9, in parse
+    return int(text)
+ValueError: bad row
+ SQLSTATE: 38000)
+"""
+
+
+def test_a_cell_in_a_traceback_goes_by_its_number(monkeypatch):
+    monkeypatch.setattr(cell_labels, "_labels", {})
+    cell_labels.remember(CellSource("cell 5", "/tmp/ipykernel_1/99.py", "", {"/tmp/ipykernel_1/77.py": "cell 2"}))
+    trace, what = python_traceback(WORKER)
+    assert what == "ValueError: bad row"
+    assert trace.splitlines() == [
+        "Traceback (most recent call last):",
+        "  cell 2, line 3, in check",
+        '  File "/home/me/helpers.py", line 9, in parse',
+        "    return int(text)",
+        "ValueError: bad row",
+    ]
+
+
+def test_a_cell_that_ran_again_goes_by_its_newest_number(monkeypatch):
+    monkeypatch.setattr(cell_labels, "_labels", {})
+    for label in ("cell 2", "cell 6"):
+        cell_labels.remember(CellSource(label, "/tmp/ipykernel_1/77.py", ""))
+    assert cell_labels.label_of("/tmp/ipykernel_1/77.py") == "cell 6"
+    assert cell_labels.label_of("/home/me/helpers.py") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (WORKER, "ValueError: bad row"),
+        (f"TaskKilled (Stage cancelled: {WORKER}", "ValueError: bad row"),
+        ("java.io.IOException: no space\n\tat java.base/x.Y(Z.java:1)", "java.io.IOException: no space"),
+    ],
+)
+def test_the_reason_in_a_line(text, reason):
+    assert short_reason(text) == reason

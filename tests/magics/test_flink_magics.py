@@ -372,6 +372,19 @@ def test_a_failing_udf_fails_the_cell_with_its_own_lines(kernel, folder) -> None
     assert "ValueError: bad row 7" in cell.error
     assert "raise ValueError('bad row 7')" in cell.error
     assert "org.apache.spark" not in cell.error
+    assert "SQLSTATE" not in cell.error
+    assert ", line 4, in check" in cell.error
+    assert "ipykernel" not in cell.error
+    told = kernel.run("%flinkjobs fails --errors").stdout
+    assert ", line 4, in check" in told
+    assert told.count("raise ValueError('bad row 7')") == 1
+    assert "ipykernel" not in told
+    assert "SQLSTATE" not in told
+    full = kernel.run("%flinkjobs fails --errors --full").stdout
+    assert "org.apache.spark.api.python.PythonException" in full
+    assert "flinkmagic/" not in full
+    told = kernel.run("print({task.error for task in fails.jobs[-1].snapshot().tasks if task.error})").stdout
+    assert told.strip() == "{'ValueError: bad row 7'}"
     assert "FAILED" in cell.displays[-1]["text/plain"]
     assert not (folder / "fails_out" / "_SUCCESS").exists()
 
