@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from flinkmagic.capturing import patches, writes
+from flinkmagic.capturing.cell_labels import remember
 from flinkmagic.capturing.frames import FrameRegistry
 from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.operator_options import OperatorOptions
@@ -85,6 +86,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise SparkConnectSessionError
         self._program = Program(spark, name=name, cell=location)
+        if location is not None:
+            remember(location)
         self._recorder = Recorder(self._program, run_pending, tuple(earlier))
         self._namespace = namespace
         self._before: dict[str, DataFrame] = {}
