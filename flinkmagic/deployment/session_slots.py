@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
+
 from flinkmagic.deployment.task_events import ExecutorAdded, ExecutorRemoved
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ class SessionSlots:
     """Of an executor that nobody told of yet: no limit."""
 
     def __init__(self, sc: SparkContext) -> None:
+        self._sc = sc
         self._cpus_per_task = int(sc.getConf().get("spark.task.cpus", "1") or 1)
         executors = sc._jsc.sc().statusStore().executorList(True)
         summaries = [executors.apply(number) for number in range(executors.size())]
@@ -36,6 +39,13 @@ class SessionSlots:
     def of(self, executor: str) -> int:
         """The slots of one executor."""
         return self._of.get(executor, self.UNKNOWN)
+
+    def is_active(self, executor: str) -> bool:
+        """Whether Spark still has an executor, by its status store; False also where Spark is gone."""
+        try:
+            return bool(self._sc._jsc.sc().statusStore().executorSummary(executor).isActive())
+        except (Py4JError, OSError, AttributeError):
+            return False
 
     def take(self, event: ExecutorAdded | ExecutorRemoved) -> None:
         """Note an executor that came or went."""

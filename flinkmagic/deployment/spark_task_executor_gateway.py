@@ -17,7 +17,7 @@ class SparkTaskExecutorGateway:
     * `submit_task` starts nothing: the slot was given because Spark had launched the task;
     * `cancel_task` ends the Spark stage of the whole vertex: Spark has no way to take one task out of a stage;
     * `release_partitions` releases nothing: a shuffle's files go when the planned job is let go of, as a whole;
-    * no heartbeats: Spark watches its executors itself and says which of them are lost.
+    * the executor itself is not asked for a sign of life: Spark hears its heartbeats, and says whether it still has it.
 
     Parameters
     ----------
@@ -27,6 +27,8 @@ class SparkTaskExecutorGateway:
         The active run of a job vertex, by its id; None where there is none.
     unknown_task : callable
         Told of an attempt that is to be cancelled and belongs to no active run.
+    answer_heartbeat : callable
+        Gives a sign of life where Spark still has the executor.
     """
 
     def __init__(
@@ -34,10 +36,12 @@ class SparkTaskExecutorGateway:
         resource_id: str,
         run_of: Callable[[str], VertexRun | None],
         unknown_task: Callable[[ExecutionAttemptID], None],
+        answer_heartbeat: Callable[[], None],
     ) -> None:
         self._resource_id = resource_id
         self._run_of = run_of
         self._unknown_task = unknown_task
+        self._answer_heartbeat = answer_heartbeat
 
     @property
     def resource_id(self) -> str:
@@ -63,4 +67,5 @@ class SparkTaskExecutorGateway:
         """Nothing: see the class."""
 
     def heartbeat_from_job_manager(self, job_id: str) -> None:
-        """Nothing: see the class."""
+        """Answered with a sign of life where Spark still has the executor."""
+        self._answer_heartbeat()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 
+from flinkmagic.deployment.executor_gateways import ExecutorGateways
 from flinkmagic.deployment.independent_regions import FinishIndependentRegions
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.deployment.stage_host import StageHost
 from flinkmagic.deployment.stage_runner import StageOutcome
 from flinkmagic.deployment.task_events import (
+    ExecutorAdded,
     JobEnded,
     JobStarted,
     Marker,
@@ -106,12 +108,16 @@ class FakeSlots:
 
     def __init__(self, total):
         self.total = total
+        self.lost = set()
+
+    def is_active(self, executor):
+        return executor not in self.lost
 
     def of(self, executor):
         return self.total
 
     def take(self, event):
-        raise AssertionError(event)
+        self.total += event.cores if isinstance(event, ExecutorAdded) else 0
 
 
 class FakeMonitor:
@@ -139,7 +145,12 @@ class FakeSpark:
         self.stages = []
         self.monitor = FakeMonitor()
         session = FakeSlots(session_slots)
-        self.host = StageHost(self.graph, "t-", self.monitor, self.main_thread, "job", session)
+        self.silent = []
+        gateways = ExecutorGateways(
+            "job", self.main_thread, self.clock, is_active=session.is_active, on_silent=self.silent.append
+        )
+        self.session_slots = session
+        self.host = StageHost(self.graph, "t-", self.monitor, self.main_thread, "job", session, gateways)
         self.host.make_stage = self._make
         index = {name: vertex.index for name, vertex in self.by_name.items()}
         self.provider = SparkSlotProvider(
@@ -241,6 +252,13 @@ class FakeSpark:
         stage.on_outcome(stage, StageOutcome(error=error, **facts))
         self.settle()
         self.say(Marker(self.monitor.flushed.pop()))
+
+    def run_missing(self, name, partitions):
+        """A stage of which Spark has kept the rest."""
+        self.job_started(name)
+        for task in [self.launch(name, partition) for partition in partitions]:
+            self.end(task)
+        self.conclude(name)
 
     def run(self, name):
         """The whole life of a vertex's stage, without an accident."""

@@ -1,0 +1,46 @@
+"""Executors are asked for signs of life, and who gives none is told."""
+
+from __future__ import annotations
+
+from fake_spark import FakeSpark
+
+from flinkmagic.deployment.executor_gateways import INTERVAL_MS, TIMEOUT_MS
+from flinkmagic.deployment.session_slots import SessionSlots
+
+CHAIN = {"Map": (2, []), "Write": (1, ["Map"])}
+
+
+def test_an_executor_that_spark_still_has_is_never_silent():
+    spark = FakeSpark(CHAIN)
+    spark.job_started("Map")
+    spark.launch("Map", 0, executor="7")
+    spark.pass_time(10 * TIMEOUT_MS)
+    assert spark.silent == []
+
+
+def test_an_executor_that_spark_has_no_more_is_told_once():
+    spark = FakeSpark(CHAIN)
+    spark.job_started("Map")
+    spark.launch("Map", 0, executor="7")
+    spark.launch("Map", 1, executor="8")
+    spark.session_slots.lost.add("7")
+    spark.pass_time(TIMEOUT_MS + 2 * INTERVAL_MS)
+    assert spark.silent == ["7"]
+    spark.pass_time(5 * TIMEOUT_MS)
+    assert spark.silent == ["7"]
+
+
+def test_the_end_of_the_job_ends_the_asking():
+    spark = FakeSpark(CHAIN)
+    spark.run("Map")
+    spark.run("Write")
+    spark.host.close()
+    spark.session_slots.lost.add("1")
+    spark.pass_time(5 * TIMEOUT_MS)
+    assert spark.silent == []
+
+
+def test_sparks_status_store_tells_who_is_there(spark):
+    slots = SessionSlots(spark.sparkContext)
+    assert slots.is_active("driver")
+    assert not slots.is_active("no-such-executor")

@@ -1,0 +1,197 @@
+"""Spark's executors, through the gateway, keep what every gateway must keep: with tasks that Spark really runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType
+
+from flinkmagic.deployment.executor_gateways import ExecutorGateways
+from flinkmagic.deployment.kept_results import KeptResults
+from flinkmagic.deployment.session_slots import SessionSlots
+from flinkmagic.deployment.spark_jobs import JobProperties
+from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
+from flinkmagic.deployment.stage_host import StageHost
+from flinkmagic.deployment.stage_runner import StageRun, StageRunner
+from flinkmagic.deployment.task_monitor import task_monitor
+from flinkmagic.graph.execution import ExecutionAttemptID
+from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.planning import plan
+from flinkmagic.scheduling.clock import SystemClock
+from flinkmagic.scheduling.main_thread import MainThreadExecutor
+from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotRequest
+from flinkmagic.scheduling.task_executor_gateway import TaskDeploymentDescriptor
+
+PATH = Path(__file__).parents[1] / "scheduling" / "gateway_contract.py"
+specification = importlib.util.spec_from_file_location("gateway_contract", PATH)
+contract = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(contract)
+
+DEADLINE_S = 30.0
+
+
+def finish(number):
+    return number
+
+
+def fail(number):
+    raise ValueError(f"{number} is broken")
+
+
+def hang(number):
+    time.sleep(600)
+    return number
+
+
+BEHAVIOURS = {"finish": finish, "fail": fail, "hang": hang}
+
+
+class SparkHarness:
+    """Jobs of one task each on a real session; this object stands where the scheduler does."""
+
+    def __init__(self, spark, behaviours):
+        self.spark = spark
+        self.news = []
+        self.heartbeats = 0
+        self._condition = threading.Condition()
+        self._main_thread = MainThreadExecutor("gateway-contract", SystemClock(), self._uncaught)
+        self._uncaught_errors = []
+        self._is_closed = False
+        # One job with a result for each behaviour: its vertices are told apart by their ids.
+        frames = {
+            f"{behaviour}{copy}": spark.range(1).coalesce(1).select(F.udf(BEHAVIOURS[behaviour], LongType())("id"))
+            for behaviour in behaviours
+            for copy in range(2)
+        }
+        self._unused = list(frames)
+        self._planned = plan(frames, parallelism=1)
+        self._graph = build_execution_graph(create_job_graph(self._planned.environment.get_stream_graph()))
+        by_node = {node.id: vertex for vertex in self._graph.job_vertices for node in vertex.job_vertex.operators}
+        self._vertices = {sink.name: by_node[sink.transformation_id] for sink in self._planned.sinks}
+        prefix = f"contract-{id(self):x}-"
+        self._monitor = task_monitor(spark.sparkContext, prefix)
+        slots = SessionSlots(spark.sparkContext)
+        self._gateways = ExecutorGateways(
+            "job", self._main_thread, SystemClock(), is_active=slots.is_active, on_silent=self._uncaught_errors.append
+        )
+        heard = self._gateways.heartbeat_from_task_manager
+        self._gateways.heartbeat_from_task_manager = lambda executor: (self._count_heartbeat(), heard(executor))
+        self._host = StageHost(self._graph, prefix, self._monitor, self._main_thread, "job", slots, self._gateways)
+        self._provider = SparkSlotProvider(
+            self._graph,
+            main_thread=self._main_thread,
+            start_run=self._host.start_run,
+            session_slots=lambda: slots.total,
+            idle=lambda: None,
+        )
+        self._host.connect(self, self._provider, restarts=False)
+        self._kept = KeptResults(spark)
+        properties = JobProperties(spark.sparkContext, prefix, prefix)
+        runner = StageRunner(spark.sparkContext, self._planned.session_clone, properties, self._kept)
+        self._host.make_stage = partial(StageRun, runner)
+        self._monitor.start(
+            lambda events: self._is_closed or self._main_thread.execute(lambda: self._host.tracker.handle(events)),
+            self._uncaught_errors.append,
+        )
+
+    # What the host says to a scheduler.
+
+    def update_task_execution_state(self, transition):
+        with self._condition:
+            self.news.append(transition)
+            self._condition.notify_all()
+        return True
+
+    def _uncaught(self, error):
+        self._uncaught_errors.append(error)
+
+    def _count_heartbeat(self):
+        with self._condition:
+            self.heartbeats += 1
+            self._condition.notify_all()
+
+    # The harness.
+
+    @property
+    def gateway(self):
+        return self._gateways.of("driver")
+
+    def descriptor(self, behaviour):
+        """Spark gives a slot by launching the task: it is launched here, and deployed by the test."""
+        name = next(name for name in self._unused if name.startswith(behaviour))
+        self._unused.remove(name)
+        vertex = self._vertices[name]
+        request = PhysicalSlotRequest(f"request-{vertex.index}", (vertex.first,))
+        launched = threading.Event()
+        slots = []
+
+        def given(slot, error):
+            slots.append(slot)
+            launched.set()
+
+        request.slot_future.when_complete(given)
+
+        self.call(lambda: self._provider.allocate_physical_slots([request]))
+        assert launched.wait(DEADLINE_S)
+        (slot,) = slots
+        assert slot is not None
+        return TaskDeploymentDescriptor(
+            "job", ExecutionAttemptID(vertex.id, 0, 0), vertex.first, vertex.task_name(0), slot.allocation_id,
+            slot.resource_id, slot.slot_index,
+        )  # fmt: skip
+
+    def call(self, gateway_call):
+        done = threading.Event()
+        errors = []
+
+        def run():
+            try:
+                gateway_call()
+            except Exception as error:  # noqa: BLE001 - raised again on the test's own thread
+                errors.append(error)
+            finally:
+                done.set()
+
+        self._main_thread.execute(run)
+        assert done.wait(DEADLINE_S)
+        if errors:
+            raise errors[0]
+
+    def wait(self, attempt_id, state):
+        with self._condition:
+            arrived = self._condition.wait_for(
+                lambda: any(news.attempt_id == attempt_id and news.state is state for news in self.news), DEADLINE_S
+            )
+        assert arrived, f"{attempt_id} never told of {state.name}: {self.news}"
+
+    def settle(self):
+        """Spark has said all that it had to say, and it was heard."""
+        self.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        time.sleep(0.3)
+        self.call(lambda: None)
+
+    def close(self):
+        for run in self._provider.active_runs():
+            run.stage_run.cancel()
+            run.stage_run.join(DEADLINE_S)
+        self._monitor.stop()
+        self._is_closed = True
+        self._main_thread.stop()
+        self._kept.release()
+        assert self._uncaught_errors == []
+
+
+class TestSparkTaskExecutorGateway(contract.TaskExecutorGatewayContract):
+    @pytest.fixture
+    def harness(self, spark) -> Iterator[SparkHarness]:
+        harness = SparkHarness(spark, BEHAVIOURS)
+        yield harness
+        harness.close()
