@@ -27,12 +27,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flinkmagic.planning.user_modules import CHANGING, CannotCompareError, ModuleSources, absolute, library_version
+from flinkmagic.planning.user_modules import (
+    CHANGING,
+    CannotCompareError,
+    ModuleSources,
+    absolute,
+    library_version,
+)
 
 _BUILTIN_TYPE, _SUBIMPORT, _BROADCAST = "_builtin_type", "subimport", "_from_id"
 _RANDOM_IDS = {"_make_skeleton_class": 4, "_make_skeleton_enum": 5, "_make_typevar": 5}
 """Functions of cloudpickle's, and which of their arguments is an id that it made up."""
 _PLACES = frozenset({"__file__", "__path__", "__firstlineno__"})
+_OUTSIDE = frozenset({"builtins", "io", "_io", "os", "posix", "nt"})
+"""Modules whose functions are changing ones by their names; elsewhere the same name means something else."""
 _CONSTS = 7
 """Which argument of `types.CodeType` holds the constants, in all versions."""
 
@@ -237,9 +245,8 @@ class _Digest:
     def _add_symbol(self, symbol: tuple[str, str]) -> None:
         module, name = symbol
         self._put("symbol", f"{module}:{name}")
-        for part in (*module.split("."), *name.split(".")):
-            if part in CHANGING:
-                raise CannotCompareError(f"its code refers to {module}.{name}")
+        if CHANGING.intersection(module.split(".")) or (module in _OUTSIDE and name in CHANGING):
+            raise CannotCompareError(f"its code refers to {module}.{name}")
         self._add_module(module)
 
     def _add_module(self, name: str) -> None:

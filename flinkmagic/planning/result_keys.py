@@ -1,0 +1,165 @@
+"""Keys of results: equal in two runs only where plain Spark would compute equal rows.
+
+A key is made of
+
+- the physical plan with expression ids renamed, in which Python functions stand by a fingerprint of their code
+  (`code_fingerprint`), with return type and kind of evaluation, and literals by value: ``current_timestamp()`` is a
+  literal by the time a plan is physical, so two runs never agree on it; on ``current_date()`` they do until midnight;
+- the files that the DataFrame listed, by path, length and modification time;
+- the SQL configuration, all of it but what cannot affect rows (`IRRELEVANT`), and the versions of Spark and Python.
+
+There is no key where the plan holds an expression that Spark calls nondeterministic (``rand``, ``uuid``,
+``monotonically_increasing_id``, ``input_file_name``, ``first``, a nondeterministic UDF), a source whose state cannot be
+seen (version 2 sources, JDBC, Hive tables, RDDs that read files or run Python), or code that cannot be compared.
+``java/PlanKeys.java`` reads the plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+
+from flinkmagic.capturing.program import read_conf
+from flinkmagic.planning import driver_classes
+from flinkmagic.planning.code_fingerprint import fingerprint
+from flinkmagic.planning.user_modules import CannotCompareError, ModuleSources
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
+
+IRRELEVANT = (
+    "spark.sql.adaptive.",  # stages are ours to schedule: plans are not adaptive
+    "spark.sql.autoBroadcastJoinThreshold",  # what it decides stands in the plan
+    "spark.sql.cache.",
+    "spark.sql.codegen.",
+    "spark.sql.debug.",
+    "spark.sql.event.",
+    "spark.sql.execution.broadcastHashJoin.",
+    "spark.sql.files.max",  # how files are split, and how many records a written one may have
+    "spark.sql.inMemoryColumnarStorage.",
+    "spark.sql.maxConcurrentOutputFileWriters",
+    "spark.sql.maxPlanStringLength",
+    "spark.sql.repl.",
+    "spark.sql.sources.parallelPartitionDiscovery.",
+    "spark.sql.streaming.",
+    "spark.sql.ui.",
+    "spark.sql.warehouse.dir",  # tables stand in a plan by the paths of their files
+)
+"""Beginnings of the names of SQL settings that do not affect rows; any other setting is part of a key."""
+
+
+@dataclass(frozen=True)
+class ResultKey:
+    """What rows are.
+
+    Attributes
+    ----------
+    digest : str
+        Equal for equal rows.
+    portable : bool
+        Whether it means the same in another process.
+    files : tuple of int
+        The lists of files that it was made of, for `ResultKeys.changed_file`.
+    """
+
+    digest: str
+    portable: bool
+    files: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class NoKey:
+    """Why rows have no key."""
+
+    reason: str
+
+
+class ResultKeys:
+    """Makes the keys of one moment: what a module says is looked up once.
+
+    Parameters
+    ----------
+    sc : SparkContext
+        The session's.
+    named_rdds : mapping of int to ResultKey, optional
+        By the id of an RDD the key of its rows, where that is known.
+    """
+
+    def __init__(self, sc: SparkContext, named_rdds: Mapping[int, ResultKey] | None = None) -> None:
+        self._sc = sc
+        self._keys: Any = driver_classes.new_instance(sc, "PlanKeys")
+        self._sources = ModuleSources()
+        self._settings: dict[str, str] = {}
+        for number, key in (named_rdds or {}).items():
+            self._keys.nameRdd(number, key.digest, key.portable)
+
+    def of(self, plan: JavaObject, session: JavaObject) -> ResultKey | NoKey:
+        """The key of a physical plan's rows.
+
+        Parameters
+        ----------
+        plan : py4j.java_gateway.JavaObject
+            A ``SparkPlan``, not rebuilt.
+        session : py4j.java_gateway.JavaObject
+            The Java session on which it was planned.
+        """
+        try:
+            answer = json.loads(self._keys.keyOf(plan))
+            if self._look_at_functions():
+                answer = json.loads(self._keys.keyOf(plan))
+        except Py4JJavaError as error:
+            # A key is no more than a chance to save work; a plan that is nested too deeply gets none.
+            return NoKey(f"its plan could not be read: {str(error.java_exception)[:200]}")
+        if "digest" not in answer:
+            return NoKey(answer["reason"])
+        whole = f"{answer['digest']} {self._settings_of(session)}"
+        return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), answer["portable"], tuple(answer["files"]))
+
+    def changed_file(self, key: ResultKey) -> str:
+        """The first file that is not any more what the plans of this key listed; empty where all are."""
+        if not key.files:
+            return ""
+        return str(self._keys.changedFile(list(key.files), self._hadoop_conf()))
+
+    def listing(self, path: str) -> list[str] | None:
+        """The files below a path, with lengths and modification times; None where there is nothing."""
+        found: list[str] | None = json.loads(self._keys.listing(path, self._hadoop_conf()))
+        return found
+
+    def _look_at_functions(self) -> bool:
+        """Fingerprint the functions that were met for the first time; whether there were any."""
+        digests = json.loads(self._keys.unknownFunctions())
+        for digest in digests:
+            try:
+                found = fingerprint(self._keys.function(digest), self._sources)
+                self._keys.know(digest, found.digest, found.portable, None)
+            except CannotCompareError as why:
+                self._keys.know(digest, None, True, f"a Python function cannot be compared: {why}")
+        return bool(digests)
+
+    def _settings_of(self, session: JavaObject) -> str:
+        name = str(session.sessionUUID()) if hasattr(session, "sessionUUID") else str(id(session))
+        if name not in self._settings:
+            self._settings[name] = settings_digest(read_conf(session), self._sc.version)
+        return self._settings[name]
+
+    def _hadoop_conf(self) -> JavaObject:
+        return self._sc._jsc.hadoopConfiguration()
+
+
+def settings_digest(conf: Mapping[str, str], spark_version: str) -> str:
+    """A digest of the settings that can affect rows, and of the versions."""
+    relevant = {
+        key: value
+        for key, value in conf.items()
+        if (key.startswith("spark.sql.") or not key.startswith("spark.")) and not key.startswith(IRRELEVANT)
+    }
+    versions = [spark_version, list(sys.version_info[:3])]
+    return hashlib.sha256(json.dumps([sorted(relevant.items()), versions]).encode()).hexdigest()

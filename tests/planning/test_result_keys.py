@@ -1,0 +1,278 @@
+"""Plans that compute the same have one key, in whatever cell they were defined; any other plan has another or none."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+
+import pytest
+from pyspark.sql import functions as F
+
+from flinkmagic.planning.result_keys import NoKey, ResultKey, ResultKeys, settings_digest
+
+
+@pytest.fixture
+def numbers(spark, tmp_path):
+    path = str(tmp_path / "numbers")
+    spark.range(0, 100, 1, 2).selectExpr("id", "id % 7 AS k", "id % 5 AS m").write.parquet(path)
+    return path
+
+
+@pytest.fixture
+def key(spark):
+    """The key of a DataFrame's rows, as its own plan is now."""
+
+    def make(frame, keys=None):
+        spark.conf.set("spark.sql.adaptive.enabled", "false")
+        try:
+            plan = frame._jdf.sparkSession().sessionState().executePlan(
+                frame._jdf.queryExecution().analyzed(),
+                spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP(),
+            ).executedPlan()
+        finally:
+            spark.conf.unset("spark.sql.adaptive.enabled")
+        return (keys or ResultKeys(spark.sparkContext)).of(plan, spark._jsparkSession)
+
+    return make
+
+
+def cell(source, **names):
+    """What a cell binds to `f`."""
+    namespace = {"__name__": "__main__", "F": F, **names}
+    exec(compile(textwrap.dedent(source), "cell", "exec", dont_inherit=True), namespace)
+    return namespace["f"]
+
+
+SHAPES = {
+    "aggregate": lambda df: df.groupBy("k").agg(F.sum("m").alias("s"), F.countDistinct("id").alias("n")),
+    "join": lambda df: df.join(df.selectExpr("k AS j", "m AS n").distinct(), F.col("k") == F.col("j")).orderBy("id"),
+    "window": lambda df: df.selectExpr("k", "rank() OVER (PARTITION BY k ORDER BY id) AS r").where("r < 3"),
+    "functions": lambda df: df.selectExpr("date_add(DATE'2020-01-01', int(id))", "regexp_replace(string(k), '1', 'x')",
+                                          "to_json(named_struct('a', id))", "array(k, m)", "decimal(id) / 3"),
+    "sets": lambda df: df.select("k").union(df.select("m")).repartition(3).orderBy(F.desc("k")).limit(4),
+    "rollup": lambda df: df.rollup("k", "m").count(),
+    "subquery": lambda df: df.where(F.expr("k IN (SELECT max(id) FROM range(5))")),
+    "generate": lambda df: df.select(F.explode(F.sequence(F.lit(1), "k")).alias("e")).groupBy("e").count(),
+    "pivot": lambda df: df.groupBy("k").pivot("m", [0, 1]).sum("id"),
+    "range": lambda df: df.sparkSession.range(5).groupBy("id").count(),
+    "lambda": lambda df: df.select(F.transform(F.array("k", "m"), lambda x: x + 1).alias("t")).distinct(),
+    "semi joins": lambda df: df.where("EXISTS (SELECT 1 FROM range(5) r WHERE r.id = k)").groupBy("m").max("id"),
+    "scalar": lambda df: df.where("id > (SELECT avg(id) FROM range(9))").groupBy("m").agg(F.avg("id")),
+    "self join": lambda df: df.groupBy("k").count().alias("a").join(df.groupBy("k").count().alias("b"), "k"),
+    "columns of frames": lambda df: df.groupBy(df.k).agg(F.max(df["m"])).withColumn("j", F.col("k")),
+    "values": lambda df: df.sparkSession.sql("SELECT * FROM VALUES (1, 'a'), (2, 'b') AS t(x, y)").distinct(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_a_query_that_is_defined_anew_has_the_same_key(spark, numbers, key, shape):
+    first, second = key(shape(spark.read.parquet(numbers))), key(shape(spark.read.parquet(numbers)))
+    assert isinstance(first, ResultKey), first
+    assert first.digest == second.digest
+    assert first.portable
+
+
+def test_all_queries_have_keys_of_their_own(spark, numbers, key):
+    keys = {key(shape(spark.read.parquet(numbers))).digest for shape in SHAPES.values()}
+    assert len(keys) == len(SHAPES)
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["rand()", "rand(1)", "uuid()", "monotonically_increasing_id()", "spark_partition_id()", "input_file_name()",
+     "shuffle(array(id))"],
+)  # fmt: skip
+def test_nondeterministic_expressions_have_no_key(spark, numbers, key, column):
+    found = key(spark.read.parquet(numbers).selectExpr("k", f"{column} AS c"))
+    assert isinstance(found, NoKey)
+    assert "nondeterministic" in found.reason
+
+
+def test_the_time_counts_by_its_value(spark, numbers, key):
+    def frame():
+        return spark.read.parquet(numbers).select("k", F.current_timestamp().alias("t"))
+
+    assert key(frame()) != key(frame())
+
+
+def test_a_sample_without_a_seed_is_another_one_each_time(spark, numbers, key):
+    df = spark.read.parquet(numbers)
+    assert key(df.sample(0.5)) != key(df.sample(0.5))
+
+
+# -- files ------------------------------------------------------------------------------------------------
+
+
+def test_an_appended_file_makes_another_key(spark, numbers, key):
+    old = spark.read.parquet(numbers).groupBy("k").count()
+    before = key(old)
+    spark.range(3).selectExpr("id", "id AS k", "id AS m").write.mode("append").parquet(numbers)
+    assert key(old) == before  # it listed its files before
+    assert key(spark.read.parquet(numbers).groupBy("k").count()).digest != before.digest
+
+
+def test_a_touched_file_makes_another_key_and_is_noticed(spark, numbers, key):
+    keys = ResultKeys(spark.sparkContext)
+    before = key(spark.read.parquet(numbers), keys)
+    assert keys.changed_file(before) == ""
+    file = next(os.path.join(numbers, name) for name in os.listdir(numbers) if name.endswith(".parquet"))
+    os.utime(file, (1, 1))
+    assert keys.changed_file(before) == f"file:{file}"
+    assert key(spark.read.parquet(numbers)).digest != before.digest
+
+
+def test_a_removed_file_is_noticed(spark, numbers, key):
+    keys = ResultKeys(spark.sparkContext)
+    before = key(spark.read.parquet(numbers), keys)
+    file = next(os.path.join(numbers, name) for name in os.listdir(numbers) if name.endswith(".parquet"))
+    os.remove(file)
+    assert keys.changed_file(before) == f"file:{file}"
+
+
+def test_a_table_counts_by_its_files(spark, numbers, key):
+    spark.sql("DROP TABLE IF EXISTS fm_keys")
+    spark.read.parquet(numbers).write.partitionBy("k").saveAsTable("fm_keys")
+    try:
+        before = key(spark.table("fm_keys").where("k = 1"))
+        assert isinstance(before, ResultKey)
+        assert key(spark.table("fm_keys").where("k = 1")) == before
+        spark.range(1).selectExpr("id", "id AS m", "1L AS k").write.insertInto("fm_keys")
+        assert key(spark.table("fm_keys").where("k = 1")).digest != before.digest
+    finally:
+        spark.sql("DROP TABLE fm_keys")
+
+
+# -- other sources ----------------------------------------------------------------------------------------
+
+
+def test_rows_of_the_driver_count_by_the_object(spark, key):
+    frame = spark.createDataFrame([(1, "a"), (2, "b")], "id int, name string")
+    found = key(frame.groupBy("name").count())
+    assert isinstance(found, ResultKey)
+    assert not found.portable
+    assert key(frame.groupBy("name").count()) == found
+    again = spark.createDataFrame([(1, "a"), (2, "b")], "id int, name string")
+    assert key(again.groupBy("name").count()) != found
+
+
+def test_chance_in_an_rdd_has_no_key(spark, key):
+    import random
+
+    frame = spark.sparkContext.parallelize([(1,), (2,)]).map(lambda row: (random.randint(0, row[0]),)).toDF("id int")
+    assert "random" in key(frame).reason
+
+
+def test_rdds_that_read_files_have_no_key(spark, tmp_path, key):
+    (tmp_path / "a.txt").write_text("a\n")
+    frame = spark.sparkContext.textFile(str(tmp_path / "a.txt")).map(lambda line: (line,)).toDF("line string")
+    assert "HadoopRDD" in key(frame).reason
+
+
+def test_a_source_of_version_2_has_no_key(spark, numbers, key):
+    spark.conf.set("spark.sql.sources.useV1SourceList", "")
+    try:
+        assert isinstance(key(spark.read.parquet(numbers)), NoKey)
+    finally:
+        spark.conf.unset("spark.sql.sources.useV1SourceList")
+
+
+def test_a_cache_counts_by_the_object(spark, numbers, key):
+    frame = spark.read.parquet(numbers).groupBy("k").count().cache()
+    try:
+        before = key(frame.where("count > 1"))
+        assert isinstance(before, ResultKey)
+        frame.count()
+        assert key(frame.where("count > 1")).digest == before.digest
+    finally:
+        frame.unpersist()
+    assert key(frame.where("count > 1")).digest != before.digest
+
+
+# -- Python functions -------------------------------------------------------------------------------------
+
+UDFS = {
+    "udf": "@F.udf('long')\ndef g(x):\n    return x + limit\nf = lambda df: df.select(g('k'))\n",
+    "arrow": "@F.udf('long', useArrow=True)\ndef g(x):\n    return x + limit\nf = lambda df: df.select(g('k'))\n",
+    "pandas": "import pandas as pd\ndef g(x: pd.Series) -> pd.Series:\n    return x + limit\n"
+    "u = F.pandas_udf(g, 'long')\nf = lambda df: df.select(u('k'))\n",
+    "pandas aggregate": "import pandas as pd\ndef g(x: pd.Series) -> float:\n    return x.mean() + limit\n"
+    "u = F.pandas_udf(g, 'double')\nf = lambda df: df.groupBy('k').agg(u('m'))\n",
+    "mapInPandas": "def g(frames):\n    for frame in frames:\n        yield frame + limit\n"
+    "f = lambda df: df.mapInPandas(g, 'id long, k long, m long')\n",
+    "applyInPandas": "def g(frame):\n    return frame + limit\n"
+    "f = lambda df: df.groupBy('k').applyInPandas(g, 'id long, k long, m long')\n",
+}
+
+
+@pytest.mark.parametrize("source", UDFS.values(), ids=UDFS)
+def test_a_function_counts_by_what_it_does(spark, numbers, key, source):
+    df = spark.read.parquet(numbers)
+    first = key(cell(source, limit=1)(df))
+    assert isinstance(first, ResultKey), first
+    assert key(cell("\n\n" + source, limit=1)(df)).digest == first.digest
+    assert key(cell(source, limit=2)(df)).digest != first.digest
+    assert key(cell(source.replace("+ limit", "- limit"), limit=1)(df)).digest != first.digest
+
+
+def test_the_names_of_columns_count_where_a_function_sees_them(spark, numbers, key):
+    df = spark.read.parquet(numbers)
+    mapped = cell("def g(frames):\n    yield from frames\nf = lambda df: df.mapInPandas(g, 'x long')\n")
+    assert key(mapped(df.selectExpr("id AS a"))).digest != key(mapped(df.selectExpr("id AS b"))).digest
+
+
+def test_the_type_of_a_function_counts(spark, numbers, key):
+    df = spark.read.parquet(numbers)
+    assert key(cell(UDFS["udf"].replace("long", "int"), limit=1)(df)) != key(cell(UDFS["udf"], limit=1)(df))
+
+
+def test_a_nondeterministic_function_has_no_key(spark, numbers, key):
+    source = UDFS["udf"] + "g = g.asNondeterministic()\n"
+    assert isinstance(key(cell(source, limit=1)(spark.read.parquet(numbers))), NoKey)
+
+
+def test_a_function_that_draws_lots_has_no_key(spark, numbers, key):
+    source = UDFS["udf"].replace("x + limit", "x + random.randint(0, 3)")
+    found = key(cell("import random\n" + source)(spark.read.parquet(numbers)))
+    assert "'random'" in found.reason or "random" in found.reason
+
+
+def test_a_broadcast_variable_counts_by_the_object(spark, numbers, key):
+    df = spark.read.parquet(numbers)
+    source = UDFS["udf"].replace("limit", "limit.value")
+    one, other = spark.sparkContext.broadcast(1), spark.sparkContext.broadcast(1)
+    first = key(cell(source, limit=one)(df))
+    assert isinstance(first, ResultKey)
+    assert not first.portable
+    assert key(cell(source, limit=one)(df)) == first
+    assert key(cell(source, limit=other)(df)).digest != first.digest
+
+
+# -- configuration ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive",
+     "spark.sql.shuffle.partitions", "parquet.filter.columnindex.enabled", "spark.sql.something.new"],
+)  # fmt: skip
+def test_settings_count(setting):
+    assert settings_digest({setting: "a"}, "4") != settings_digest({setting: "b"}, "4")
+
+
+@pytest.mark.parametrize("setting", ["spark.app.id", "spark.sql.adaptive.enabled", "spark.sql.ui.explainMode"])
+def test_settings_that_do_not_affect_rows_do_not(setting):
+    assert settings_digest({setting: "a"}, "4") == settings_digest({setting: "b"}, "4")
+
+
+def test_the_version_counts():
+    assert settings_digest({}, "4.0") != settings_digest({}, "4.1")
+
+
+def test_the_configuration_is_part_of_a_key(spark, numbers, key):
+    df = spark.read.parquet(numbers).groupBy("k").count()
+    before = key(df)
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        assert key(df).digest != before.digest
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
