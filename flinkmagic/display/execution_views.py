@@ -141,10 +141,10 @@ def _region_frame(graph: AccessExecutionGraph, index: int, group: list[Execution
     parts = [region_of[vertex.first : vertex.first + vertex.parallelism] for vertex in group]
     count = len(np.unique(np.concatenate(parts)))
     subtasks = sum(vertex.parallelism for vertex in group)
+    # Short: arrows into the frame pass behind the label.
     label = labels.count(count, "region")
-    if count == subtasks and count > 1:
-        label += ", one per subtask"
-    elif len(group) > 1:
+    each = (("regions", "one for each subtask"),) if count == subtasks else ()
+    if count < subtasks and len(group) > 1:
         label += f" over {len(group)} vertices"
     names = sorted({vertex.job_vertex.slot_sharing_group.name for vertex in group})
     return ClusterView(
@@ -152,5 +152,5 @@ def _region_frame(graph: AccessExecutionGraph, index: int, group: list[Execution
         label=label,
         nodes=tuple(vertex.id for vertex in group),
         vertex_id=group[0].id if len(group) == 1 else "",
-        facts=(("subtasks", str(subtasks)), ("slot sharing group", ", ".join(names))),
+        facts=(*each, ("subtasks", str(subtasks)), ("slot sharing group", ", ".join(names))),
     )

@@ -137,10 +137,10 @@ def _chains(job_graph: JobGraph | None) -> tuple[ClusterView, ...]:
     return tuple(
         ClusterView(
             id=f"chain-{vertex.id}",
-            label=f"one job vertex · {labels.count(_parallelism(vertex), 'subtask')}",
+            label="one job vertex",
             nodes=tuple(str(node.id) for node in reversed(vertex.operators)),
             vertex_id=vertex.id,
-            facts=(("vertex", vertex.name),),
+            facts=(("vertex", vertex.name), ("subtasks", str(_parallelism(vertex)))),
         )
         for vertex in job_graph.vertices_in_topological_order()
         if len(vertex.operators) > 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 from flinkmagic.display import execution_view, job_view, regions_view, stream_view
 from flinkmagic.display.snapshot import ErrorView, JobSnapshot, TaskView, state_codes
@@ -150,6 +151,7 @@ class FakeJob:
         self.cancelled = threading.Event()
         self.thread: threading.Thread | None = None
         self.clicks: list[str] = []
+        self.earlier: list[TaskView] = []
         job_graph = graph.job_graph
         self.view = JobView(
             {
@@ -170,7 +172,7 @@ class FakeJob:
         self.cancelled.set()
 
     def run(self, seconds: float, until: float = 1.0) -> None:
-        """Play the job, up to a share of its tasks; every step is one snapshot."""
+        """Play the job, up to a share of its tasks; every step is one snapshot, in no time only the last."""
         states = {v.id: ["CREATED"] * v.parallelism for v in self.graph.job_vertices}
         tasks = [(v.id, i) for v in self.graph.job_vertices for i in range(v.parallelism)]
         made: dict[tuple[str, int], TaskView] = {}
@@ -185,10 +187,13 @@ class FakeJob:
                 self.fail(states, made, began, vertex, subtask)
                 return
             self.move(states, made, tasks, position)
-            self.show(states, made, began, "RUNNING")
-            time.sleep(step)
+            if step:
+                self.show(states, made, began, "RUNNING")
+                time.sleep(step)
         if until >= 1.0:
             self.end(states, made, began, "FINISHED")
+        else:
+            self.show(states, made, began, "RUNNING")
 
     def move(
         self,
@@ -229,10 +234,15 @@ class FakeJob:
         subtask: int,
     ) -> None:
         states[vertex][subtask] = "FAILED"
+        reason = "ValueError: could not convert string to float: '<b>12,5</b>'"
+        first = made[vertex, subtask]
+        lost = replace(first, state="FAILED", end_ms=first.start_ms, slot="executor 2:0", error="Executor lost")
+        self.earlier = [lost]
+        made[vertex, subtask] = replace(first, attempt=1, state="FAILED", error=reason)
         title = self.view.view("job").node(vertex).title
         parallelism = len(states[vertex])
         error = ErrorView(
-            "ValueError: could not convert string to float: '<b>12,5</b>'",
+            reason,
             f"{title} ({subtask + 1}/{parallelism}), cell 3, line 5", vertex, subtask, 0,
             'File "cell 3", line 5, in to_minutes\n    return float(text)\nValueError: could not convert',
         )  # fmt: skip
@@ -255,11 +265,7 @@ class FakeJob:
                 ):
                     names[subtask] = over
                 if (vertex, subtask) in made and made[vertex, subtask].end_ms is None:
-                    task = made[vertex, subtask]
-                    made[vertex, subtask] = TaskView(
-                        vertex, subtask, 0, names[subtask], task.slot, task.executor, task.start_ms, now, task.rows_in,
-                        task.rows_out, task.bytes_in, task.bytes_out,
-                    )  # fmt: skip
+                    made[vertex, subtask] = replace(made[vertex, subtask], state=names[subtask], end_ms=now)
         self.show(states, made, began, status, errors or [])
 
     def show(
@@ -276,6 +282,6 @@ class FakeJob:
             JobSnapshot(
                 self.graph.job_graph.name, status, time.time() * 1000 - began,
                 {vertex: state_codes(names) for vertex, names in states.items()},
-                used, self.slots, began, tuple(made.values()), tuple(errors or ()),
+                used, self.slots, began, (*self.earlier, *made.values()), tuple(errors or ()),
             )
         )  # fmt: skip

@@ -172,6 +172,12 @@ class Notebook:
         saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return saved
 
+    def keep_screenshot(self, name: str) -> None:
+        """Write a picture of the page for people, where $FLINKMAGIC_SCREENSHOTS names a folder."""
+        folder = os.environ.get("FLINKMAGIC_SCREENSHOTS")
+        if folder:
+            self.page.screenshot(path=str(Path(folder) / f"{name}.png"))
+
     def foreign_requests(self) -> list[str]:
         """Addresses outside this machine that the page asked for."""
         own = (f"http://127.0.0.1:{self.lab.port}/", f"ws://127.0.0.1:{self.lab.port}/", "data:", "blob:")

@@ -190,9 +190,20 @@ def test_a_failed_job_names_the_subtask_and_the_users_line(
     assert 'groupBy("name").count() (3/4), cell 3, line 5' in error
     assert "return float(text)" in error
     assert "'<b>12,5</b>'" in error
-    card(page, 'groupBy("name").count()').last.click()
-    assert page.locator(f"{VIEW} .fm-details .fm-error").count() in (0, 1)
-    assert page.locator(f"{VIEW} .fm-node[data-state=FAILED]").count() == 1
+    failed = page.locator(f"{VIEW} .fm-node[data-state=FAILED]")
+    assert failed.count() == 1
+    failed.click()
+    details = page.locator(f"{VIEW} .fm-details")
+    assert "return float(text)" in details.locator(".fm-error").inner_text()
+    # The failed subtask comes with what it failed of, and with its earlier attempt below.
+    table = details.locator(".fm-tasks")
+    assert table.locator("tr").count() == 1 + 4 + 1 + 2
+    assert [row.inner_text().split("\t")[0] for row in table.locator("tr.fm-earlier").all()] == ["↳"]
+    assert [row.inner_text().strip() for row in table.locator("tr.fm-reason").all()] == [
+        "try 2: ValueError: could not convert string to float: '<b>12,5</b>'",
+        "try 1: Executor lost",
+    ]
+    assert table.locator("tr", has_text="executor 2:0").locator("td").nth(2).inner_text() == "1"
 
 
 HOSTILE_CELL = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -28,13 +27,6 @@ def lay_out(root: Path) -> None:
         shutil.copy(text, root / "data")
 
 
-def keep_screenshot(page: Any, name: str) -> None:
-    """Write a picture of the page for people, where $FLINKMAGIC_SCREENSHOTS names a folder."""
-    folder = os.environ.get("FLINKMAGIC_SCREENSHOTS")
-    if folder:
-        page.screenshot(path=str(Path(folder) / f"{name}.png"))
-
-
 def scroll_to(page: Any, source: str) -> None:
     """Bring the cell whose source begins so into the window: JupyterLab draws only what is in it."""
     page.evaluate(
@@ -56,7 +48,7 @@ def test_the_quickstart_runs_and_is_saved_with_its_pictures(
     notebook.run_all()
     scroll_to(page, "%flinkrun delays")
     page.wait_for_selector(".flinkmagic-view .fm-node[data-state='FINISHED']", state="attached")
-    keep_screenshot(page, "quickstart-running")
+    notebook.keep_screenshot("quickstart-running")
     page.wait_for_function(ALL_RAN)
     saved = notebook.save()
 
@@ -81,7 +73,7 @@ def test_the_quickstart_runs_and_is_saved_with_its_pictures(
         ("words", "%%flinkgraph words"),
     ):
         scroll_to(page, text)
-        keep_screenshot(page, f"quickstart-{name}")
+        notebook.keep_screenshot(f"quickstart-{name}")
 
     notebook.close()
     lab.end_kernels()
@@ -89,4 +81,4 @@ def test_the_quickstart_runs_and_is_saved_with_its_pictures(
     scroll_to(again.page, "%flinkrun delays")
     again.page.wait_for_selector("img[alt*='Job graph of delays']", state="attached")
     assert "Error displaying widget" not in again.page.inner_text("body")
-    keep_screenshot(again.page, "quickstart-reopened")
+    again.keep_screenshot("quickstart-reopened")

@@ -87,7 +87,7 @@ def test_stream_edges_say_their_partitioner_and_whether_they_are_chained() -> No
     view = stream_view(stream_graph, job_graph)
     kinds = sorted((edge.label, edge.chained) for edge in view.edges)
     assert kinds == [("BROADCAST", False)] + [("FORWARD", True)] * 5 + [("HASH", False)] * 2
-    assert {cluster.label for cluster in view.clusters} == {"one job vertex · 4 subtasks"}
+    assert {cluster.label for cluster in view.clusters} == {"one job vertex"}
     assert sorted(len(cluster.nodes) for cluster in view.clusters) == [2, 2, 4]
     assert all(node.vertex_id in job_graph.vertices for node in view.nodes)
 
@@ -163,8 +163,8 @@ def test_too_many_connections_are_one_arrow() -> None:
 
 def test_regions_frame_the_vertices_that_run_together() -> None:
     assert [(frame.label, len(frame.nodes)) for frame in regions_view(compiled()[2]).clusters] == [
-        ("1 region", 1), ("4 regions, one per subtask", 1), ("4 regions, one per subtask", 1),
-        ("4 regions, one per subtask", 1),
+        ("1 region", 1), ("4 regions", 1), ("4 regions", 1),
+        ("4 regions", 1),
     ]  # fmt: skip
     (frame,) = regions_view(streaming(3, 2, PartitionerKind.HASH)).clusters
     assert (frame.label, len(frame.nodes)) == ("1 region over 2 vertices", 2)

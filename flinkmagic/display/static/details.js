@@ -154,28 +154,55 @@ class DetailsPane {
     this.show(this.vertexId, this.frame, this.tasks, this.subtask);
   }
 
-  /** One line a subtask; of many the failed and the slowest. */
+  /** One line a subtask, its earlier attempts below; of many the failed, the repeated and the slowest. */
   table(codes, rows) {
+    const attempts = this.tasks.attempts(this.vertexId);
     const failed = this.look.names.indexOf("FAILED");
     let order = [...codes.keys()];
     if (this.subtask !== null) order = [this.subtask];
     else if (order.length > SHOWN_ROWS) {
-      const weight = (i) => (codes[i] === failed ? Infinity : rows.has(i) ? this.tasks.duration(rows.get(i)) || 0 : -1);
+      const weight = (i) => {
+        if (codes[i] === failed) return Infinity;
+        const repeats = (attempts.get(i)?.length ?? 1) - 1;
+        return rows.has(i) ? repeats * 1e12 + (this.tasks.duration(rows.get(i)) || 0) : -1;
+      };
       order = order.sort((a, b) => weight(b) - weight(a)).slice(0, SHOWN_ROWS);
     }
-    const head = h("tr", {}, ...["#", "state", "time", "rows in", "rows out", "bytes in", "bytes out", "try", "where"].map((name) => h("th", {}, name)));
-    const lines = order.map((i) => this.row(i, this.look.names[codes[i]], rows.get(i)));
-    const rest = codes.length - lines.length;
-    const note = rest && this.subtask === null ? h("small", {}, `… and ${showNumber(rest)} more; failed and slowest first. Choose one in the grid.`) : null;
+    const head = h("tr", {}, ...["#", "", "try", "time", "rows in → out", "bytes in → out", "where"].map((name) => h("th", {}, name)));
+    const lines = order.flatMap((i) => this.rows(i, this.look.names[codes[i]], attempts.get(i) ?? []));
+    const rest = codes.length - order.length;
+    const note = rest && this.subtask === null ? h("small", {}, `… and ${showNumber(rest)} more; failed, repeated and slowest first. Choose one in the grid.`) : null;
     return h("div.fm-table-box", {}, h("table.fm-numbers.fm-tasks", {}, head, ...lines), note);
+  }
+
+  /** A subtask's newest attempt, with the state that the scheduler tells, and its earlier ones, newest first. */
+  rows(subtask, state, attempts) {
+    const [newest, ...earlier] = [...attempts].reverse();
+    const lines = [this.row(subtask, state, newest), this.reason(newest)];
+    for (const row of earlier) {
+      const line = this.row(subtask, this.look.names[this.tasks.state[row]], row);
+      line.classList.add("fm-earlier");
+      line.firstChild.textContent = "↳";
+      line.firstChild.title = `an earlier attempt of subtask ${subtask + 1}`;
+      lines.push(line, this.reason(row));
+    }
+    return lines.filter(Boolean);
+  }
+
+  /** What an attempt failed of. */
+  reason(row) {
+    const error = row === undefined ? "" : this.tasks.text("error", row);
+    if (!error) return null;
+    return h("tr.fm-reason", {}, h("td"), h("td", { colspan: 6 }, h("div", {}, `try ${this.tasks.attempt[row] + 1}: ${error}`)));
   }
 
   row(subtask, state, row) {
     const t = this.tasks;
     const has = row !== undefined;
+    const flow = (show, from, to) => (known(from) || known(to) ? `${show(from)} → ${show(to)}` : "–");
     const cells = has
-      ? [showDuration(t.duration(row)), showNumber(t.rowsIn[row]), showNumber(t.rowsOut[row]), showSize(t.bytesIn[row]), showSize(t.bytesOut[row]), t.attempt[row] + 1, t.text("slot", row) || t.text("executor", row) || "–"]
-      : ["–", "–", "–", "–", "–", "–", "–"];
+      ? [t.attempt[row] + 1, showDuration(t.duration(row)), flow(showNumber, t.rowsIn[row], t.rowsOut[row]), flow(showSize, t.bytesIn[row], t.bytesOut[row]), t.text("slot", row) || t.text("executor", row) || "–"]
+      : ["–", "–", "–", "–", "–"];
     const sign = h("td.fm-state", { "data-state": state, title: this.look.states[state].word }, stateIcon(this.look, state), h("span.fm-hidden", {}, this.look.states[state].word));
     return h("tr", {}, h("td", {}, subtask + 1), sign, ...cells.map((text) => h("td", {}, String(text))));
   }

@@ -31,7 +31,7 @@ class SlotsPane {
     const state = this.look.names[tasks.state[row]];
     const vertexId = tasks.vertices[tasks.vertex[row]];
     const vertex = this.about.vertices[vertexId];
-    const text = `${vertex?.title ?? vertexId} (${tasks.subtask[row] + 1}/${vertex?.parallelism ?? "?"})`;
+    const text = `${tasks.subtask[row] + 1}/${vertex?.parallelism ?? "?"} · ${vertex?.title ?? vertexId}`;
     const pick = () => this.onSelect(vertexId, tasks.subtask[row], {});
     return h("button.fm-slot.fm-slot-busy", { type: "button", "data-state": state, title: `${name}: ${text}, ${this.look.states[state].word}`, onclick: pick },
       h("small", {}, name), h("span", {}, stateIcon(this.look, state), text));

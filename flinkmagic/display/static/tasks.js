@@ -34,13 +34,22 @@ class TaskTable {
 
   /** Rows of a vertex' newest attempts, by subtask. */
   latest(vertexId) {
+    const rows = new Map();
+    for (const [subtask, attempts] of this.attempts(vertexId)) rows.set(subtask, attempts[attempts.length - 1]);
+    return rows;
+  }
+
+  /** Rows of all of a vertex' attempts, by subtask, oldest first. */
+  attempts(vertexId) {
     const vertex = this.vertices.indexOf(vertexId);
     const rows = new Map();
     for (let row = 0; row < this.n; row++) {
       if (this.vertex[row] !== vertex) continue;
-      const other = rows.get(this.subtask[row]);
-      if (other === undefined || this.attempt[other] <= this.attempt[row]) rows.set(this.subtask[row], row);
+      const others = rows.get(this.subtask[row]);
+      if (others === undefined) rows.set(this.subtask[row], [row]);
+      else others.push(row);
     }
+    for (const others of rows.values()) if (others.length > 1) others.sort((a, b) => this.attempt[a] - this.attempt[b]);
     return rows;
   }
 

@@ -133,6 +133,7 @@ class JobView {
   open(kind) {
     this.model.set("tab", kind);
     this.model.save_changes();
+    if (this.matches?.length) this.showMatch();
   }
 
   openTab() {
@@ -287,10 +288,16 @@ class JobView {
   }
 
   nextMatch() {
+    this.match += 1;
+    this.showMatch();
+  }
+
+  /** Bring the match, or the next one that has a card in the open tab, into sight. */
+  showMatch() {
     const pane = this.graph;
     if (!pane) return;
-    for (let tried = 0; tried < this.matches.length; tried++) {
-      this.match = (this.match + 1) % this.matches.length;
+    for (let tried = 0; tried < this.matches.length; tried++, this.match++) {
+      this.match %= this.matches.length;
       const id = this.matches[this.match];
       const card = pane.card(id) ?? pane.card(this.about.group_of[id]);
       if (!card) continue;

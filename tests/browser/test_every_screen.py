@@ -1,0 +1,161 @@
+"""Every tab in both themes: all words have enough contrast, and no two of a drawing overlap.
+
+With $FLINKMAGIC_SCREENSHOTS each screen is kept as a picture, for people to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+LOAD = f"%run {Path(__file__).with_name('fake_job.py')}"
+VIEW = ".flinkmagic-view"
+TABS = ("stream", "job", "execution", "regions", "timeline")
+
+FAINT_WORDS = """
+() => {
+  const part = (text) => {
+    const numbers = text.match(/-?[\\d.]+/g).map(Number);
+    const scale = text.startsWith('color(') ? 255 : 1;
+    return [...numbers.slice(0, 3).map((v) => v * scale), numbers[3] ?? 1];
+  };
+  const light = (c) => c.slice(0, 3).map((v) => v / 255)
+    .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const view = document.querySelector('.flinkmagic-view');
+  const ground = (node, x, y) => {
+    for (const at of document.elementsFromPoint(x, y)) {
+      const style = getComputedStyle(at);
+      if (at instanceof SVGElement && (at.tagName === 'text' || at.tagName === 'tspan')) continue;
+      const paint = at instanceof SVGElement && at.tagName !== 'svg' ? style.fill : style.backgroundColor;
+      if (paint === 'none' || paint.startsWith('url')) continue;
+      const color = part(paint);
+      if (color[3] > 0.99) return color;
+    }
+    return null;
+  };
+  const faint = [];
+  let seen = 0;
+  const walker = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode.textContent.trim();
+    const node = walker.currentNode.parentElement;
+    if (!text || ['TITLE', 'title', 'OPTION'].includes(node.tagName) || node.closest('.fm-hidden, [hidden]')) continue;
+    const range = document.createRange();
+    range.selectNodeContents(walker.currentNode);
+    const box = range.getBoundingClientRect();
+    const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+    if (!box.width || x < 0 || y < 0 || x > innerWidth || y > innerHeight) continue;
+    const top = document.elementFromPoint(x, y);
+    if (!top || !view.contains(top) || node.closest('button:disabled')) continue;
+    const style = getComputedStyle(node);
+    const below = ground(node, x, y);
+    if (!below) continue;
+    const [a, b] = [light(part(node instanceof SVGElement ? style.fill : style.color)), light(below)];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    seen += 1;
+    if (ratio < 4.5) faint.push([text.slice(0, 40), node.getAttribute('class'), Math.round(ratio * 100) / 100]);
+  }
+  return [seen, faint];
+}
+"""
+
+OVERLAPS = """
+() => {
+  const texts = [...document.querySelectorAll('.flinkmagic-view .fm-surface-svg text')]
+    .filter((node) => node.textContent.trim() && getComputedStyle(node).display !== 'none')
+    .map((node) => [node.textContent.slice(0, 40), node.getBoundingClientRect()])
+    .filter(([, box]) => box.width);
+  const found = [];
+  texts.forEach(([one, a], i) => texts.slice(i + 1).forEach(([other, b]) => {
+    const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (across > 2 && down > 0.35 * Math.min(a.height, b.height)) found.push([one, other]);
+  }));
+  return [texts.length, found];
+}
+"""
+
+
+def shown(notebook: Any, dark: bool) -> Any:
+    page = notebook.page
+    notebook.theme(dark)
+    notebook.run_all()
+    page.wait_for_selector(f"{VIEW} .fm-node .fm-call")
+    # What the reader looks at: the view, from its header on.
+    page.evaluate("document.querySelector('.flinkmagic-view').scrollIntoView({block: 'start'})")
+    page.wait_for_timeout(400)
+    return page
+
+
+def check(page: Any) -> None:
+    page.wait_for_timeout(300)
+    words, faint = page.evaluate(FAINT_WORDS)
+    assert words > 15
+    assert faint == []
+    _, overlaps = page.evaluate(OVERLAPS)
+    assert overlaps == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("state", ["compiled", "running", "failed", "finished"])
+def test_tabs(lab: Any, open_notebook: Callable[..., Any], state: str, dark: bool) -> None:
+    theme = "dark" if dark else "light"
+    play = {
+        "compiled": "", "running": "job.run(0.3, until=0.55)", "failed": "job.run(0.3)", "finished": "job.run(0.3)",
+    }[state]  # fmt: skip
+    fail = "fail_at=(3, 2)" if state == "failed" else ""
+    name = f"screen-{state}-{theme}.ipynb"
+    lab.write(name, LOAD, f"job = FakeJob(*delays(), {fail})\n{play}\njob.view.wait_drawn()\njob.view")
+    notebook = open_notebook(name)
+    page = shown(notebook, dark)
+    for tab in TABS:
+        page.click(f"{VIEW} [data-kind={tab}]")
+        check(page)
+        notebook.keep_screenshot(f"{tab}-{state}-{theme}")
+    page.click(f"{VIEW} [data-kind=job]")
+    chosen = page.locator(f"{VIEW} .fm-node[data-state=FAILED]" if state == "failed" else f"{VIEW} .fm-node").last
+    chosen.click()
+    page.wait_for_selector(f"{VIEW} .fm-details")
+    check(page)
+    notebook.keep_screenshot(f"details-{state}-{theme}")
+    page.evaluate("document.querySelector('.flinkmagic-view .fm-details-body').scrollTop = 1e6")
+    check(page)
+    notebook.keep_screenshot(f"details-below-{state}-{theme}")
+    notebook.theme(False)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_five_hundred_vertices(lab: Any, open_notebook: Callable[..., Any], dark: bool) -> None:
+    theme = "dark" if dark else "light"
+    lab.write(
+        f"screen-large-{theme}.ipynb", LOAD,
+        "job = FakeJob(*large(), slots=40)\njob.view.wait_drawn()\njob.run(0, until=0.4)\njob.view",
+    )  # fmt: skip
+    notebook = open_notebook(f"screen-large-{theme}.ipynb")
+    page = shown(notebook, dark)
+    check(page)
+    notebook.keep_screenshot(f"large-collapsed-{theme}")
+    page.click(f"{VIEW} .fm-tool:has-text('Critical path')")
+    page.wait_for_timeout(500)
+    notebook.keep_screenshot(f"large-critical-{theme}")
+    page.click(f"{VIEW} .fm-tool:has-text('Critical path')")
+    page.click(f"{VIEW} .fm-tool:has-text('Collapse')")
+    page.wait_for_function(f"document.querySelectorAll('{VIEW} .fm-node').length > 500")
+    page.click(f"{VIEW} .fm-tool:has-text('Fit')")
+    page.wait_for_timeout(500)
+    notebook.keep_screenshot(f"large-whole-{theme}")
+    page.fill(f"{VIEW} .fm-search", "area7_table2")
+    page.wait_for_timeout(500)
+    check(page)
+    notebook.keep_screenshot(f"large-search-{theme}")
+    for tab in ("execution", "regions", "timeline"):
+        page.click(f"{VIEW} [data-kind={tab}]")
+        page.wait_for_timeout(500)
+        notebook.keep_screenshot(f"large-{tab}-{theme}")
+    notebook.theme(False)
