@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flinkmagic.errors import TopologyError, UnknownFaultTargetError, UsageError
+from flinkmagic.errors import TopologyError, UsageError
 from flinkmagic.graph.environment import StreamExecutionEnvironment, reachable
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.graph.topology import read_topology
 from flinkmagic.graph.transformations import SourceTransformation
-from flinkmagic.scheduling.scheduler_factory import SCHEDULERS, parse_restart_strategy
-from flinkmagic.simulation.faults import (
-    Fault,
-    parse_duration,
-    parse_task_failure,
-    parse_task_manager_loss,
-    random_faults,
-)
+from flinkmagic.scheduling.scheduler_factory import SCHEDULERS
+from flinkmagic.simulation.faults import parse_duration
 from flinkmagic.simulation.gantt import gantt_svg
-from flinkmagic.simulation.names import names_of
+from flinkmagic.simulation.request import RESTART_STRATEGY, simulation_options
 from flinkmagic.simulation.simulation import SimulationOptions, SimulationResult, simulate
 from flinkmagic.simulation.timeline import timeline_text
 
@@ -63,8 +56,8 @@ def add_parser(subparsers: Any) -> None:
     add("--faults", type=int, default=0, metavar="N", help="so many faults by chance")
     add("--scheduler", choices=sorted(SCHEDULERS), default="default", help="which scheduler (default)")
     add(
-        "--restart-strategy",
-        default="fixed-delay:3:1s",
+        "--restart",
+        default=RESTART_STRATEGY,
         metavar="STRATEGY",
         help="none, fixed-delay:ATTEMPTS:DELAY, failure-rate:FAILURES:INTERVAL:DELAY or exponential-delay "
         "(fixed-delay:3:1s)",
@@ -97,22 +90,23 @@ def run(arguments: argparse.Namespace) -> int:
 def _options(
     arguments: argparse.Namespace, environment: StreamExecutionEnvironment, job_graph: JobGraph
 ) -> SimulationOptions:
-    task_ms, by_name = _task_times(arguments.task_seconds, job_graph)
     constraint = arguments.input_dependency
-    return SimulationOptions(
+    return simulation_options(
+        job_graph,
         task_managers=arguments.task_managers,
         slots=arguments.slots,
         seed=arguments.seed,
-        task_ms=task_ms,
-        task_ms_by_name=by_name,
+        task_seconds=arguments.task_seconds,
+        fail=arguments.fail,
+        lose_task_manager=arguments.lose_task_manager,
+        faults=arguments.faults,
+        restart_strategy=arguments.restart,
         endless=frozenset(_unbounded_sources(environment)),
         run_for_ms=parse_duration(arguments.run_for),
         evenly_spread=arguments.evenly_spread,
-        restart_strategy=parse_restart_strategy(arguments.restart_strategy),
         failover_strategy=arguments.failover,
         input_dependency=None if constraint is None else InputDependencyConstraint(constraint.upper()),
         scheduler=arguments.scheduler,
-        faults=_faults(arguments, job_graph, task_ms),
     )
 
 
@@ -121,36 +115,6 @@ def _unbounded_sources(environment: StreamExecutionEnvironment) -> Iterator[int]
         if isinstance(transformation, SourceTransformation) and not transformation.bounded:
             assert transformation.id is not None  # an environment gives ids to all that it knows
             yield transformation.id
-
-
-def _faults(arguments: argparse.Namespace, job_graph: JobGraph, task_ms: float) -> list[Fault]:
-    faults: list[Fault] = [parse_task_failure(text) for text in arguments.fail]
-    faults += [parse_task_manager_loss(text) for text in arguments.lose_task_manager]
-    vertices = job_graph.vertices_in_topological_order()
-    if arguments.faults:
-        faults += random_faults(
-            random.Random(f"faults/{arguments.seed}"),
-            arguments.faults,
-            vertices=[(vertex.name, max(vertex.parallelism, 1)) for vertex in vertices],
-            task_managers=[(f"tm-{n}", arguments.slots) for n in range(1, arguments.task_managers + 1)],
-            horizon_ms=task_ms * len(vertices),
-            back_after_ms=5 * task_ms,
-        )
-    return faults
-
-
-def _task_times(given: Sequence[str], job_graph: JobGraph) -> tuple[float, dict[str, float]]:
-    names = {name for vertex in job_graph.vertices.values() for name in names_of(vertex)}
-    default_ms, by_name = 1_000.0, {}
-    for text in given:
-        name, is_named, seconds = text.rpartition("=")
-        if not is_named:
-            default_ms = parse_duration(seconds)
-        elif name in names:
-            by_name[name] = parse_duration(seconds)
-        else:
-            raise UnknownFaultTargetError(f"vertex {name!r}", sorted(names))
-    return default_ms, by_name
 
 
 def _show(result: SimulationResult, arguments: argparse.Namespace) -> str:

@@ -26,8 +26,9 @@ from flinkmagic.magics.cell import cell_labels, cell_number, compile_body, is_bl
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
 from flinkmagic.magics.jobs import errors_text, jobs_table
 from flinkmagic.magics.options import count, job_arguments, job_options
+from flinkmagic.magics.options import restart as restart_strategy
 from flinkmagic.magics.spark_session import session_of
-from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
+from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, SHARING, VIEWS, WHOLE, check_name
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -59,6 +60,12 @@ class FlinkMagics(Magics):
     slots = Int(None, allow_none=True, min=1, help="How many slots a job may use; None: all cores.").tag(
         config=True
     )
+    share = Enum(
+        SHARING,
+        "auto",
+        help="What several sinks share and is computed once: what is worth keeping, everything but bare scans, or "
+        "nothing.",
+    ).tag(config=True)
     restart = Unicode(
         "none",
         help="Whether failed tasks are restarted: none, fixed-delay:ATTEMPTS:DELAY, "
@@ -214,8 +221,17 @@ class FlinkMagics(Magics):
     @argument("--task-managers", type=count, default=1, metavar="N", help="how many executors there are (1)")
     @argument("--slots", type=count, default=4, metavar="N", help="how many slots each has (4)")
     @argument("--seed", type=int, default=0, metavar="N", help="what chance follows (0)")
+    @argument(
+        "--task-seconds",
+        action="append",
+        default=[],
+        metavar="[NAME=]SECONDS",
+        help="how long a task works, about (1, or as long as it took)",
+    )
     @argument("--fail", action="append", default=[], metavar="VERTEX:SUBTASK@TIME", help="such as Map:2@1.5s")
     @argument("--lose-task-manager", action="append", default=[], metavar="NAME@TIME", help="such as tm-1@2s")
+    @argument("--faults", type=int, default=0, metavar="N", help="so many faults by chance")
+    @argument("--restart", type=restart_strategy, default="fixed-delay:3:1s", help="of failed tasks (%(default)s)")
     @line_magic
     def flinksim(self, line: str) -> None:
         """Run a graph on a virtual cluster, and show it beside the run that really happened.
@@ -228,8 +244,11 @@ class FlinkMagics(Magics):
             task_managers=options.task_managers,
             slots=options.slots,
             seed=options.seed,
+            task_seconds=options.task_seconds,
             fail=options.fail,
             lose_task_manager=options.lose_task_manager,
+            faults=options.faults,
+            restart=options.restart,
         )
         show({"image/svg+xml": simulated.svg, "text/plain": simulated.text}, raw=True)
 

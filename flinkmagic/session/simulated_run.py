@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flinkmagic.session.compiled_graph import CompiledGraph
-from flinkmagic.simulation.faults import Fault, parse_task_failure, parse_task_manager_loss
 from flinkmagic.simulation.gantt import gantt_svg
-from flinkmagic.simulation.simulation import SimulationOptions, simulate
+from flinkmagic.simulation.request import RESTART_STRATEGY, simulation_options
+from flinkmagic.simulation.simulation import simulate
 from flinkmagic.simulation.timeline import Timeline, timeline_text
 from flinkmagic.simulation.what_if import what_if
 
@@ -36,13 +36,16 @@ def simulate_graph(
     task_managers: int = 1,
     slots: int = 4,
     seed: int = 0,
+    task_seconds: Sequence[str] = (),
     fail: Sequence[str] = (),
     lose_task_manager: Sequence[str] = (),
+    faults: int = 0,
+    restart: str = RESTART_STRATEGY,
 ) -> SimulatedRun:
     """Run a compiled graph on a virtual cluster, on virtual time.
 
-    After a real run tasks take as long as they took there, and that run is shown beside; before it they take about a
-    second each.
+    After a real run tasks take as long as they took there, and that run is shown beside, unless `task_seconds` says
+    how long all tasks take; before it they take about a second each.
 
     Parameters
     ----------
@@ -52,20 +55,34 @@ def simulate_graph(
         How many executors there are, and how many slots each has.
     seed : int
         What chance follows: the same seed gives the same run.
+    task_seconds : sequence of str
+        ``"2"`` for all tasks, ``"Map=2"`` for those of a vertex or operator.
     fail : sequence of str
         Failures, such as ``"Map:2@1.5s"``.
     lose_task_manager : sequence of str
         Losses, such as ``"tm-1@2s"``.
+    faults : int
+        How many faults come by chance besides.
+    restart : str
+        When failed tasks are restarted: ``none``, ``fixed-delay:3:1s``, ...
 
     Raises
     ------
     UserError
         Where a fault cannot be read, or names what the job has not.
     """
-    faults: list[Fault] = [parse_task_failure(text) for text in fail]
-    faults += [parse_task_manager_loss(text) for text in lose_task_manager]
-    options = SimulationOptions(task_managers=task_managers, slots=slots, seed=seed, faults=faults)
-    if graph.jobs and graph.jobs[-1].status.is_terminal:
+    options = simulation_options(
+        graph.job_graph,
+        task_managers=task_managers,
+        slots=slots,
+        seed=seed,
+        task_seconds=task_seconds,
+        fail=fail,
+        lose_task_manager=lose_task_manager,
+        faults=faults,
+        restart_strategy=restart,
+    )
+    if graph.jobs and graph.jobs[-1].status.is_terminal and all("=" in text for text in task_seconds):
         both = what_if(graph.job_graph, graph.jobs[-1].info(), options)
         return SimulatedRun(both.simulated.timeline, both.to_text(), both.to_svg())
     alone = simulate(graph.job_graph, options).timeline

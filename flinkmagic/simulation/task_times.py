@@ -24,7 +24,8 @@ class SampledTaskTimes:
     by_name : mapping of str to float
         The same for single job vertices, by their name or that of one of their operators.
     measured_ms : mapping of int to float
-        The same for single execution vertices, taken as it is: from a run that really happened, say.
+        The same for single execution vertices, taken as it is: from a run that really happened, say. What `by_name`
+        says of a vertex goes before it.
     spread : float
         How far chance may move a time, as a part of it.
     endless : collection of int
@@ -59,8 +60,11 @@ class SampledTaskTimes:
         self._measured_ms = dict(measured_ms or {})
         self._read_while_written = {result.id for result in graph.results if not result.result_type.is_blocking}
         self._work_ms: dict[str, float] = {}
+        self._told: set[str] = set()
         for job_vertex in graph.job_vertices:
             given = [by_name[name] for name in names_of(job_vertex.job_vertex) if by_name and name in by_name]
+            if given:
+                self._told.add(job_vertex.id)
             is_endless = any(operator.id in endless for operator in job_vertex.job_vertex.operators)
             self._work_ms[job_vertex.id] = float("inf") if is_endless else (given or [default_ms])[0]
 
@@ -70,10 +74,10 @@ class SampledTaskTimes:
 
     def work_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
         """What the task has to do; infinity for one that has no end."""
-        measured = self._measured_ms.get(descriptor.vertex)
-        if measured is not None:
-            return measured
         attempt = descriptor.attempt_id
+        measured = self._measured_ms.get(descriptor.vertex)
+        if measured is not None and attempt.job_vertex_id not in self._told:
+            return measured
         chance = random.Random(f"{self._seed}/{attempt}")
         return self._work_ms[attempt.job_vertex_id] * (1.0 + self._spread * chance.uniform(-1.0, 1.0))
 

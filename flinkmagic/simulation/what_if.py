@@ -51,7 +51,8 @@ def what_if(job_graph: JobGraph, info: ExecutionGraphInfo, options: SimulationOp
     info : ExecutionGraphInfo
         The run that really happened (`scheduler.request_job()`).
     options : SimulationOptions
-        The other cluster. Tasks that did not finish in the real run take `task_ms`.
+        The other cluster. Tasks that did not finish in the real run take `task_ms`, and those that
+        `task_ms_by_name` names what it says.
     """
     measured = measured_work_ms(info.archived_execution_graph)
     return WhatIf(real_timeline(info), simulate(job_graph, replace(options, measured_ms=measured)))

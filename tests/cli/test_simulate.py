@@ -66,7 +66,7 @@ def test_task_times_by_name(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_job_that_fails_says_why_and_returns_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--slots", "4", "--restart-strategy", "none", "--fail", "Window4:0@0s") == 1
+    assert run("--slots", "4", "--restart", "none", "--fail", "Window4:0@0s") == 1
     out = capsys.readouterr().out
     assert out.startswith("batch_default: FAILED")
     assert "last failure: Recovery is suppressed by NoRestartBackoffTimeStrategy" in out
@@ -78,7 +78,7 @@ def test_a_job_that_gets_stuck_says_so(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_too_few_slots(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--slots", "2", "--restart-strategy", "none", case="docs_two_by_three_slots") == 1
+    assert run("--slots", "2", "--restart", "none", case="docs_two_by_three_slots") == 1
     assert "needs 6 slots at once, and 2 could be had" in capsys.readouterr().out
 
 
@@ -123,7 +123,7 @@ def test_unbounded_sources_run_until_they_are_cancelled(tmp_path: Path, capsys: 
         (["--fail", "Windau:0@1s"], UnknownFaultTargetError, "no vertex 'Windau'.*Window4"),
         (["--lose-task-manager", "tm-1"], FaultSpecificationError, "'tm-1' is not NAME@TIME"),
         (["--lose-task-manager", "tm-7@1s"], UnknownFaultTargetError, "There are: tm-1"),
-        (["--restart-strategy", "maybe"], RestartStrategyError, "'maybe' is no restart strategy"),
+        (["--restart", "maybe"], RestartStrategyError, "'maybe' is no restart strategy"),
         (["--task-seconds", "Windau=3"], UnknownFaultTargetError, "no vertex 'Windau'"),
     ],
 )

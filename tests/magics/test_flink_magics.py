@@ -160,6 +160,10 @@ def test_a_graph_is_tried_on_another_cluster(kernel) -> None:
     assert "tried, as it was" in after["text/plain"]
     assert "tried, simulated on 1 slot" in after["text/plain"]
     ElementTree.fromstring(after["image/svg+xml"])
+    longer = kernel.run("%flinksim tried --task-seconds 30 --faults 2 --seed 4 --restart fixed-delay:9:1s")
+    assert "makespan" in longer.displays[0]["text/plain"]
+    assert "as it was" not in longer.displays[0]["text/plain"]
+    assert kernel.run("%flinksim tried --restart maybe").status == "error"
     assert kernel.run("%flinksim tried --fail Nothing:2@1s").status == "error"
 
 

@@ -44,3 +44,12 @@ def test_more_slots_make_it_shorter_and_both_are_shown(job_graph: JobGraph) -> N
         assert title in svg
         assert title in text
     assert text.count("makespan") == 2
+
+
+def test_a_time_that_is_told_goes_before_the_measured_one(job_graph: JobGraph) -> None:
+    real = simulate(job_graph, SimulationOptions(slots=4)).info
+    options = SimulationOptions(slots=4, task_ms_by_name={"read": 10_000.0}, spread=0.0)
+    spans = what_if(job_graph, real, options).simulated.timeline.spans
+    lengths = {span.task_name: (span.end_ms or 0.0) - span.start_ms for span in spans}
+    assert all(length > 9_000.0 for name, length in lengths.items() if "read" in name)
+    assert all(length < 2_000.0 for name, length in lengths.items() if "write" in name)

@@ -1,0 +1,105 @@
+"""What `flinkmagic simulate` and `%flinksim` are asked for in words, made into the options of a simulation."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from flinkmagic.errors import UnknownFaultTargetError
+from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.scheduling.scheduler_factory import parse_restart_strategy
+from flinkmagic.simulation.faults import (
+    Fault,
+    parse_duration,
+    parse_task_failure,
+    parse_task_manager_loss,
+    random_faults,
+)
+from flinkmagic.simulation.names import names_of
+from flinkmagic.simulation.simulation import SimulationOptions
+
+DEFAULT_TASK_MS = 1_000.0
+RESTART_STRATEGY = "fixed-delay:3:1s"
+
+
+def simulation_options(
+    job_graph: JobGraph,
+    *,
+    task_managers: int = 1,
+    slots: int = 4,
+    seed: int = 0,
+    task_seconds: Sequence[str] = (),
+    fail: Sequence[str] = (),
+    lose_task_manager: Sequence[str] = (),
+    faults: int = 0,
+    restart_strategy: str = RESTART_STRATEGY,
+    **others: Any,
+) -> SimulationOptions:
+    """The options of a simulation.
+
+    Parameters
+    ----------
+    job_graph : JobGraph
+        The job.
+    task_managers, slots : int
+        How many executors there are, and how many slots each has.
+    seed : int
+        What chance follows.
+    task_seconds : sequence of str
+        ``"2"`` for all tasks, ``"Map=2"`` for those of a vertex or operator.
+    fail : sequence of str
+        Failures, such as ``"Map:2@1.5s"``.
+    lose_task_manager : sequence of str
+        Losses, such as ``"tm-1@2s"``, or ``"tm-1@2s+5s"`` for one that is replaced.
+    faults : int
+        How many faults come by chance besides.
+    restart_strategy : str
+        As `parse_restart_strategy` takes it.
+    **others
+        What else `SimulationOptions` has.
+
+    Raises
+    ------
+    FaultSpecificationError, RestartStrategyError
+        Where a text cannot be read.
+    UnknownFaultTargetError
+        Where it names what the job has not.
+    """
+    task_ms, by_name = _task_times(task_seconds, job_graph)
+    told: list[Fault] = [parse_task_failure(text) for text in fail]
+    told += [parse_task_manager_loss(text) for text in lose_task_manager]
+    if faults:
+        vertices = job_graph.vertices_in_topological_order()
+        told += random_faults(
+            random.Random(f"faults/{seed}"),
+            faults,
+            vertices=[(vertex.name, max(vertex.parallelism, 1)) for vertex in vertices],
+            task_managers=[(f"tm-{n}", slots) for n in range(1, task_managers + 1)],
+            horizon_ms=task_ms * len(vertices),
+            back_after_ms=5 * task_ms,
+        )
+    return SimulationOptions(
+        task_managers=task_managers,
+        slots=slots,
+        seed=seed,
+        task_ms=task_ms,
+        task_ms_by_name=by_name,
+        restart_strategy=parse_restart_strategy(restart_strategy),
+        faults=told,
+        **others,
+    )
+
+
+def _task_times(given: Sequence[str], job_graph: JobGraph) -> tuple[float, dict[str, float]]:
+    names = {name for vertex in job_graph.vertices.values() for name in names_of(vertex)}
+    default_ms, by_name = DEFAULT_TASK_MS, {}
+    for text in given:
+        name, is_named, seconds = text.rpartition("=")
+        if not is_named:
+            default_ms = parse_duration(seconds)
+        elif name in names:
+            by_name[name] = parse_duration(seconds)
+        else:
+            raise UnknownFaultTargetError(f"vertex {name!r}", sorted(names))
+    return default_ms, by_name
