@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from flinkmagic.errors import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics
@@ -30,6 +32,15 @@ class RunHost(Protocol):
         at_ms: float | None = None,
     ) -> None:
         """Tell the scheduler what became of an execution."""
+        ...
+
+    def replace(
+        self, job_vertex: ExecutionJobVertex, subtask: int, loss: ExecutorRecoveryError | None, at_ms: float | None
+    ) -> bool:
+        """Spark runs a subtask again by itself: it gets a new execution, unless the scheduler has other plans for it.
+
+        Without a `loss` what it had made is lost.
+        """
         ...
 
     def later(self, action: Callable[[], None]) -> None:

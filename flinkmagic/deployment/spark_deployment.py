@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from flinkmagic.deployment.executor_gateways import ExecutorGateways
 from flinkmagic.deployment.independent_regions import FinishIndependentRegions
 from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.session_slots import SessionSlots
@@ -18,6 +19,7 @@ from flinkmagic.deployment.spark_jobs import JobProperties, require_pinned_threa
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.deployment.stage_host import StageHost
 from flinkmagic.deployment.stage_runner import StageRun, StageRunner
+from flinkmagic.deployment.task_events import ExecutorRemoved
 from flinkmagic.deployment.task_monitor import task_monitor
 from flinkmagic.deployment.task_records import TaskRecord
 from flinkmagic.errors import ResultNotReadyError, ResultReleasedError, SessionLostError, UnknownResultError
@@ -110,8 +112,15 @@ class SparkDeployment:
         self._main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
         self._monitor = task_monitor(self._sc, self._prefix)
         self._session_slots = SessionSlots(self._sc)
+        gateways = ExecutorGateways(
+            execution_graph.job_id,
+            self._main_thread,
+            self._clock,
+            is_active=self._session_slots.is_active,
+            on_silent=self._executor_is_silent,
+        )
         self._host = StageHost(
-            execution_graph, self._prefix, self._monitor, self._main_thread, self._name, self._session_slots
+            execution_graph, self._prefix, self._monitor, self._main_thread, self._name, self._session_slots, gateways
         )
         self._provider = SparkSlotProvider(
             execution_graph,
@@ -273,6 +282,11 @@ class SparkDeployment:
             detail = str(loss).strip() or type(loss).__name__
             self._endgame.give_up()
             self._host.lose_session(SessionLostError(self._name, detail.splitlines()[0]))
+
+    def _executor_is_silent(self, executor: str) -> None:
+        self.scheduler.event_log.add("executors", f"{executor} is gone: Spark has it no more, and did not say so")
+        reason = "it gave no sign of life"
+        self._host.tracker.handle([ExecutorRemoved(self._clock.now_ms(), executor, reason)])
 
     def _uncaught(self, error: BaseException) -> None:
         _LOG.error("A bug in flinkmagic ends the job %r; please report it.", self._name, exc_info=error)

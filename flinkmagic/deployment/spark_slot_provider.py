@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from flinkmagic.deployment.remade_run import RemadeRun
 from flinkmagic.deployment.stage_members import StageMembers
 from flinkmagic.deployment.vertex_run import VertexRun
 from flinkmagic.graph.execution_graph import ExecutionGraph
@@ -29,6 +30,7 @@ class SparkSlotProvider:
     4. Of several vertices that could go, the one with the longest remaining path goes first, then the first in
        program order. Where the session is FIFO, Spark keeps this order among them.
     5. A write that must run after an earlier one waits until that one is finished.
+    6. A request for an execution that replaces a lost one goes to the run in which Spark runs it again.
 
     Parameters
     ----------
@@ -72,12 +74,24 @@ class SparkSlotProvider:
         self._path = remaining_paths(execution_graph)
         self._waiting: dict[int, dict[int, PhysicalSlotRequest]] = {}
         self._active: dict[int, VertexRun] = {}
+        self._remade: dict[int, RemadeRun] = {}
         self._where: dict[str, tuple[int, int]] = {}
         self._is_decision_due = False
 
     def run_of(self, job_vertex_id: str) -> VertexRun | None:
-        """The active run of the stage in which a job vertex runs."""
-        return self._active.get(self.stages.lead_of(self._graph.job_vertex_by_id(job_vertex_id).index))
+        """The active run of the stage in which a job vertex runs, else the one that makes its lost outputs anew."""
+        index = self.stages.lead_of(self._graph.job_vertex_by_id(job_vertex_id).index)
+        return self._active.get(index) or self._remade.get(index)
+
+    def remade_run(self, index: int, make: Callable[[], RemadeRun]) -> RemadeRun:
+        """The run that makes lost outputs of a vertex anew, made when it is first needed."""
+        if index not in self._remade:
+            self._remade[index] = make()
+        return self._remade[index]
+
+    def remade_runs(self) -> list[RemadeRun]:
+        """All runs that make, or once made, lost outputs anew."""
+        return list(self._remade.values())
 
     def active_runs(self) -> list[VertexRun]:
         """All that Spark is running."""
@@ -88,7 +102,13 @@ class SparkSlotProvider:
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
         """Take requests; they are fulfilled when Spark launches their subtasks."""
         for request in requests:
-            self._wait(*self.stages.task_of(request.vertices[-1]), request)
+            index, subtask = self.stages.task_of(request.vertices[-1])
+            runs = [run for run in self._runs(index) if run.awaits(subtask)]
+            if runs:
+                self._where[request.slot_request_id] = (index, subtask)
+                runs[0].take_over(subtask, request)
+            else:
+                self._wait(index, subtask, request)
         self._decide_soon()
 
     def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
@@ -98,7 +118,8 @@ class SparkSlotProvider:
         if subtask in waiting and waiting[subtask].slot_request_id == slot_request_id:
             del waiting[subtask]
         else:
-            self._active[index].withdraw(subtask)
+            run = next(run for run in self._runs(index) if run.has_request(subtask, slot_request_id))
+            run.withdraw(subtask)
 
     def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
         """A slot is free when Spark says that its task has ended; what the scheduler thinks of it adds nothing."""
@@ -115,6 +136,9 @@ class SparkSlotProvider:
         """A run has ended."""
         self._active.pop(run.job_vertex.index, None)
         self._decide_soon()
+
+    def _runs(self, index: int) -> list[VertexRun]:
+        return [run for run in (self._active.get(index), self._remade.get(index)) if run is not None]
 
     # -- decisions -------------------------------------------------------------------------------------
 

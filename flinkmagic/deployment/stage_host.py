@@ -6,19 +6,23 @@ import logging
 from collections.abc import Callable
 from itertools import count
 
+from flinkmagic.deployment.executor_gateways import ExecutorGateways
+from flinkmagic.deployment.remade_run import RemadeRun
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
-from flinkmagic.deployment.spark_task_executor_gateway import SparkTaskExecutorGateway
 from flinkmagic.deployment.stage_runner import OnOutcome, StageOutcome, StageRun
 from flinkmagic.deployment.task_monitor import TaskMonitor
 from flinkmagic.deployment.task_records import SlotNumbers, TaskLog
 from flinkmagic.deployment.task_tracker import TaskTracker
 from flinkmagic.deployment.vertex_run import VertexRun
 from flinkmagic.deployment.write_retries import EarlierRun
+from flinkmagic.errors import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID, ExecutionGraph
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.handles import ResultStageHandle, ShuffleMapStageHandle, StageHandle
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.execution_replacement import replace_executions
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
@@ -52,6 +56,8 @@ class StageHost:
         For descriptions in Spark's UI.
     slots : SessionSlots
         Of the session.
+    gateways : ExecutorGateways
+        To the session's executors.
     """
 
     def __init__(
@@ -62,9 +68,10 @@ class StageHost:
         main_thread: ComponentMainThreadExecutor,
         job_name: str,
         slots: SessionSlots,
+        gateways: ExecutorGateways,
     ) -> None:
         self.log = TaskLog(SlotNumbers(slots.of))
-        self.tracker = TaskTracker(self.log, slots)
+        self.tracker = TaskTracker(self.log, slots, self._remade_run, lambda: self._provider.remade_runs())
         self.make_stage: MakeStage | None = None
         self.partition_bytes: dict[str, tuple[int, ...]] = {}
         self._graph = execution_graph
@@ -72,7 +79,7 @@ class StageHost:
         self._monitor = monitor
         self._main_thread = main_thread
         self._job_name = job_name
-        self._gateways: dict[str, SparkTaskExecutorGateway] = {}
+        self._gateways = gateways
         self._stages: list[StageRun] = []
         self._earlier: dict[int, EarlierRun] = {}
         self._run_numbers = count()
@@ -90,6 +97,7 @@ class StageHost:
         self._scheduler = scheduler
         self._provider = provider
         self._restarts = restarts
+        self._gateways.connect(provider.run_of, self._answer_canceled)
 
     # -- submission ------------------------------------------------------------------------------------
 
@@ -140,6 +148,8 @@ class StageHost:
             LONGEST_SILENCE_MS / 1000.0,
         )
         run.lose_tasks()
+        for remade in self._provider.remade_runs():
+            remade.lose_tasks()
         self.tracker.conclude(tag)
         run.settle()
 
@@ -147,10 +157,7 @@ class StageHost:
 
     def slot_on(self, executor: str, number: int) -> PhysicalSlot:
         """A slot that no other execution ever had, on an executor."""
-        gateway = self._gateways.get(executor)
-        if gateway is None:
-            gateway = SparkTaskExecutorGateway(executor, self._provider.run_of, self._answer_canceled)
-            self._gateways[executor] = gateway
+        gateway = self._gateways.of(executor)
         return PhysicalSlot(f"{executor}_{number}#{next(self._slot_numbers)}", executor, number, gateway)
 
     def report(
@@ -173,6 +180,24 @@ class StageHost:
         index = self._graph.job_vertex_by_id(attempt.job_vertex_id).first + attempt.subtask
         last = self._graph.timestamps(self._graph.state_of(index))[index]
         return max(at_ms, float(last))
+
+    def replace(
+        self, job_vertex: ExecutionJobVertex, subtask: int, loss: ExecutorRecoveryError | None, at_ms: float | None
+    ) -> bool:
+        """A new execution, and for what runs within the same task too."""
+        vertex = job_vertex.first + subtask
+        if loss is None:
+            executor = self._scheduler.executions.last_resource.get(vertex)
+            loss = self.tracker.losses.of_output(job_vertex.task_name(subtask), executor)
+        if at_ms is not None:
+            at_ms = max(at_ms, float(self._graph.timestamps(self._graph.state_of(vertex))[vertex]))
+        topology = self._scheduler.topology
+        return replace_executions(self._scheduler, topology.vertices_of(topology.region_of[vertex]), loss, at_ms)
+
+    def _remade_run(self, job_vertex: ExecutionJobVertex) -> RemadeRun:
+        handle = job_vertex.job_vertex.operator_factory
+        assert isinstance(handle, StageHandle)
+        return self._provider.remade_run(job_vertex.index, lambda: RemadeRun(job_vertex, handle, self))
 
     def hand_back(self, run: VertexRun, requests: dict[int, PhysicalSlotRequest]) -> None:
         """Requests wait for the vertex's next run."""
@@ -197,7 +222,7 @@ class StageHost:
     def lose_session(self, cause: BaseException) -> None:
         """Spark is gone: nothing runs any more, and no news will come."""
         self._lost = cause
-        for run in self._provider.active_runs():
+        for run in (*self._provider.active_runs(), *self._provider.remade_runs()):
             run.lose_tasks()
         self._scheduler.handle_global_failure(cause)
         for run in self._provider.active_runs():
@@ -206,6 +231,7 @@ class StageHost:
 
     def close(self) -> None:
         """Wait for the stages' threads, which have said all that they had to say."""
+        self._gateways.stop()
         for stage in self._stages:
             stage.join(1.0)
         self._stages.clear()

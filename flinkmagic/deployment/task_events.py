@@ -114,6 +114,9 @@ class TaskMetrics(NamedTuple):
             duration_ms=duration_ms,
         )
 
+RESUBMITTED = "Resubmitted"
+"""The reason of an end that takes back a success: the task's output is lost, and its stage still runs."""
+
 
 class TaskEnded(NamedTuple):
     """A task attempt is over: `status` is Spark's own word, SUCCESS, FAILED or KILLED.

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
+from flinkmagic.deployment.task_events import RESUBMITTED, TaskEnded, TaskStarted
 from flinkmagic.graph.execution_state import ExecutionState
 
 _STATES = {
@@ -32,7 +32,7 @@ class TaskRecord:
     subtask : int
         The partition, counted from 0.
     attempt : int
-        How many attempts Spark launched for this subtask (and role) before this one.
+        How many attempts Spark launched for this subtask before this one; those of helpers are counted apart.
     state : ExecutionState
         RUNNING, FINISHED, FAILED or CANCELED.
     slot : str
@@ -50,7 +50,8 @@ class TaskRecord:
     error : str
         Spark's text, empty without one.
     reason : str
-        Spark's name for the end of a failed attempt, such as ``ExceptionFailure``.
+        Spark's name for the end of a failed attempt, such as ``ExceptionFailure``; ``Resubmitted`` of one that
+        succeeded and whose output was lost while its stage still ran.
     stage, stage_attempt, task_id : int
         By which Spark's UI knows it.
     speculative : bool
@@ -114,7 +115,7 @@ class TaskLog:
     def __init__(self, slots: SlotNumbers) -> None:
         self._lock = threading.Lock()
         self._of: dict[int, _Attempt] = {}
-        self._attempts: Counter[tuple[str, int, str]] = Counter()
+        self._attempts: Counter[tuple[str, int, bool]] = Counter()
         self._slots = slots
 
     def records(self) -> list[TaskRecord]:
@@ -124,7 +125,7 @@ class TaskLog:
 
     def started(self, task: TaskStarted, vertex_id: str, vertex: str, role: str) -> int:
         """Note a launch; gives the number of the slot that the task was put in."""
-        key = (vertex_id, task.partition, role)
+        key = (vertex_id, task.partition, role == "helper")
         slot = self._slots.take(task.executor, task.task_id)
         attempt = _Attempt(task, vertex_id, vertex, role, self._attempts[key], slot)
         self._attempts[key] += 1
@@ -142,6 +143,13 @@ class TaskLog:
                 self._of[guest[0]].record = None
             if one is not None:
                 one.end, one.record = end, None
+
+    def output_lost(self, task_id: int) -> None:
+        """Note that Spark runs a task that has succeeded once more."""
+        one = self._of.get(task_id)
+        if one is not None and one.end is not None:
+            with self._lock:
+                one.end, one.record = one.end._replace(reason=RESUBMITTED), None
 
 
 def _record(one: _Attempt) -> TaskRecord:

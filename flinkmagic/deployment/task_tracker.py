@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from flinkmagic.deployment.losses import RESUBMITTED, Losses
+from flinkmagic.deployment.remade_run import RemadeRun
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.stage_runner import EARLY, StageOutcome
 from flinkmagic.deployment.task_events import (
@@ -44,7 +46,7 @@ class TaskTracker:
     stage always, for others if it has as many tasks as the vertex (a command may run small jobs beside its own). All
     other stages under the tag help the vertex: sampling, or what an operator hides. The exception is a stage that
     writes the shuffle of a vertex that was over: Spark makes outputs again that were lost with an executor, as part of
-    the job that needs them; its tasks are the recovery of the vertex whose shuffle it is.
+    the job that needs them; its tasks are the recovery of the vertex whose shuffle it is (`remade_run`).
 
     Parameters
     ----------
@@ -52,15 +54,28 @@ class TaskTracker:
         Where attempts are recorded.
     slots : SessionSlots
         Hears of executors.
+    remade_run : callable
+        The run that makes lost outputs of a vertex anew.
+    remade_runs : callable
+        All of these.
     """
 
-    def __init__(self, log: TaskLog, slots: SessionSlots) -> None:
+    def __init__(
+        self,
+        log: TaskLog,
+        slots: SessionSlots,
+        remade_run: Callable[[ExecutionJobVertex], RemadeRun],
+        remade_runs: Callable[[], Sequence[RemadeRun]],
+    ) -> None:
         self._log = log
         self._slots = slots
+        self._remade_run = remade_run
+        self._remade_runs = remade_runs
         self._runs: dict[str, VertexRun] = {}
         self._outcomes: dict[str, StageOutcome] = {}
         self._roles: dict[int, _Role] = {}
         self._makers: dict[int, ExecutionJobVertex] = {}
+        self.losses = Losses(self._makers)
         self._main_jobs: dict[int, VertexRun] = {}
 
     def watch(self, tag: str, run: VertexRun) -> None:
@@ -79,6 +94,8 @@ class TaskTracker:
         run = self._runs[tag]
         if outcome is not None and run.outcome is None:
             run.finish(outcome)
+            for remade in self._remade_runs():
+                remade.concluded(run, outcome)
 
     def release(self) -> None:
         """Let go of the runs, and with them of the JVM's objects."""
@@ -99,6 +116,8 @@ class TaskTracker:
                 self._job_ended(event)
             elif isinstance(event, ExecutorAdded | ExecutorRemoved):
                 self._slots.take(event)
+                if isinstance(event, ExecutorRemoved):
+                    self.losses.executor_removed(event)
             elif isinstance(event, Marker):
                 self.conclude(event.token)
 
@@ -147,16 +166,25 @@ class TaskTracker:
             role.run.launched(task, slot)
         else:
             role.run.helper_launched(task)
+        if role.name == "recovery":
+            self._remade_run(role.job_vertex).made_for(role.run, task, slot)
 
     def _task_ended(self, end: TaskEnded) -> None:
         role = self._roles.get(end.started.stage_id)
         if role is None:
             return
+        loss = self.losses.of(end, role.job_vertex)
+        own = self._remade_run(role.job_vertex) if role.name == "recovery" else role.run
+        if end.reason == RESUBMITTED:
+            self._log.output_lost(end.started.task_id)
+            if role.name != "helper" and loss is not None:
+                own.output_lost(end.started, loss)
+            return
         end = _with_known_output(end, role)
         self._log.ended(end)
-        if role.name == "task":
-            role.run.ended(end)
-        else:
+        if role.name != "helper":
+            own.ended(end, loss)
+        if role.name != "task":
             role.run.helper_ended(end)
 
 

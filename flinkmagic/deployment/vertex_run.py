@@ -17,51 +17,29 @@ The rules, numbered as the code keeps them:
    executions that Spark ended with the stage fail of `StageAbortedError`, when their tasks have really ended. Where
    the job may be restarted, all of this waits for the last of these tasks: it is one failure then, not several.
 6. A cancelled execution is CANCELED when its tasks have really ended.
+7. A task that was lost with its executor, or that could not read what was lost with one, fails its execution; so does
+   one whose output was lost while its stage still ran. Spark runs it again, and that is the vertex's next execution.
+   Where another copy of the task runs on, the execution does too.
+8. A task for a subtask that was finished makes its output once more: that, too, is the vertex's next execution.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
-
 from flinkmagic.deployment.failures import short_reason, vertex_failed
 from flinkmagic.deployment.run_host import RunHost
 from flinkmagic.deployment.stage_runner import StageOutcome, StageRun
+from flinkmagic.deployment.subtask_run import SubtaskEnd, SubtaskRun
 from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
-from flinkmagic.errors import StageAbortedError
+from flinkmagic.errors import ExecutorRecoveryError, StageAbortedError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.handles import StageHandle
 from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskDeploymentDescriptor
+from flinkmagic.scheduling.task_executor_gateway import TaskDeploymentDescriptor
 
 NO_TASK = "no task"
 """The resource of an execution that was finished without a task of Spark's."""
-
-
-class _End(NamedTuple):
-    """The last that is told of a subtask's execution."""
-
-    state: ExecutionState
-    error: BaseException | None = None
-    io_metrics: IOMetrics | None = None
-    at_ms: float | None = None
-
-
-@dataclass
-class _Subtask:
-    request: PhysicalSlotRequest | None
-    attempt: ExecutionAttemptID | None = None
-    companions: list[ExecutionAttemptID] = field(default_factory=list)
-    launched_ms: float = 0.0
-    unannounced: list[ExecutionAttemptID] = field(default_factory=list)
-    end: _End | None = None
-    told: set[ExecutionAttemptID] = field(default_factory=set)
-    running: set[int] = field(default_factory=set)
-    success: TaskEnded | None = None
-    cancel_requested: bool = False
-    over: bool = False
 
 
 class VertexRun:
@@ -104,12 +82,13 @@ class VertexRun:
         self._fails_at_once = fails_at_once
         self._failure_to_tell: BaseException | None = None
         self._host = host
-        self._subtasks = {subtask: _Subtask(request) for subtask, request in requests.items()}
+        self._subtasks = {subtask: SubtaskRun(request) for subtask, request in requests.items()}
         self._unsuccessful = len(requests)
         self._last_failed: TaskEnded | None = None
         self._helpers: set[int] = set()
         self._helper_error = ""
-        self._launching: _Subtask | None = None
+        self._launching: SubtaskRun | None = None
+        self._has_launched = False
 
     # -- what the scheduler asks for -------------------------------------------------------------------
 
@@ -121,7 +100,7 @@ class VertexRun:
     @property
     def has_launched(self) -> bool:
         """Whether Spark launched any task of the vertex's own stage."""
-        return any(one.attempt is not None for one in self._subtasks.values())
+        return self._has_launched
 
     @property
     def has_all_successes(self) -> bool:
@@ -140,21 +119,21 @@ class VertexRun:
         if one is not self._launching:
             self._host.later(lambda: self._catch_up(one))
 
-    def _catch_up(self, one: _Subtask) -> None:
+    def _catch_up(self, one: SubtaskRun) -> None:
         """Tell an execution that was deployed late what is known already."""
         if one.end is not None:
             self._tell(one, one.end)
         elif not one.cancel_requested:
             self._announce(one)
 
-    def _announce(self, one: _Subtask) -> None:
+    def _announce(self, one: SubtaskRun) -> None:
         """Rule 1."""
         attempts, one.unannounced = one.unannounced, []
         for attempt in attempts:
             self._host.report(attempt, ExecutionState.INITIALIZING, at_ms=one.launched_ms)
             self._host.report(attempt, ExecutionState.RUNNING, at_ms=one.launched_ms)
 
-    def _tell(self, one: _Subtask, end: _End) -> None:
+    def _tell(self, one: SubtaskRun, end: SubtaskEnd) -> None:
         """Tell a subtask's end, of the vertices upstream first.
 
         A failure is told of the vertex itself: its companions are in its region, so the scheduler cancels them.
@@ -168,13 +147,28 @@ class VertexRun:
                 metrics = end.io_metrics if attempt is one.attempt else None
                 self._host.report(attempt, end.state, end.error, metrics, end.at_ms)
 
-    def _give_slot(self, one: _Subtask, slot: PhysicalSlot) -> None:
+    def _give_slot(self, one: SubtaskRun, slot: PhysicalSlot) -> None:
         """Fulfil a request; whoever waits for the slot is deployed within this call."""
         request, one.request = one.request, None
         if request is not None:
             self._launching = one
             request.slot_future.complete(slot)
             self._launching = None
+
+    def awaits(self, subtask: int) -> bool:
+        """Whether the next request for a subtask is this run's: its execution was replaced."""
+        one = self._subtasks.get(subtask)
+        return one is not None and one.is_awaited
+
+    def take_over(self, subtask: int, request: PhysicalSlotRequest) -> None:
+        """Take the request of an execution that replaces another one; Spark's next task fulfils it."""
+        one = self._subtasks[subtask]
+        one.request, one.is_awaited = request, False
+
+    def has_request(self, subtask: int, slot_request_id: str) -> bool:
+        """Whether a request is waiting here."""
+        one = self._subtasks.get(subtask)
+        return one is not None and one.request is not None and one.request.slot_request_id == slot_request_id
 
     def withdraw(self, subtask: int) -> None:
         """Take back a subtask's request. Without anyone left who wants the stage, its Spark work ends."""
@@ -201,8 +195,9 @@ class VertexRun:
     # -- what Spark tells ------------------------------------------------------------------------------
 
     def launched(self, task: TaskStarted, slot_number: int) -> None:
-        """Rules 1 and 2."""
-        one = self._subtasks.get(task.partition)
+        """Rules 1, 2 and 8."""
+        self._has_launched = True
+        one = self._subtasks.get(task.partition) or self._replace(task.partition, None, None)
         if one is None:
             return
         one.running.add(task.task_id)
@@ -223,15 +218,18 @@ class VertexRun:
             self._helper_error = end.error
         self._end_if_over()
 
-    def ended(self, end: TaskEnded) -> None:
-        """Rules 2, 3, 5 and 6."""
+    def ended(self, end: TaskEnded, loss: ExecutorRecoveryError | None = None) -> None:
+        """Rules 2, 3, 5, 6 and 7; `loss` says what an end by no fault of the task's own is due to."""
         one = self._subtasks.get(end.started.partition)
         if one is None:
             return
         one.running.discard(end.started.task_id)
         if end.status == "FAILED":
             self._last_failed = end
-        if end.status == "SUCCESS" and one.success is None and not self._is_aborted:
+        is_lost = loss is not None and end.status == "FAILED" and self._is_ended(one)
+        if is_lost and not one.cancel_requested and not self._is_aborted:
+            self._replace(end.started.partition, loss, end.finished_ms)
+        elif end.status == "SUCCESS" and one.success is None and not self._is_aborted:
             one.success = end
             self._unsuccessful -= 1
             if not self._holds():
@@ -241,8 +239,30 @@ class VertexRun:
         self._tell_failure()
         self._end_if_over()
 
+    def output_lost(self, task: TaskStarted, loss: ExecutorRecoveryError) -> None:
+        """Rule 7: Spark has taken back the success of a task of this stage."""
+        one = self._subtasks.get(task.partition)
+        if one is not None and one.success is not None and not one.cancel_requested and not self._is_aborted:
+            self._replace(task.partition, loss, None)
+
+    def _replace(self, subtask: int, loss: ExecutorRecoveryError | None, at_ms: float | None) -> SubtaskRun | None:
+        """Rules 7 and 8: the subtask's next execution; None where the scheduler has other plans for it."""
+        before = self._subtasks.get(subtask)
+        fresh = SubtaskRun(None, is_awaited=True, running=before.running if before else set())
+        self._subtasks[subtask] = fresh
+        # The request for it comes within this call.
+        if self.outcome is None and self._host.replace(self.job_vertex, subtask, loss, at_ms):
+            if before is None or before.over or before.success is not None:
+                self._unsuccessful += 1
+            return fresh
+        if before is None:
+            del self._subtasks[subtask]
+        else:
+            self._subtasks[subtask] = before
+        return None
+
     @staticmethod
-    def _is_ended(one: _Subtask) -> bool:
+    def _is_ended(one: SubtaskRun) -> bool:
         return not one.over and one.success is None and not one.running
 
     def _holds(self) -> bool:
@@ -286,7 +306,7 @@ class VertexRun:
 
     # -- what that means -------------------------------------------------------------------------------
 
-    def _finish(self, one: _Subtask) -> None:
+    def _finish(self, one: SubtaskRun) -> None:
         """Rules 3 and 4."""
         if one.request is not None:
             self._give_slot(one, self._host.slot_on(NO_TASK, 0))
@@ -294,11 +314,11 @@ class VertexRun:
         end = one.success
         self._end(one)
         if end is None:
-            self._tell(one, _End(ExecutionState.FINISHED))
+            self._tell(one, SubtaskEnd(ExecutionState.FINISHED))
             return
         duration = end.finished_ms - end.started.launched_ms
         metrics = end.metrics.as_io_metrics(duration) if end.metrics is not None else None
-        self._tell(one, _End(ExecutionState.FINISHED, io_metrics=metrics, at_ms=end.finished_ms))
+        self._tell(one, SubtaskEnd(ExecutionState.FINISHED, io_metrics=metrics, at_ms=end.finished_ms))
 
     @property
     def _is_settled(self) -> bool:
@@ -331,7 +351,7 @@ class VertexRun:
             request.slot_future.complete_exceptionally(cause)
         else:
             at_ms = last.finished_ms if last is not None else None
-            self._tell(one, _End(ExecutionState.FAILED, cause, at_ms=at_ms))
+            self._tell(one, SubtaskEnd(ExecutionState.FAILED, cause, at_ms=at_ms))
 
     def _root_subtask(self) -> int | None:
         waiting = {subtask: one for subtask, one in self._subtasks.items() if not one.over}
@@ -354,18 +374,18 @@ class VertexRun:
             if not one.over and not one.running:
                 self._settle_failed(one)
 
-    def _settle_failed(self, one: _Subtask) -> None:
+    def _settle_failed(self, one: SubtaskRun) -> None:
         self._end(one)
         if one.cancel_requested:
-            self._tell(one, _End(ExecutionState.CANCELED))
+            self._tell(one, SubtaskEnd(ExecutionState.CANCELED))
         elif one.attempt is not None:
             cause = self.outcome.error if self.outcome is not None else None
             cause = cause or RuntimeError("cancelled")
             name = self.job_vertex.task_name(one.attempt.subtask)
             error = StageAbortedError(name, cause, short_reason(str(cause)))
-            self._tell(one, _End(ExecutionState.FAILED, error))
+            self._tell(one, SubtaskEnd(ExecutionState.FAILED, error))
 
-    def _end(self, one: _Subtask) -> None:
+    def _end(self, one: SubtaskRun) -> None:
         if not one.over:
             one.over = True
             if one.success is None:

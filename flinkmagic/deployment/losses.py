@@ -1,0 +1,60 @@
+"""Ends of tasks that are nobody's fault but a lost executor's, in words for people. Texts of 3.5.9 and 4.3.0."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from flinkmagic.deployment.task_events import RESUBMITTED, ExecutorRemoved, TaskEnded
+from flinkmagic.errors import ExecutorLostError, ExecutorRecoveryError, OutputLostError
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+
+_FETCH_FAILED = re.compile(r"\bshuffleId=(\d+), mapIndex=(-?\d+)")
+_REASON = re.compile(r"Reason: (.+)")
+
+
+class Losses:
+    """Knows which executors are gone, and why.
+
+    Parameters
+    ----------
+    makers : mapping of int to ExecutionJobVertex
+        By the id of a shuffle, the vertex that writes it.
+    """
+
+    def __init__(self, makers: Mapping[int, ExecutionJobVertex]) -> None:
+        self._makers = makers
+        self._reasons: dict[str, str] = {}
+
+    def executor_removed(self, event: ExecutorRemoved) -> None:
+        """Note an executor that is gone."""
+        self._reasons[event.executor] = event.reason
+
+    def of(self, end: TaskEnded, job_vertex: ExecutionJobVertex) -> ExecutorRecoveryError | None:
+        """What was lost, where a task of a vertex ended because of that; else None."""
+        executor = end.started.executor
+        if end.reason == RESUBMITTED:
+            return OutputLostError(job_vertex.task_name(end.started.partition), executor)
+        if end.reason.startswith("ExecutorLostFailure"):
+            return ExecutorLostError(executor, self._reason(executor, end.error))
+        if end.reason.startswith("FetchFailed"):
+            return self._of_fetch_failure(end.error)
+        return None
+
+    def of_output(self, task: str, executor: str | None) -> OutputLostError:
+        """That what a task had made is lost; the executor is named only where it is known to be gone."""
+        return OutputLostError(task, executor if executor in self._reasons else None)
+
+    def _reason(self, executor: str, error: str) -> str:
+        told = _REASON.search(error)
+        reason = told[1] if told is not None else self._reasons.get(executor, "")
+        return reason.splitlines()[0].strip() if reason.strip() else "Spark gave no reason"
+
+    def _of_fetch_failure(self, error: str) -> OutputLostError:
+        found = _FETCH_FAILED.search(error)
+        maker = self._makers.get(int(found[1])) if found is not None else None
+        if found is None or maker is None:
+            return OutputLostError("a task upstream", None)
+        subtask = int(found[2])
+        known = 0 <= subtask < maker.parallelism
+        return OutputLostError(maker.task_name(subtask) if known else maker.name, None)

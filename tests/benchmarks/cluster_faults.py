@@ -1,0 +1,203 @@
+"""Executors and workers of a real standalone cluster are killed under a job: does it end well, with exact rows?
+
+A cluster of two workers of two cores; a job of three stages (two shuffles, Python in each, a parquet write). Kinds:
+
+- ``map``: the executor of a finished task is killed while other tasks of the first map stage run;
+- ``between``: an executor that holds outputs of the finished first stage is killed before the second one is submitted;
+- ``write``: the executor of a running task of the write is killed;
+- ``worker``: as ``map``, but its worker is killed first.
+
+No restart strategy: Spark recovers, and the job only has to show it. Figures: `runs`, `exact` (those that ended FINISHED
+with exactly the rows that they must have, and with the loss in the execution graph), and the same by kind.
+With ``--stories`` each run is told in a line of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import flinkmagic
+from flinkmagic.deployment import SparkDeployment
+from flinkmagic.errors import ExecutorRecoveryError
+from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.planning import plan
+from flinkmagic.scheduling.job_status import JobStatus
+from tests.benchmarks._standalone_cluster import StandaloneCluster, wait_until
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
+
+KINDS = ("map", "between", "write", "worker")
+ROWS, KEYS, BUCKETS = 4000, 97, 11
+_CONFIGURATION = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "2",
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
+    # A killed executor is known at once; a reader need not ask its port for 15 seconds.
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "200ms",
+}
+
+
+def slowly(frame: DataFrame, seconds: float) -> DataFrame:
+    """The frame; each of its partitions takes so long, in a Python worker."""
+
+    def wait(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        import time
+
+        yield from batches
+        time.sleep(seconds)
+
+    return frame.mapInArrow(wait, frame.schema)
+
+
+def program(spark: SparkSession, out: Path) -> Any:
+    """The job."""
+    from pyspark.sql import functions as F
+
+    with flinkmagic.capture(spark) as captured:
+        numbers = slowly(spark.range(0, ROWS, 1, 8).withColumn("k", F.col("id") % KEYS), 0.3)
+        by_key = slowly(numbers.groupBy("k").agg(F.sum("id").alias("s"), F.count("*").alias("n")), 0.3)
+        by_bucket = by_key.groupBy((F.col("k") % BUCKETS).alias("b")).agg(F.sum("s").alias("s"), F.sum("n").alias("n"))
+        slowly(by_bucket, 0.5).write.parquet(str(out))
+    return captured
+
+
+def expected() -> list[tuple[int, int, int]]:
+    """The rows that the job must write."""
+    rows: dict[int, tuple[int, int]] = {}
+    for number in range(ROWS):
+        total, count = rows.get(number % KEYS % BUCKETS, (0, 0))
+        rows[number % KEYS % BUCKETS] = (total + number, count + 1)
+    return sorted((bucket, *values) for bucket, values in rows.items())
+
+
+class Fault:
+    """Kills once, at the moment of its kind (a `JobListener`: it hears of each move on the job's own thread)."""
+
+    def __init__(self, kind: str, cluster: StandaloneCluster, graph: ExecutionGraph) -> None:
+        self._kind, self._cluster, self._graph = kind, cluster, graph
+        self.victim: str | None = None
+
+    def on_job_status_changed(self, *unused: object) -> None:
+        """Nothing: the moments are those of executions."""
+
+    def on_execution_state_changed(
+        self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
+    ) -> None:
+        """Kill, if this is the moment."""
+        if self.victim is None and self._is_moment(vertices[0], state):
+            victim = self._graph.execution_vertex(vertices[0]).current_execution.resource_id
+            assert victim is not None
+            self.victim = victim
+            if self._kind == "worker":
+                self._cluster.kill_worker_of(victim)
+            else:
+                self._cluster.kill_executor(victim)
+
+    def _is_moment(self, index: int, state: ExecutionState) -> bool:
+        first, *_, last = self._graph.job_vertices
+        if self._kind == "write":
+            return state is ExecutionState.RUNNING and index in last.vertices
+        if state is not ExecutionState.FINISHED or index not in first.vertices:
+            return False
+        finished = sum(self._graph.state_of(vertex) is ExecutionState.FINISHED for vertex in first.vertices)
+        return finished == (first.parallelism if self._kind == "between" else 3)
+
+
+def run(kind: str, spark: SparkSession, cluster: StandaloneCluster, out: Path) -> dict[str, Any]:
+    """One run, told."""
+    planned = plan(program(spark, out), parallelism=4, name=kind)
+    graph = build_execution_graph(create_job_graph(planned.environment.get_stream_graph()))
+    fault = Fault(kind, cluster, graph)
+    deployment = SparkDeployment(planned, graph, spark=spark, listener=fault)
+    deployment.start()
+    status = deployment.wait(120)
+    if status is not JobStatus.FINISHED:
+        deployment.cancel()
+        deployment.wait(60)
+    rows = []
+    if (out / "_SUCCESS").exists():
+        rows = sorted((row.b, row.s, row.n) for row in spark.read.parquet(str(out)).collect())
+    info = deployment.snapshot().job
+    story = {
+        "kind": kind,
+        "status": status.name,
+        "exact": rows == expected(),
+        "victim": fault.victim,
+        "executions": {vertex.name: _executions(graph, vertex) for vertex in graph.job_vertices},
+        "losses": [str(entry.root.error) for entry in info.exception_history],
+        "restarts": info.number_of_restarts,
+        "tasks": [
+            [task.vertex, task.subtask, task.attempt, task.state.name, task.executor, task.role, task.reason]
+            for task in deployment.tasks()
+        ],
+    }
+    story["shown"] = any(
+        isinstance(entry.root.error, ExecutorRecoveryError) for entry in info.exception_history
+    ) and any(len(executions) > 1 for vertex in story["executions"].values() for executions in vertex)
+    deployment.release()
+    return story
+
+
+def _executions(graph: ExecutionGraph, vertex: ExecutionJobVertex) -> list[list[list[str | None]]]:
+    """By subtask, its executions from the first: state, executor, error."""
+    told = []
+    for index in vertex.vertices:
+        of = graph.execution_vertex(index)
+        told.append(
+            [
+                [one.state.name, one.resource_id, str(one.error) if one.error is not None else None]
+                for one in (*of.prior_executions, of.current_execution)
+            ]
+        )
+    return told
+
+
+def main(arguments: list[str]) -> dict[str, int]:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks cluster-faults")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of all kinds (%(default)s)")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--stories", action="store_true", help="tell each run in a line of JSON")
+    options = parser.parse_args(arguments)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    figures = {"runs": 0, "exact": 0, **{f"exact_{kind}": 0 for kind in options.kinds}}
+    with tempfile.TemporaryDirectory() as folder, StandaloneCluster(Path(folder) / "cluster") as cluster:
+        spark = flinkmagic.local_session("cluster-faults", cluster.url, _CONFIGURATION)
+        spark.sparkContext.setLogLevel("OFF")
+        try:
+            for number in range(options.rounds):
+                for kind in options.kinds:
+                    while len(cluster.workers) < 2:
+                        cluster.add_worker()
+                    wait_until(lambda: _executors(spark) == 2, 60, "two executors are there")
+                    story = run(kind, spark, cluster, Path(folder) / f"{kind}-{number}")
+                    if options.stories:
+                        print(json.dumps(story), flush=True)
+                    is_good = story["exact"] and story["shown"] and story["status"] == "FINISHED"
+                    figures["runs"] += 1
+                    figures["exact"] += is_good
+                    figures[f"exact_{kind}"] += is_good
+        finally:
+            spark.stop()
+    return figures
+
+
+def _executors(spark: SparkSession) -> int:
+    """How many executors are registered and alive, the driver aside."""
+    summaries = spark.sparkContext._jsc.sc().statusStore().executorList(True)  # type: ignore[union-attr]
+    return sum(summaries.apply(number).id() != "driver" for number in range(summaries.size()))
