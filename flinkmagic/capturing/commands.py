@@ -1,4 +1,4 @@
-"""What a SQL text, a catalog call or a writer of tables reads and changes, before it runs.
+"""What a SQL text, a catalog call or another line that runs at once reads and changes, before it runs.
 
 Only asked while writes are pending. What cannot be known counts as reading and changing everything.
 """
@@ -15,7 +15,6 @@ from pyspark.errors import PySparkException
 from flinkmagic.capturing.java import items, java_class, option, simple_name, skip_commands
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.targets import PathResolver, Source, Target, resolve_uri, sources_of
-from flinkmagic.capturing.writes import writer_field
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
@@ -57,6 +56,8 @@ _HARMLESS = frozenset(
 )
 """Commands that touch settings, names and views: a pending write has its own snapshot of these."""
 _HARMLESS_PREFIXES = ("Show", "Describe", "List")
+_SHOWS_TABLES = ("ShowTable", "ShowCreateTable", "ShowColumns", "ShowPartitions", "Describe")
+"""Harmless, unless a table is still to be made, or to be made anew."""
 _ON_TABLES = frozenset(
     {
         "CacheTable",
@@ -78,10 +79,9 @@ _ON_TABLES = frozenset(
 _NAMES = ("UnresolvedIdentifier", "UnresolvedTable", "UnresolvedTableOrView", "UnresolvedRelation")
 
 
-def sql_effects(
-    spark: Any, resolver: PathResolver, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Effects:
+def sql_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
     """What ``spark.sql(text, ...)`` reads and changes; a plain query's reads are seen when it is analysed."""
+    spark = recorder.spark
     text = args[1] if len(args) > 1 else kwargs.get("sqlQuery", "")
     formatted = {name for name in kwargs if name not in ("sqlQuery", "args")}
     try:
@@ -89,7 +89,13 @@ def sql_effects(
     except PySparkException:
         # Not SQL: Spark's own error is about to say so. With `{fields}` put in, it may well be.
         return _UNKNOWN if formatted else Effects()
-    return _plan_effects(spark, resolver, parsed)
+    if _defines_tables(recorder) and simple_name(parsed).startswith(_SHOWS_TABLES):
+        return _UNKNOWN
+    return _plan_effects(spark, recorder.resolver, parsed)
+
+
+def _defines_tables(recorder: Recorder) -> bool:
+    return any(write.defines for write in recorder.pending.writes)
 
 
 def _without_fields(text: str, formatted: set[str]) -> str:
@@ -234,7 +240,8 @@ def _session_table_path(spark: Any, catalog: Any, database: str, table: str) -> 
     return None if uri is None else resolve_uri(java_class(jvm, "org.apache.hadoop.fs.Path")(uri).toString())
 
 
-def _named_table(recorder: Recorder, name: str) -> Target:
+def named_table(recorder: Recorder, name: str) -> Target:
+    """The table of a name as it was written."""
     parser = recorder.spark._jsparkSession.sessionState().sqlParser()
     try:
         return table_target(recorder.spark, items(parser.parseMultipartIdentifier(name)))
@@ -252,52 +259,41 @@ def table_effects(recorder: Recorder, name: str) -> Effects:
     return _plan_effects(recorder.spark, recorder.resolver, relation)
 
 
-def writer_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """``saveAsTable`` and ``insertInto``: the table, the ``path`` option, and what the DataFrame reads."""
-    writer = args[0]
-    name = args[1] if len(args) > 1 else kwargs.get("name", kwargs.get("tableName"))
-    changes = [_named_table(recorder, str(name))]
-    options = writer_field(writer._jwrite, "extraOptions")
-    path = kwargs.get("path")
-    if path is None and options.contains("path"):
-        path = options.apply("path")
-    if path is not None:
-        changes.append(recorder.resolver.target(path))
-    return Effects(_reads(writer._df), tuple(changes), fresh=False)
-
-
-def jdbc_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """``jdbc``: a table elsewhere, which pending writes of files can only be reading."""
-    relation = next(
-        (
-            source
-            for write in recorder.pending.writes
-            for source in write.sources
-            if source.path is None and (source.table or "").startswith("jdbcrelation:")
-        ),
-        None,
-    )
-    return Effects(_reads(args[0]._df), () if relation is None else (relation,), fresh=False)
-
-
 def table_writer_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """``writeTo(table)`` and ``mergeInto(table)``, when they write."""
+    """``mergeInto(table)``, when it writes."""
     name = recorder.tables.get(args[0])
     if name is None:
         return _UNKNOWN
     df = getattr(args[0], "_df", None) or getattr(args[0], "_source_df", None)
     reads = _reads(df) if df is not None else ()
-    return Effects(reads, (_named_table(recorder, name),), unknown=df is None, fresh=False)
+    return Effects(reads, (named_table(recorder, name),), unknown=df is None, fresh=False)
 
 
 def catalog_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
     """Calls of `Catalog` that change the table named first."""
     name = args[1] if len(args) > 1 else kwargs.get("tableName", kwargs.get("viewName"))
     path = args[2] if len(args) > 2 else kwargs.get("path")
-    changes = [_named_table(recorder, str(name))]
+    changes = [named_table(recorder, str(name))]
     if isinstance(path, str):
         changes.append(recorder.resolver.target(path))
     return Effects(changes=tuple(changes))
+
+
+def lookup_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """Calls of `Catalog` that look a table up: they need it made, not filled."""
+    name = args[1] if len(args) > 1 else kwargs.get("tableName")
+    if not _defines_tables(recorder):
+        return Effects()
+    if name is None:
+        return _UNKNOWN
+    table = named_table(recorder, str(name))
+    wanted = any(write.defines and write.target.overlaps(table) for write in recorder.pending.writes)
+    return Effects(reads=(Source(path=table.path, table=table.table),) if wanted else ())
+
+
+def listing_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """``Catalog.listTables``."""
+    return _UNKNOWN if _defines_tables(recorder) else Effects()
 
 
 def path_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:

@@ -185,13 +185,10 @@ def _writers() -> Iterator[Entry]:
     from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    for name in ("save", "parquet", "csv", "json", "orc", "text", "xml"):
+    for name in ("save", "parquet", "csv", "json", "orc", "text", "xml", "jdbc", "saveAsTable", "insertInto"):
         yield DataFrameWriter, name, hooks.Save
-    for name in ("saveAsTable", "insertInto"):
-        yield DataFrameWriter, name, _command(commands.writer_effects)
-    yield DataFrameWriter, "jdbc", _command(commands.jdbc_effects)
     for name in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
-        yield DataFrameWriterV2, name, _command(commands.table_writer_effects)
+        yield DataFrameWriterV2, name, hooks.SaveToTable
     for name in ("start", "toTable"):
         yield DataStreamWriter, name, _command(commands.unknown_effects)
     merge = _module("pyspark.sql.merge")
@@ -218,6 +215,9 @@ def _session_and_context() -> Iterator[Entry]:
     )
     for name in on_table:
         yield Catalog, name, _command(commands.catalog_effects)
+    for name in ("tableExists", "getTable", "listColumns", "cacheTable", "isCached"):
+        yield Catalog, name, _command(commands.lookup_effects)
+    yield Catalog, "listTables", _command(commands.listing_effects)
     yield Catalog, "dropDatabase", _command(commands.unknown_effects)
     for name in ("textFile", "wholeTextFiles", "binaryFiles", "pickleFile", "sequenceFile"):
         yield SparkContext, name, hooks.RddRead

@@ -11,7 +11,12 @@ from flinkmagic.capturing import commands
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.provenance import user_frame
 from flinkmagic.capturing.targets import Source, sources_of, temp_views_of
-from flinkmagic.capturing.writes import DeferringWriter, writer_field
+from flinkmagic.capturing.writer_calls import (
+    DeferringTableWriter,
+    DeferringWriter,
+    WriterCall,
+    writer_field,
+)
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
@@ -177,7 +182,7 @@ class Sql(TableRead):
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
-            effects = commands.sql_effects(recorder.spark, recorder.resolver, args, kwargs)
+            effects = commands.sql_effects(recorder, args, kwargs)
             recorder.pending.settle(effects, recorder.location())
 
 
@@ -191,21 +196,41 @@ class TempView(Hook):
 
 
 class Save(Hook):
-    """A method of `DataFrameWriter` that saves to files: the write is taken over."""
+    """A method of `DataFrameWriter` that writes: the write is taken over."""
+
+    half = "_jwrite"
+    """Where PySpark's writer keeps its Java half."""
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         writer = args[0]
         frame = user_frame()
 
-        def on_save(jwrite: Any, path: str | None) -> None:
+        def on_write(call: WriterCall) -> None:
             text = recorder.source.call_text(frame, self.method, args[1:], kwargs)
-            recorder.defer(writer._df, jwrite, path, text)
+            recorder.writes.take(writer._df, call, text)
 
-        writer._jwrite = DeferringWriter(writer._jwrite, on_save)
+        stand_in = self.stand_in(recorder, writer, on_write)
+        setattr(writer, self.half, stand_in)
+
+    def stand_in(self, recorder: Recorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
+        """What takes the place of the Java half."""
+        return DeferringWriter(recorder.spark._jvm, writer._jwrite, on_write)
 
     def finish(self, args: Args) -> None:
-        if isinstance(args[0]._jwrite, DeferringWriter):
-            args[0]._jwrite = args[0]._jwrite.jwrite
+        java_half = vars(args[0]).get(self.half)
+        if isinstance(java_half, (DeferringWriter, DeferringTableWriter)):
+            setattr(args[0], self.half, java_half.jwrite)
+
+
+class SaveToTable(Save):
+    """A method of `DataFrameWriterV2` that writes."""
+
+    half = "_jwriter"
+
+    def stand_in(self, recorder: Recorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
+        stand_in = DeferringTableWriter(recorder.spark._jvm, writer._jwriter, on_write)
+        stand_in.table = recorder.tables.get(writer, "")
+        return stand_in
 
 
 class TableWriter(Hook):

@@ -44,7 +44,7 @@ class Effects:
 
 def adds_only(write: DeferredWrite) -> bool:
     """Whether a write leaves every file that is there."""
-    return write.mode != "overwrite"
+    return not write.overwrites
 
 
 class PendingWrites:
@@ -132,7 +132,7 @@ class PendingWrites:
             read = next((source for source in write.sources if source.overlaps(target)), None)
             if read is not None and overwrites:
                 if self._deploy is None:
-                    raise OverwritesInputError(str(target.path), location, str(read), write)
+                    raise OverwritesInputError(str(target), location, str(read), write)
                 self._deploy()
                 return ()
         return tuple(

@@ -145,7 +145,7 @@ def read_conf(jsession: Any) -> dict[str, str]:
 class DeferredWrite:
     """A write that Spark has analysed and that nobody has run yet.
 
-    Spark's `DataFrameWriter` would have run `command` on the spot. The record holds it as Spark itself made it, so
+    Spark's writer would have run `command` on the spot. The record holds it as Spark itself made it, so
     that committer, options and refusals stay Spark's own.
 
     Attributes
@@ -153,17 +153,17 @@ class DeferredWrite:
     index : int
         Position among the program's writes, in program order.
     name : str
-        A name for the sink, unique within the program: the last part of the path.
+        A name for the sink, unique within the program: the last part of the path, or the table's name.
     df : DataFrame
         What is written.
     frame : int
         The number of `df` (key of `Program.frames`).
     jwrite : JavaObject
-        The configured Java ``DataFrameWriter``.
+        The configured Java writer.
     command : JavaObject
-        Spark's analysed ``InsertIntoHadoopFsRelationCommand``, its query being the analysed plan of `df`.
+        Spark's analysed command, its query being the analysed plan of `df`.
     format : str
-        As Spark shows it: ``parquet``, ``csv``.
+        As Spark shows it: ``parquet``, ``csv``, ``jdbc``; of a table of another catalog that catalog's name.
     mode : str
         ``append``, ``overwrite``, ``errorifexists`` or ``ignore``.
     options : mapping of str to str
@@ -171,7 +171,7 @@ class DeferredWrite:
     partition_by : tuple of str
         Names of the partition columns.
     path : str
-        The path as Spark resolved it, with scheme.
+        The path as Spark resolved it, with scheme; of a table its full name.
     target : Target
         Where it goes, comparable with other targets and sources.
     sources : tuple of Source
@@ -182,8 +182,12 @@ class DeferredWrite:
         The line of the write.
     session : SessionSnapshot
         Configuration and current database of that line; equal snapshots are one object.
+    overwrites : bool
+        Whether data that lie at the target are gone afterwards.
     dynamic : bool
         Whether only those partitions are overwritten that the query has rows for.
+    defines : bool
+        Whether it makes the table's entry in the catalog, or makes it anew.
     after : tuple of int
         Indices of earlier writes of the program that must have ended before this one starts.
     """
@@ -204,7 +208,9 @@ class DeferredWrite:
     text: str
     location: SourceLocation
     session: SessionSnapshot
+    overwrites: bool = False
     dynamic: bool = False
+    defines: bool = False
     after: tuple[int, ...] = ()
 
     def __str__(self) -> str:

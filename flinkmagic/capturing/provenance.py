@@ -14,6 +14,7 @@ import os
 import re
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -24,6 +25,9 @@ import pyspark
 
 from flinkmagic.capturing.java import texts
 from flinkmagic.capturing.program import CellSource, SourceLocation
+
+_PARSING = threading.Lock()
+"""Two threads that parse at once fail with a SystemError (Python 3.11: a depth is counted for all of them)."""
 
 TEXT_LIMIT = 160
 """How much of a call's text is kept; pictures shorten it further."""
@@ -147,7 +151,8 @@ def _index_calls(source: str) -> dict[tuple[int, int], list[ast.Call]]:
     """All calls of a text by the place where they end; of those that end together the outermost first."""
     found: dict[tuple[int, int], list[ast.Call]] = {}
     try:
-        tree = ast.parse(source)
+        with _PARSING:
+            tree = ast.parse(source)
     except (
         SyntaxError,
         ValueError,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -11,12 +10,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from flinkmagic.capturing import patches, writes
+from flinkmagic.capturing import patches
 from flinkmagic.capturing.cell_labels import remember
+from flinkmagic.capturing.deferral import Deferral
 from flinkmagic.capturing.frames import FrameRegistry
 from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.operator_options import OperatorOptions
-from flinkmagic.capturing.pending import Effects, PendingWrites, check_overwrites
+from flinkmagic.capturing.pending import PendingWrites, check_overwrites
 from flinkmagic.capturing.program import (
     CellSource,
     DeferredWrite,
@@ -28,15 +28,16 @@ from flinkmagic.capturing.program import (
     read_conf,
 )
 from flinkmagic.capturing.provenance import SourceReader, expr_ids, user_frame
-from flinkmagic.capturing.targets import PathResolver, Source, Target, resolve_uri, sources_of
-from flinkmagic.errors import ObservedWriteError, OverwritesInputError, SparkConnectSessionError
+from flinkmagic.capturing.targets import PathResolver
+from flinkmagic.errors import SparkConnectSessionError
 
 
 class capture:  # noqa: N801 - reads as the statement that it is used in
-    """Capture what PySpark code does, with its file writes deferred.
+    """Capture what PySpark code does, with its writes deferred.
 
-    Within the ``with`` block, on this thread and in this context only, ``DataFrameWriter`` saves to files are analysed
-    by Spark, checked, and put off; everything else runs as always. Where the block raises, nothing is registered.
+    Within the ``with`` block, on this thread and in this context only, what ``DataFrameWriter`` and
+    ``DataFrameWriterV2`` write is analysed by Spark, checked, and put off; everything else runs as always. Where the
+    block raises, nothing is registered.
 
     A line that reads or changes what is pending is seen if it goes through a DataFrame, a reader, SQL, the catalog, or
     a path given to an RDD. What is read or deleted behind Spark's back is not: by pandas or `os`, or by an RDD or a
@@ -170,6 +171,7 @@ class Recorder:
         self.views: dict[str, DataFrame] = {}
         self.tables: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self.pending = PendingWrites(self.spark, None if run_pending is None else self._deploy_pending)
+        self.writes = Deferral(self)
         self._run_pending = run_pending
         self._calls: list[RecordedCall] = []
         self._seen_ids: set[int] = set()
@@ -218,86 +220,9 @@ class Recorder:
         number = self.frames.add(df)
         self._options[number] = options.over(self._options.get(number))
 
-    def defer(self, df: DataFrame, jwrite: Any, path: str | None, text: str) -> None:
-        """Take over a save: defer it, skip it as Spark would, or run it where it is not one of files."""
-        location = self.location()
-        spark: Any = df.sparkSession
-        command = writes.save_command(spark, df, jwrite, path)
-        if command is None:
-            self._run_now(df, jwrite, path, location)
-            return
-        jplan, jpath = df._jdf.queryExecution().analyzed(), command.outputPath()
-        target = Target(path=resolve_uri(jpath.toString()))
-        if writes.is_observed(spark, jplan):
-            raise ObservedWriteError(jpath.toString(), location)
-        mode = writes.command_mode(command)
-        if mode in ("errorifexists", "ignore") and self._path_taken(spark, command, target, location):
-            if mode == "errorifexists":
-                raise writes.path_exists_error(spark, jpath) from None
-            self._skipped.append(SkippedWrite(jpath.toString(), text, location))
-            return
-        writes.check_format(spark, df, command)
-        dynamic, sources = mode == "overwrite" and command.dynamicPartitionOverwrite(), sources_of(jplan)
-        self._refuse_own_input(target, mode, dynamic, sources, location)
-        after = self.pending.order(target, mode == "overwrite", sources, location)
-        self.pending.writes.append(
-            DeferredWrite(
-                index=len(self.pending.writes),
-                name=self._sink_name(jpath.getName()),
-                df=df,
-                frame=self.frames.keep(df),
-                jwrite=jwrite,
-                command=command,
-                format=writes.command_format(command),
-                mode=mode,
-                options=writes.command_options(command),
-                partition_by=writes.partition_columns(command),
-                path=jpath.toString(),
-                target=target,
-                sources=sources,
-                text=text,
-                location=location,
-                session=self.snapshot(spark),
-                dynamic=dynamic,
-                after=after,
-            )
-        )
-
-    def _run_now(self, df: DataFrame, jwrite: Any, path: str | None, location: SourceLocation) -> None:
-        if self.pending:
-            changes = (self.resolver.target(path),) if path is not None else ()
-            unknown = path is None and writes.writer_field(jwrite, "source").lower() != "noop"
-            sources = sources_of(df._jdf.queryExecution().analyzed())
-            self.pending.settle(Effects(sources, changes, unknown, fresh=False), location)
-        if path is None:
-            jwrite.save()
-        else:
-            jwrite.save(path)
-
-    def _path_taken(self, spark: Any, command: Any, target: Target, location: SourceLocation) -> bool:
-        """Whether the path exists when it is this write's turn."""
-        answer = self.pending.exists_by_then(target, writes.path_exists(spark, command))
-        if isinstance(answer, bool):
-            return answer
-        self.pending.settle(Effects(reads=(Source(path=target.path),)), location)
-        return writes.path_exists(spark, command)
-
-    def _refuse_own_input(
-        self, target: Target, mode: str, dynamic: bool, sources: tuple[Source, ...], location: SourceLocation
-    ) -> None:
-        if mode != "overwrite" or dynamic:
-            return
-        for source in sources:
-            if source.overlaps(target):
-                raise OverwritesInputError(str(target.path), location, str(source), "its own query")
-
-    def _sink_name(self, base: str) -> str:
-        taken = {write.name for write in (*self.pending.writes, *self._deployed)}
-        base = os.path.splitext(base)[0] or "sink"
-        name, number = base, 2
-        while name in taken:
-            name, number = f"{base}_{number}", number + 1
-        return name
+    def skip(self, write: SkippedWrite) -> None:
+        """Note a write that has nothing to do."""
+        self._skipped.append(write)
 
     def snapshot(self, spark: Any) -> SessionSnapshot:
         """The session's state now; the same object as before where nothing changed."""

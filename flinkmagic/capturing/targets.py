@@ -11,6 +11,7 @@ import fnmatch
 import os
 import re
 import sys
+import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from flinkmagic.capturing.java import items, java_class, simple_name, texts
 from flinkmagic.capturing.rdd_sources import rdd_paths
 
 _GLOB = re.compile(r"[*?\[{]")
+_NOWHERE = "noop-table"
 _CASE_BLIND = sys.platform in ("darwin", "win32")
 _SAME_STORE = {"s3": "s3a", "s3n": "s3a", "wasbs": "wasb", "abfss": "abfs"}
 
@@ -54,7 +56,7 @@ class Target:
         )
 
     def __str__(self) -> str:
-        return self.table or self.path or "?"
+        return self.table or urllib.parse.unquote(self.path or "?")
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def _leaf_sources(leaf: Any) -> Iterator[Source]:
     if kind == "LogicalRelation":
         yield from _relation_sources(leaf)
     elif kind == "HiveTableRelation":
-        yield _table_source(leaf.tableMeta())
+        yield table_of(leaf.tableMeta())
     elif kind.startswith("DataSourceV2"):
         yield from _v2_sources(leaf)
     elif kind in ("LogicalRDD", "ExternalRDD"):
@@ -160,9 +162,11 @@ def _leaf_sources(leaf: Any) -> Iterator[Source]:
 def _relation_sources(leaf: Any) -> Iterator[Source]:
     catalog_table = leaf.catalogTable()
     if catalog_table.isDefined():
-        yield _table_source(catalog_table.get())
+        yield table_of(catalog_table.get())
     relation = leaf.relation()
-    if simple_name(relation) == "HadoopFsRelation":
+    if simple_name(relation) == "JDBCRelation":
+        yield _jdbc_source(relation.jdbcOptions())
+    elif simple_name(relation) == "HadoopFsRelation":
         index = relation.location()
         listed = not catalog_table.isDefined() and simple_name(index) == "InMemoryFileIndex"
         yield from _root_sources(index.rootPaths(), listed)
@@ -170,7 +174,8 @@ def _relation_sources(leaf: Any) -> Iterator[Source]:
         yield Source(table=f"{simple_name(relation)}:{relation}".lower())
 
 
-def _table_source(catalog_table: Any) -> Source:
+def table_of(catalog_table: Any) -> Source:
+    """A table of the session's own catalog, and the folder in which it lies."""
     name = catalog_table.identifier().unquotedString().lower()
     location = catalog_table.storage().locationUri()
     path = resolve_uri(location.get().getPath()) if location.isDefined() else None
@@ -188,8 +193,47 @@ def _v2_sources(leaf: Any) -> Iterator[Source]:
     # FileTable, the base of Spark's own version-2 file sources, is the one that says which files it reads.
     if any(base.getSimpleName() == "FileTable" for base in _bases(table.getClass())):
         yield from _root_sources(table.fileIndex().rootPaths(), listed=False)
-    elif not catalog.isDefined():
-        yield Source(table=f"{simple_name(table)}:{table.name()}".lower())
+    elif simple_name(table) == "JDBCTable":
+        yield _jdbc_source(table.jdbcOptions())
+    elif not catalog.isDefined() and table.name() != _NOWHERE:
+        path = leaf.options().get("path")
+        if path is not None:
+            yield Source(path=resolve_uri(os.path.abspath(path) if path.startswith(".") else path))
+        else:
+            yield Source(table=f"{simple_name(table)}:{table.name()}".lower())
+
+
+def _jdbc_source(options: Any) -> Source:
+    return Source(path=jdbc_path(options.url(), options.tableOrQuery()))
+
+
+def jdbc_path(url: str, table: str) -> str:
+    """A place in a database, as a path: schema and settings of the connection left out, so that one place is one path.
+
+    A query may read any table of its database.
+    """
+    database = "jdbc://" + urllib.parse.quote(re.split(r"[;?]", url, maxsplit=1)[0].lower(), safe="")
+    if re.search(r"[\s()]", table.strip()):
+        return database
+    name = table.strip().rsplit(".", 1)[-1].strip('"`[]').lower()
+    return f"{database}/{urllib.parse.quote(name, safe='')}"
+
+
+def relation_target_v1(leaf: Any) -> Target:
+    """The place that a relation of version 1 stands for."""
+    return _one_place(_relation_sources(leaf))
+
+
+def relation_target_v2(leaf: Any) -> Target:
+    """The place that a relation of version 2 stands for; nowhere for the source `noop`."""
+    return _one_place(_v2_sources(leaf))
+
+
+def _one_place(sources: Iterator[Source]) -> Target:
+    path = table = None
+    for source in sources:
+        path, table = path or source.path, table or source.table
+    return Target(path=path, table=table)
 
 
 def _bases(jclass: Any) -> Iterator[Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.errors import NoResultError, NotAProgramError, SparkConnectSessionError, StreamingFrameError
+from flinkmagic.planning.hidden_queries import hidden_query
 from flinkmagic.planning.sinks import SinkKind
 
 if TYPE_CHECKING:
@@ -27,13 +28,15 @@ class SinkRequest:
     kind : {"write", "result"}
         Which of the two it is.
     logical_plan : py4j.java_gateway.JavaObject
-        The analysed plan: the write's own command, or the query.
+        The analysed plan: the write's own command (but see `command`), or the query.
     snapshot : SessionSnapshot, optional
         The session as it stood on its line; None is the session as it is now.
     frame : int, optional
         The program's number of the DataFrame.
     write : DeferredWrite, optional
         Of a write: what was captured.
+    command : py4j.java_gateway.JavaObject, optional
+        Of a write whose command hides its query from planning: the command. `logical_plan` is its query then.
     """
 
     name: str
@@ -44,6 +47,7 @@ class SinkRequest:
     write: DeferredWrite | None = None
     location: SourceLocation | None = None
     schema_json: str = ""
+    command: JavaObject | None = None
 
     @property
     def after(self) -> tuple[int, ...]:
@@ -81,19 +85,22 @@ def session_of(frames: Mapping[str, DataFrame]) -> SparkSession:
 
 def requests_of(program: Program) -> list[SinkRequest]:
     """Its writes in program order, then its results (a program that writes has some only where it is merged)."""
-    writes = [
-        SinkRequest(
-            name=write.name,
-            kind="write",
-            logical_plan=write.command,
-            snapshot=write.session,
-            frame=write.frame,
-            write=write,
-            location=write.location,
-        )
-        for write in program.writes
-    ]
+    writes = map(_write_request, program.writes)
     return [*writes, *result_requests(program.results, program)]
+
+
+def _write_request(write: DeferredWrite) -> SinkRequest:
+    query = hidden_query(write.command)
+    return SinkRequest(
+        name=write.name,
+        kind="write",
+        logical_plan=write.command if query is None else query,
+        snapshot=write.session,
+        frame=write.frame,
+        write=write,
+        location=write.location,
+        command=None if query is None else write.command,
+    )
 
 
 def result_requests(frames: Mapping[str, DataFrame], program: Program | None) -> list[SinkRequest]:

@@ -204,20 +204,3 @@ def test_an_observed_frame_is_not_written_behind_its_back(cell: Any) -> None:
             df.write.parquet(at("out"))
             """)
     assert cell.made() == set()
-
-
-def test_writers_that_are_not_of_files_run_at_once(cell: Any) -> None:
-    program = cell.capture("""\
-        df = spark.range(3)
-        df.write.format("noop").mode("overwrite").save()
-        df.write.mode("overwrite").saveAsTable("eager_numbers")
-        df.write.insertInto("eager_numbers")
-        df.writeTo("eager_numbers_2").using("parquet").createOrReplace() if False else None
-        n = spark.table("eager_numbers").count()
-        """)
-    try:
-        assert cell.namespace["n"] == 6
-        assert program.writes == ()
-        assert list(program.results) == ["df"]
-    finally:
-        cell.plain("spark.sql('drop table eager_numbers')")

@@ -1,0 +1,164 @@
+"""Takes writes over: each is deferred, skipped as Spark would skip it, or run at once where it cannot be deferred.
+
+A write is deferred if Spark makes a command for it that `write_facts` knows. Spark analyses the command on the write's
+own line and on its own plan, so every refusal of Spark's stands there.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.capturing import commands, writes
+from flinkmagic.capturing.java import simple_name
+from flinkmagic.capturing.pending import Effects
+from flinkmagic.capturing.program import DeferredWrite, SkippedWrite, SourceLocation
+from flinkmagic.capturing.targets import Source, Target, sources_of
+from flinkmagic.capturing.write_facts import WriteFacts, facts_of, in_full, is_transactional
+from flinkmagic.capturing.writer_calls import WriterCall, writer_field
+from flinkmagic.errors import ObservedWriteError, OverwritesInputError
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.recorder import Recorder
+
+
+class Deferral:
+    """Decides of each write of one capture.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Of the capture.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._pending = recorder.pending
+        self._names: set[str] = set()
+
+    def take(self, df: Any, call: WriterCall, text: str) -> None:
+        """Take over a write."""
+        recorder = self._recorder
+        location = recorder.location()
+        spark: Any = df.sparkSession
+        command = self._command(spark, df, call, location)
+        facts = None if command is None else facts_of(spark, df, call, command)
+        if facts is None or facts.runs_now:
+            self._run_now(df, call, location, None if facts is None else facts.target)
+            return
+        jplan = df._jdf.queryExecution().analyzed()
+        if writes.is_observed(spark, jplan):
+            raise ObservedWriteError(facts.label, location)
+        if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts, location):
+            if facts.mode == "errorifexists":
+                raise facts.taken() from None
+            recorder.skip(SkippedWrite(facts.label, text, location))
+            return
+        facts.check()
+        sources = sources_of(jplan)
+        self._refuse_own_input(facts, sources, location)
+        after = self._pending.order(facts.target, facts.overwrites, sources, location)
+        self._pending.writes.append(
+            DeferredWrite(
+                index=len(self._pending.writes),
+                name=self._sink_name(facts.name),
+                df=df,
+                frame=recorder.frames.keep(df),
+                jwrite=call.jwrite,
+                command=command,
+                format=facts.format,
+                mode=facts.mode,
+                options=facts.options,
+                partition_by=facts.partition_by,
+                path=facts.label,
+                target=facts.target,
+                sources=sources,
+                text=text,
+                location=location,
+                session=recorder.snapshot(spark),
+                overwrites=facts.overwrites,
+                dynamic=facts.dynamic,
+                defines=facts.defines,
+                after=after,
+            )
+        )
+
+    def _command(self, spark: Any, df: Any, call: WriterCall, location: SourceLocation) -> Any:
+        """Spark's analysed command; None where there is none that could be put off.
+
+        Analysis looks the table up, so a pending write that makes the table has to come first. Not so for
+        ``saveAsTable`` in the session's own catalog, whose command looks when it runs.
+        """
+        if call.table is None:
+            made = call.command(spark, df)
+        else:
+            table = commands.named_table(self._recorder, call.table)
+            if is_transactional(spark, str(table.table).split(".")[0]):
+                return None
+            if call.method != "saveAsTable":
+                self._wait_for_table(table, location)
+            made = call.command(spark, df)
+            if (
+                made is not None
+                and simple_name(made) != "SaveAsV1TableCommand"
+                and self._wait_for_table(table, location)
+            ):
+                made = call.command(spark, df)
+        return None if made is None else in_full(spark, writes.analysed(spark, made))
+
+    def _wait_for_table(self, table: Target, location: SourceLocation) -> bool:
+        if not any(write.defines and write.target.overlaps(table) for write in self._pending.writes):
+            return False
+        return self._pending.settle(Effects(reads=(Source(path=table.path, table=table.table),)), location)
+
+    def _run_now(self, df: Any, call: WriterCall, location: SourceLocation, target: Target | None) -> None:
+        if self._pending:
+            sources = sources_of(df._jdf.queryExecution().analyzed())
+            changes = self._changes(call) if target is None else (target,)
+            self._pending.settle(Effects(sources, changes or (), changes is None, fresh=False), location)
+        call.run()
+
+    def _changes(self, call: WriterCall) -> tuple[Target, ...] | None:
+        """What a write that runs at once changes; None where that is unknown."""
+        source = writer_field(call.jwrite, "source")
+        if source is not None and source.lower() == "noop":
+            return ()
+        places = []
+        path = call.path
+        options = writer_field(call.jwrite, "extraOptions")
+        if path is None and options is not None and options.contains("path"):
+            path = options.apply("path")
+        if path is not None:
+            places.append(self._recorder.resolver.target(path))
+        if call.table is not None:
+            places.append(commands.named_table(self._recorder, call.table))
+        return tuple(places) or None
+
+    def _is_taken(self, facts: WriteFacts, location: SourceLocation) -> bool:
+        """Whether the target is there when it is this write's turn."""
+        if facts.exists is None:
+            return False
+        answer = self._pending.exists_by_then(facts.target, facts.exists())
+        if isinstance(answer, bool):
+            return answer
+        self._pending.settle(
+            Effects(reads=(Source(path=facts.target.path, table=facts.target.table),)), location
+        )
+        return facts.exists()
+
+    def _refuse_own_input(
+        self, facts: WriteFacts, sources: tuple[Source, ...], location: SourceLocation
+    ) -> None:
+        if not facts.overwrites or facts.dynamic:
+            return
+        for source in sources:
+            if source.overlaps(facts.target):
+                raise OverwritesInputError(facts.label, location, str(source), "its own query")
+
+    def _sink_name(self, base: str) -> str:
+        base = os.path.splitext(base)[0] or "sink"
+        name, number = base, 2
+        while name in self._names:
+            name, number = f"{base}_{number}", number + 1
+        self._names.add(name)
+        return name

@@ -1,0 +1,227 @@
+"""What PySpark's writers ask of their Java halves, held back before anything is run.
+
+Spark makes a writer's command by methods of its own that are not public (``saveCommand``, ``saveAsTableCommand``,
+``insertIntoCommand``; of ``DataFrameWriterV2`` ``createCommand``, ``replaceCommand``, ``appendCommand``,
+``overwriteCommand``, ``overwritePartitionsCommand``). Seen on 4.3.0; 3.5.9 has none of them: there a save to files, or
+to a source of version 1, is put together as Spark's own code does it, and everything else runs at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+
+from flinkmagic.capturing.java import java_class, option
+
+
+@dataclass(frozen=True)
+class WriterCall:
+    """One write that a Java writer was asked for.
+
+    Attributes
+    ----------
+    jwrite : py4j.java_gateway.JavaObject
+        The Java writer with all its settings.
+    method : str
+        ``save``, ``saveAsTable``, ``insertInto``, or a method of ``DataFrameWriterV2``.
+    make : callable
+        Makes Spark's command, not analysed; raises what Spark refuses.
+    run : callable
+        Writes at once, as plain Spark does.
+    path : str, optional
+        The path that was named in the call.
+    table : str, optional
+        The table's name as it was written.
+    """
+
+    jwrite: Any
+    method: str
+    make: Callable[[], Any]
+    run: Callable[[], Any]
+    path: str | None = None
+    table: str | None = None
+
+    def command(self, spark: Any, df: Any) -> Any:
+        """Spark's command, not analysed; None where this version of Spark makes none that could be held back."""
+        try:
+            return self.make()
+        except Py4JError as error:
+            if "Command(" not in str(error) or "does not exist" not in str(error):
+                raise
+        return _save_command_3(spark, df, self.jwrite, self.path) if self.method == "save" else None
+
+
+class _StandIn:
+    """Stands in for a Java writer while one of PySpark's writing methods runs; settings go through to it."""
+
+    def __init__(self, jvm: Any, jwrite: Any, on_write: Callable[[WriterCall], None]) -> None:
+        self.jvm = jvm
+        self.jwrite = jwrite
+        self._on_write = on_write
+
+    def __getattr__(self, name: str) -> Any:
+        def setting(*args: Any) -> _StandIn:
+            self.jwrite = getattr(self.jwrite, name)(*args)
+            return self
+
+        return setting
+
+
+class DeferringWriter(_StandIn):
+    """In the place of a Java ``DataFrameWriter``.
+
+    The formats that have a method of their own are set as the Java method of that name sets them.
+    """
+
+    def save(self, path: str | None = None) -> None:
+        jwrite, jvm = self.jwrite, self.jvm
+        run = jwrite.save if path is None else lambda: jwrite.save(path)
+        make = lambda: jwrite.saveCommand(option(jvm, path))  # noqa: E731
+        self._on_write(WriterCall(jwrite, "save", make, run, path=path))
+
+    def _save_as(self, file_format: str, path: str) -> None:
+        self.jwrite = self.jwrite.format(file_format)
+        self.save(path)
+
+    def csv(self, path: str) -> None:
+        self._save_as("csv", path)
+
+    def json(self, path: str) -> None:
+        self._save_as("json", path)
+
+    def orc(self, path: str) -> None:
+        self._save_as("orc", path)
+
+    def parquet(self, path: str) -> None:
+        self._save_as("parquet", path)
+
+    def text(self, path: str) -> None:
+        self._save_as("text", path)
+
+    def xml(self, path: str) -> None:
+        self._save_as("xml", path)
+
+    def jdbc(self, url: str, table: str, properties: Any) -> None:
+        jwrite = self.jwrite
+        settings = ("partitioningColumns", "numBuckets", "sortColumnNames", "clusteringColumns")
+        if any(field is not None and field.isDefined() for field in (writer_field(jwrite, s) for s in settings)):
+            jwrite.jdbc(url, table, properties)  # which refuses them before it does anything
+        # `DataFrameWriter.jdbc`: the properties go over the options, the two arguments over both.
+        jwrite = jwrite.options(properties).option("url", url).option("dbtable", table)
+        self.jwrite = jwrite.format("jdbc")
+        self.save()
+
+    def saveAsTable(self, name: str) -> None:  # noqa: N802 - Spark's name
+        jwrite = self.jwrite
+        self._on_write(
+            WriterCall(
+                jwrite,
+                "saveAsTable",
+                lambda: jwrite.saveAsTableCommand(name),
+                lambda: jwrite.saveAsTable(name),
+                table=name,
+            )
+        )
+
+    def insertInto(self, name: str) -> None:  # noqa: N802 - Spark's name
+        jwrite = self.jwrite
+        self._on_write(
+            WriterCall(
+                jwrite,
+                "insertInto",
+                lambda: jwrite.insertIntoCommand(name),
+                lambda: jwrite.insertInto(name),
+                table=name,
+            )
+        )
+
+
+class DeferringTableWriter(_StandIn):
+    """In the place of a Java ``DataFrameWriterV2``."""
+
+    table = ""
+
+    def _write(self, method: str, make: Callable[[], Any], *arguments: Any) -> None:
+        jwrite = self.jwrite
+        run = lambda: getattr(jwrite, method)(*arguments)  # noqa: E731
+        self._on_write(WriterCall(jwrite, method, make, run, table=self.table))
+
+    def create(self) -> None:
+        self._write("create", lambda: self.jwrite.createCommand())
+
+    def replace(self) -> None:
+        self._write("replace", lambda: self.jwrite.replaceCommand(False))
+
+    def createOrReplace(self) -> None:  # noqa: N802 - Spark's name
+        self._write("createOrReplace", lambda: self.jwrite.replaceCommand(True))
+
+    def append(self) -> None:
+        self._write("append", lambda: self.jwrite.appendCommand())
+
+    def overwrite(self, condition: Any) -> None:
+        self._write("overwrite", lambda: self.jwrite.overwriteCommand(condition), condition)
+
+    def overwritePartitions(self) -> None:  # noqa: N802 - Spark's name
+        self._write("overwritePartitions", lambda: self.jwrite.overwritePartitionsCommand())
+
+
+def writer_field(jwrite: Any, name: str) -> Any:
+    """A setting of a Java ``DataFrameWriter`` or ``DataFrameReader``, which have no accessors for them in 3.5."""
+    jclass = jwrite.getClass()
+    while jclass is not None:
+        for field in jclass.getDeclaredFields():
+            if field.getName() == name:
+                field.setAccessible(True)
+                return field.get(jwrite)
+        jclass = jclass.getSuperclass()
+    return None
+
+
+def _save_command_3(spark: Any, df: Any, jwrite: Any, path: str | None) -> Any:
+    """What Spark 3.5 does inside ``DataFrameWriter.save`` for sources of version 1 (no ``saveCommand`` there)."""
+    jvm, jsession = spark._jvm, spark._jsparkSession
+    source = writer_field(jwrite, "source")
+    options = writer_field(jwrite, "extraOptions")
+    bucketed = (
+        writer_field(jwrite, "numBuckets").isDefined() or writer_field(jwrite, "sortColumnNames").isDefined()
+    )
+    if bucketed or source.lower() == "hive" or (path is not None and options.contains("path")):
+        return None  # plain Spark refuses these itself, or obeys its legacy setting
+    sources = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource")
+    provider = sources.lookupDataSourceV2(source, jsession.sessionState().conf())
+    if provider.isDefined() and "FileDataSourceV2" not in _bases(provider.get()):
+        return None
+    original = options.originalMap()
+    if path is not None:
+        original = original.updated("path", path)
+    partitioning = writer_field(jwrite, "partitioningColumns")
+    if partitioning.isDefined():
+        utils = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSourceUtils")
+        key = utils.PARTITIONING_COLUMNS_KEY()
+        original = original.updated(key, utils.encodePartitioningColumns(partitioning.get()))
+    nothing = option(jvm, None)
+    no_names = jvm.PythonUtils.toSeq([])
+    data_source = sources.apply(
+        jsession,
+        source,
+        no_names,
+        nothing,
+        partitioning.get() if partitioning.isDefined() else no_names,
+        nothing,
+        original,
+        nothing,
+    )
+    return data_source.planForWriting(writer_field(jwrite, "mode"), df._jdf.logicalPlan())
+
+
+def _bases(jobject: Any) -> set[str]:
+    """The simple names of an object's classes and of the interfaces that they name."""
+    found, jclass = set(), jobject.getClass()
+    while jclass is not None:
+        found.add(str(jclass.getSimpleName()))
+        found.update(str(interface.getSimpleName()) for interface in jclass.getInterfaces())
+        jclass = jclass.getSuperclass()
+    return found

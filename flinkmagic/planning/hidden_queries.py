@@ -1,0 +1,42 @@
+"""Write commands that hide their query from Spark's planner.
+
+``saveAsTable``, the ``create`` and ``replace`` of tables, and writes to sources of version 1 (JDBC) are commands without
+children: Spark plans their query only when they run, with their own plan around it. So that the query's stages are the
+job's, the query is planned as a query of its own, and the command runs over its rows (`CommandRows.java`). The guards
+against overwriting an input look at the original command, before: over rows they would be blind. Seen on 4.3.0; on
+3.5.9 for sources of version 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.capturing.java import simple_name
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+
+_HIDE_THEIRS = frozenset(
+    {
+        "CreateDataSourceTableAsSelectCommand",
+        "CreateTableAsSelect",
+        "InsertIntoDataSourceCommand",
+        "ReplaceTableAsSelect",
+        "SaveAsV1TableCommand",
+        "SaveIntoDataSourceCommand",
+    }
+)
+_INTO_RELATION = frozenset({"AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic"})
+
+
+def hidden_query(command: JavaObject) -> JavaObject | None:
+    """The analysed query of a command that hides it; None where Spark plans it with the command."""
+    kind = simple_name(command)
+    if kind in _HIDE_THEIRS or (kind in _INTO_RELATION and not _takes_batches(command.table())):
+        return command.query()
+    return None
+
+
+def _takes_batches(relation: Any) -> bool:
+    """Whether a table of version 2 is written by tasks; one that has only the write of version 1 gets a DataFrame."""
+    return "BATCH_WRITE" in {str(capability) for capability in relation.table().capabilities()}

@@ -1,0 +1,321 @@
+"""Every writer, deferred: it leaves what plain Spark leaves, and its query's stages are the job's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+from flinkmagic.capturing.recorder import capture
+from flinkmagic.scheduling.job_status import JobStatus
+
+DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
+
+
+@pytest.fixture(scope="module")
+def url(spark, tmp_path_factory):
+    """A real database: Derby, which Spark brings along."""
+    return f"jdbc:derby:{tmp_path_factory.mktemp('derby') / 'db'};create=true"
+
+
+@pytest.fixture(scope="module")
+def catalog(spark, url):
+    """A catalog of tables that are not Spark's own."""
+    settings = {
+        "spark.sql.catalog.db": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        "spark.sql.catalog.db.url": url,
+        "spark.sql.catalog.db.driver": DRIVER,
+    }
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    yield "db.APP"
+    for key in settings:
+        spark.conf.unset(key)
+
+
+@pytest.fixture
+def tables(spark):
+    """Names of tables that are gone after the test."""
+    made = []
+
+    def name(base):
+        made.append(base)
+        spark.sql(f"DROP TABLE IF EXISTS {base}")
+        return base
+
+    yield name
+    for base in made:
+        spark.sql(f"DROP TABLE IF EXISTS {base}")
+
+
+@pytest.fixture
+def rows(spark, numbers):
+    """Rows behind two shuffles, with nulls, numbers, dates, arrays and structs."""
+    frame = spark.read.parquet(numbers)
+    sums = frame.groupBy("k", "m").agg(F.sum("id").alias("total"))
+    return sums.where("m < 9").groupBy("k").agg(
+        F.sum("total").alias("total"),
+        F.max(F.when(F.col("k") > 2, F.concat(F.lit("n"), F.col("m").cast("string")))).alias("name"),
+        F.min(F.expr("date_add(DATE'2024-02-28', CAST(m AS INT))")).alias("day"),
+        F.max(F.array("m", "total")).alias("pair"),
+        F.max(F.struct("m", F.lit(None).cast("double").alias("nothing"))).alias("both"),
+    )
+
+
+def _entry(spark, name):
+    """What the catalog knows of a table, without its name, place and times."""
+    state = spark._jsparkSession.sessionState()
+    table = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(name))
+    return {
+        "schema": json.loads(table.schema().json()),
+        "provider": table.provider().get(),
+        "kind": table.tableType().name(),
+        "partitions": table.partitionColumnNames().mkString(","),
+        "buckets": table.bucketSpec().toString(),
+        "comment": table.comment().toString(),
+        "options": {k for k in (table.storage().properties().keys().mkString(",").split(",")) if k != "path"},
+    }
+
+
+def _sorted(frame):
+    return sorted((row.asDict(recursive=True) for row in frame.collect()), key=str)
+
+
+def _folders(spark, name):
+    """The partition folders of a table, with the number of files of each where buckets say how many there are."""
+    location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
+    root = Path(location.removeprefix("file:"))
+    return sorted({str(path.parent.relative_to(root)) for path in root.rglob("part-*")})
+
+
+TABLE_WRITERS = {
+    "plain": lambda df, t: df.write.saveAsTable(t),
+    "partitioned": lambda df, t: df.write.partitionBy("k").saveAsTable(t),
+    "bucketed": lambda df, t: df.write.bucketBy(3, "k").sortBy("total").saveAsTable(t),
+    "partitioned and bucketed": lambda df, t: df.write.partitionBy("k").bucketBy(2, "name").saveAsTable(t),
+    "orc": lambda df, t: df.write.saveAsTable(t, format="orc", mode="overwrite", compression="zlib"),
+    "json": lambda df, t: df.write.format("json").mode("append").saveAsTable(t),
+    "ignore": lambda df, t: df.write.mode("ignore").saveAsTable(t),
+    "empty": lambda df, t: df.where("k > 99").write.partitionBy("k").saveAsTable(t),
+    "create": lambda df, t: df.writeTo(t).using("parquet").create(),
+    "create partitioned": lambda df, t: (
+        df.writeTo(t).using("orc").partitionedBy(F.col("k")).tableProperty("a", "b").create()
+    ),
+}
+
+
+@pytest.mark.parametrize("write", TABLE_WRITERS.values(), ids=TABLE_WRITERS.keys())
+def test_a_new_table_is_that_of_a_plain_run(spark, deploy, tables, rows, spark_work, write):
+    plain, deferred = tables("plain_table"), tables("deferred_table")
+    write(rows, plain)
+    with capture(spark) as program:
+        write(rows, deferred)
+    assert len(program.writes) == 1
+    assert not spark.catalog.tableExists(deferred)
+    before = spark_work.job_ids()
+    deployment = deploy(program)
+    assert deployment.wait(100) is JobStatus.FINISHED, deployment.exceptions()
+    # The stages of the query are the job's own: none of them ran beside it, or twice.
+    ran = spark_work.tasks_by_stage(spark_work.job_ids() - before)
+    assert len(deployment.execution_graph.job_vertices) == len(ran) == 3
+    assert {task.role for task in deployment.tasks()} == {"task"}
+    assert sum(ran.values()) == len(deployment.tasks())
+    assert _entry(spark, deferred) == _entry(spark, plain)
+    assert spark.table(deferred).schema == spark.table(plain).schema
+    assert _sorted(spark.table(deferred)) == _sorted(spark.table(plain))
+    assert _folders(spark, deferred) == _folders(spark, plain)
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite", "insert", "insert overwrite", "dynamic"])
+@pytest.mark.parametrize("layout", ["flat", "partitioned", "bucketed"])
+def test_writing_to_a_table_that_is_there(spark, deploy, tables, rows, mode, layout):
+    names = tables("plain_table"), tables("deferred_table")
+    first = rows.where("k < 5").select("total", "name", "k")
+    more = rows.where("k > 3").select("total", F.lit("more").alias("name"), "k")
+    layouts = {"flat": lambda w: w, "partitioned": lambda w: w.partitionBy("k"),
+               "bucketed": lambda w: w.bucketBy(2, "k").sortBy("k")}  # fmt: skip
+
+    def write(name):
+        if mode in ("append", "overwrite"):
+            layouts[layout](more.write.mode(mode)).saveAsTable(name)
+        else:
+            more.write.insertInto(name, overwrite=mode != "insert")
+
+    for name in names:
+        layouts[layout](first.write).saveAsTable(name)
+        assert spark.table(name).count() == 5  # the session knows its files now
+    earlier = spark.table(names[1])
+    if mode == "dynamic":
+        spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        write(names[0])
+        with capture(spark) as program:
+            write(names[1])
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert _sorted(spark.table(names[1])) == _sorted(first)
+    deployment = deploy(program)
+    assert deployment.wait(100) is JobStatus.FINISHED, deployment.exceptions()
+    plain, deferred = (spark.table(name) for name in names)
+    assert _sorted(deferred) == _sorted(plain)
+    assert deferred.schema == plain.schema
+    assert _folders(spark, names[1]) == _folders(spark, names[0])
+    assert _entry(spark, names[1]) == _entry(spark, names[0])
+    if mode == "insert":
+        assert _sorted(earlier) == _sorted(deferred)
+
+
+def test_a_query_without_partitions_makes_an_empty_table(spark, deploy, tables):
+    target = tables("deferred_table")
+    with capture(spark) as program:
+        spark.range(3).limit(0).write.saveAsTable(target)
+    assert deploy(program).wait(60) is JobStatus.FINISHED
+    assert spark.table(target).schema.simpleString() == "struct<id:bigint>"
+    assert spark.table(target).collect() == []
+
+
+def test_bucketed_and_partitioned_tables_as_inputs(spark, deploy, tables, rows):
+    source, target = tables("bucketed_input"), tables("deferred_table")
+    rows.select("total", "name", "k").write.bucketBy(3, "k").sortBy("k").saveAsTable(source)
+    with capture(spark) as program:
+        one, other = spark.table(source), spark.table(source).withColumnRenamed("total", "other")
+        joined = one.hint("merge").join(other, "k").groupBy("k").count()
+        joined.write.partitionBy("k").saveAsTable(target)
+    deployment = deploy(program)
+    assert deployment.wait(100) is JobStatus.FINISHED, deployment.exceptions()
+    assert len(deployment.execution_graph.job_vertices) == 1  # buckets need no shuffle
+    assert _sorted(spark.table(target)) == [{"count": 1, "k": k} for k in range(7)]
+
+
+def test_several_writes_of_one_table_keep_the_order_of_the_program(spark, deploy, tables):
+    target = tables("deferred_table")
+    with capture(spark) as program:
+        for day in range(3):
+            spark.range(day, day + 1).write.mode("append").saveAsTable(target)
+        spark.range(7, 9).write.mode("overwrite").saveAsTable(target)
+        spark.range(9, 10).write.mode("append").saveAsTable(target)
+    assert [write.after for write in program.writes] == [(), (0,), (0, 1), (0, 1, 2), (0, 1, 2, 3)]
+    deployment = deploy(program)
+    assert deployment.wait(100) is JobStatus.FINISHED, deployment.exceptions()
+    assert _sorted(spark.table(target)) == [{"id": 7}, {"id": 8}, {"id": 9}]
+
+
+def test_the_current_database_is_that_of_the_writes_line(spark, deploy, tables):
+    spark.sql("CREATE DATABASE IF NOT EXISTS elsewhere")
+    tables("elsewhere.here")
+    try:
+        with capture(spark) as program:
+            spark.sql("USE elsewhere")
+            spark.range(3).write.saveAsTable("here")
+            spark.sql("USE default")
+        assert deploy(program).wait(60) is JobStatus.FINISHED
+        assert spark.table("elsewhere.here").count() == 3
+        assert not spark.catalog.tableExists("default.here")
+    finally:
+        spark.sql("USE default")
+        spark.sql("DROP DATABASE elsewhere CASCADE")
+
+
+def test_a_database_is_written_by_every_writer(spark, deploy, rows, url, catalog, tables):
+    flat = rows.select(F.col("k").cast("int").alias("K"), "total", "name")
+    properties = {"driver": DRIVER}
+
+    def writes(t):
+        yield lambda: flat.write.jdbc(url, f"APP.{t}", properties=properties)
+        yield lambda: flat.where("k > 5").write.jdbc(url, f"APP.{t}", mode="append", properties=properties)
+        yield lambda: flat.where("k < 2").write.mode("overwrite").options(
+            url=url, dbtable=f"APP.{t}", driver=DRIVER, truncate=True
+        ).format("jdbc").save()
+        yield lambda: flat.writeTo(f"{catalog}.{t}2").create()
+        yield lambda: flat.where("k > 4").writeTo(f"{catalog}.{t}2").append()
+        yield lambda: flat.where("k > 4").write.insertInto(f"{catalog}.{t}2")
+        yield lambda: flat.where("k < 3").writeTo(f"{catalog}.{t}2").overwrite(F.lit(True))
+        yield lambda: flat.where("k < 4").writeTo(f"{catalog}.{t}2").createOrReplace()
+        yield lambda: flat.where("k < 5").writeTo(f"{catalog}.{t}2").replace()
+
+    for plain, deferred in zip(writes("PLAIN"), writes("LATE"), strict=True):
+        plain()
+        with capture(spark) as program:
+            deferred()
+        assert len(program.writes) == 1
+        deployment = deploy(program)
+        assert deployment.wait(100) is JobStatus.FINISHED, deployment.exceptions()
+        assert len(deployment.execution_graph.job_vertices) == 3
+        for suffix in ("", "2"):
+            if suffix and not spark.catalog.tableExists(f"{catalog}.PLAIN2"):
+                continue
+            one, other = (spark.table(f"{catalog}.{t}{suffix}") for t in ("PLAIN", "LATE"))
+            assert _sorted(one) == _sorted(other)
+            assert one.schema == other.schema
+
+
+def test_a_table_of_jdbc_in_the_sessions_catalog_takes_inserts(spark, deploy, url, tables):
+    target = tables("jdbc_table")
+    spark.range(3).write.jdbc(url, "APP.INSERTED", properties={"driver": DRIVER})
+    spark.sql(f"CREATE TABLE {target} USING jdbc OPTIONS (url '{url}', dbtable 'APP.INSERTED', driver '{DRIVER}')")
+    with capture(spark) as program:
+        spark.range(5, 7).write.insertInto(target)
+    deployment = deploy(program)
+    assert deployment.wait(60) is JobStatus.FINISHED, deployment.exceptions()
+    assert sorted(row[0] for row in spark.table(target).collect()) == [0, 1, 2, 5, 6]
+
+
+def test_a_source_that_writes_nothing_is_a_sink_all_the_same(spark, deploy, rows):
+    with capture(spark) as program:
+        rows.write.format("noop").mode("overwrite").save()
+    deployment = deploy(program)
+    assert deployment.wait(60) is JobStatus.FINISHED, deployment.exceptions()
+    assert [write.format for write in program.writes] == ["noop"]
+    assert len(deployment.execution_graph.job_vertices) == 3
+
+
+def test_a_source_of_the_users_own_in_python(spark, deploy, rows, tmp_path):
+    datasource = pytest.importorskip("pyspark.sql.datasource", reason="data sources in Python came with Spark 4.0")
+
+    class Lines(datasource.DataSource):
+        @classmethod
+        def name(cls):
+            return "lines_of_mine"
+
+        def writer(self, schema, overwrite):
+            folder = self.options["folder"]
+
+            class Writer(datasource.DataSourceWriter):
+                def write(self, iterator):
+                    import os
+                    import uuid
+
+                    with open(os.path.join(folder, f"{uuid.uuid4().hex}.part"), "w") as out:
+                        out.writelines(f"{row[0]}\n" for row in iterator)
+                    return datasource.WriterCommitMessage()
+
+                def commit(self, messages):
+                    import os
+
+                    with open(os.path.join(folder, "committed"), "w") as out:
+                        out.write(f"{len(messages)} {overwrite}")
+
+            return Writer()
+
+    spark.dataSource.register(Lines)
+    with capture(spark) as program:
+        rows.select("k").write.format("lines_of_mine").mode("append").option("folder", str(tmp_path)).save()
+    assert list(tmp_path.iterdir()) == []
+    deployment = deploy(program, parallelism=2)
+    assert deployment.wait(60) is JobStatus.FINISHED, deployment.exceptions()
+    lines = sorted(line for part in tmp_path.glob("*.part") for line in part.read_text().split())
+    assert lines == [str(k) for k in range(7)]
+    assert (tmp_path / "committed").read_text() == "2 False"
+
+
+def test_a_table_that_a_write_failed_to_replace_is_gone_as_in_a_plain_run(spark, deploy, tables):
+    target = tables("deferred_table")
+    spark.range(3).write.saveAsTable(target)
+    assert spark.table(target).count() == 3
+    with capture(spark) as program:
+        spark.range(3).selectExpr("raise_error('no') AS id").write.mode("overwrite").saveAsTable(target)
+    deployment = deploy(program)
+    assert deployment.wait(60) is JobStatus.FAILED
+    assert not spark.catalog.tableExists(target)
