@@ -157,5 +157,9 @@ def test_five_hundred_vertices(lab: Any, open_notebook: Callable[..., Any], dark
     for tab in ("execution", "regions", "timeline"):
         page.click(f"{VIEW} [data-kind={tab}]")
         page.wait_for_timeout(500)
+        if tab != "timeline":  # the match is looked at there too
+            match = page.locator(f"{VIEW} .fm-node.fm-bright").bounding_box()
+            stage = page.locator(f"{VIEW} .fm-graph").bounding_box()
+            assert stage["y"] <= match["y"] <= stage["y"] + stage["height"]
         notebook.keep_screenshot(f"large-{tab}-{theme}")
     notebook.theme(False)

@@ -203,6 +203,7 @@ def test_a_failed_job_names_the_subtask_and_the_users_line(
         "try 2: ValueError: could not convert string to float: '<b>12,5</b>'",
         "try 1: Executor lost",
     ]
+    assert "562.5 → 52.7 KiB" in table.inner_text()
     assert table.locator("tr", has_text="executor 2:0").locator("td").nth(2).inner_text() == "1"
 
 

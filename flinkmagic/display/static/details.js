@@ -199,9 +199,8 @@ class DetailsPane {
   row(subtask, state, row) {
     const t = this.tasks;
     const has = row !== undefined;
-    const flow = (show, from, to) => (known(from) || known(to) ? `${show(from)} → ${show(to)}` : "–");
     const cells = has
-      ? [t.attempt[row] + 1, showDuration(t.duration(row)), flow(showNumber, t.rowsIn[row], t.rowsOut[row]), flow(showSize, t.bytesIn[row], t.bytesOut[row]), t.text("slot", row) || t.text("executor", row) || "–"]
+      ? [t.attempt[row] + 1, showDuration(t.duration(row)), showFlow(showNumber, t.rowsIn[row], t.rowsOut[row]), showFlow(showSize, t.bytesIn[row], t.bytesOut[row]), t.text("slot", row) || t.text("executor", row) || "–"]
       : ["–", "–", "–", "–", "–"];
     const sign = h("td.fm-state", { "data-state": state, title: this.look.states[state].word }, stateIcon(this.look, state), h("span.fm-hidden", {}, this.look.states[state].word));
     return h("tr", {}, h("td", {}, subtask + 1), sign, ...cells.map((text) => h("td", {}, String(text))));

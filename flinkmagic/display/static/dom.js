@@ -63,6 +63,14 @@ function showSize(bytes) {
   return `${amount.toFixed(1)} TiB`;
 }
 
+/** What went in and what came out: "62.5 → 5.9 KiB". */
+function showFlow(show, from, to) {
+  if (!known(from) && !known(to)) return "–";
+  const [first, second] = [show(from), show(to)];
+  const unit = second.slice(second.indexOf(" "));
+  return `${unit.startsWith(" ") && first.endsWith(unit) ? first.slice(0, -unit.length) : first} → ${second}`;
+}
+
 function showNumber(value) {
   return known(value) ? value.toLocaleString("en-US") : "–";
 }

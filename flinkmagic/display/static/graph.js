@@ -20,6 +20,7 @@ class GraphPane {
     this.painted = new Map(); // vertex id -> what was painted last
     this.extent = [0, 0];
     this.at = { x: 0, y: 0, scale: 1 };
+    this.emphasized = null;
     this.touched = false; // whether the reader has moved the view
     this.listen();
   }
@@ -46,6 +47,7 @@ class GraphPane {
     this.touched = false;
     if (this.frame) this.paint(this.frame);
     this.mark(this.selected);
+    this.emphasize(this.emphasized);
     this.fitReadable();
   }
 
@@ -133,6 +135,7 @@ class GraphPane {
 
   /** Dim what is not in `ids` (ids of cards or of vertices); null shows everything. */
   emphasize(ids) {
+    this.emphasized = ids;
     this.root.classList.toggle("fm-some", ids !== null);
     const bright = new Set();
     for (const [id, card] of this.cards) {

@@ -302,7 +302,9 @@ class JobView {
       const card = pane.card(id) ?? pane.card(this.about.group_of[id]);
       if (!card) continue;
       if (pane.at.scale < FAR) pane.fitTo([card.dataset.id]);
-      return pane.reveal(card);
+      pane.reveal(card);
+      pane.touched = true; // a change of the window's size must not lose it again
+      return;
     }
   }
 
