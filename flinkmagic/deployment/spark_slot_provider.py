@@ -11,6 +11,7 @@ from flinkmagic.deployment.stage_members import StageMembers
 from flinkmagic.deployment.vertex_run import VertexRun
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotRequest
 
@@ -48,6 +49,8 @@ class SparkSlotProvider:
         By the index of a job vertex, those that must be finished before it is submitted.
     idle : callable
         Called after a decision that leaves nothing running.
+    event_log : JobEventLog, optional
+        Where it tells what is required, and what goes to Spark.
     """
 
     LEAST_PROMISES = 8
@@ -62,6 +65,7 @@ class SparkSlotProvider:
         slots: int | None = None,
         after: Mapping[int, Sequence[int]] | None = None,
         idle: Callable[[], None],
+        event_log: JobEventLog | None = None,
     ) -> None:
         self._graph = execution_graph
         self._main_thread = main_thread
@@ -70,12 +74,14 @@ class SparkSlotProvider:
         self._slots = slots
         self._after = dict(after or {})
         self._idle = idle
+        self._event_log = event_log
         self.stages = StageMembers(execution_graph)
         self._path = remaining_paths(execution_graph)
         self._waiting: dict[int, dict[int, PhysicalSlotRequest]] = {}
         self._active: dict[int, VertexRun] = {}
         self._remade: dict[int, RemadeRun] = {}
         self._where: dict[str, tuple[int, int]] = {}
+        self._declared: set[int] = set()
         self._is_decision_due = False
 
     def run_of(self, job_vertex_id: str) -> VertexRun | None:
@@ -155,11 +161,21 @@ class SparkSlotProvider:
         self._is_decision_due = False
         ready = [index for index in self._waiting if self._is_ready(index)]
         for index in sorted(ready, key=lambda index: (-self._path[index], index)):
-            if not self._fits(len(self._waiting[index])):
+            name, tasks = self._graph.job_vertices[index].name, len(self._waiting[index])
+            if index not in self._declared:
+                self._declared.add(index)
+                self._tell(f"{name} requires {tasks} slots")
+            if not self._fits(tasks):
                 break
+            self._declared.discard(index)
+            self._tell(f"{name} goes to Spark, {tasks} tasks")
             self._active[index] = self._start_run(index, self._waiting.pop(index))
         if not self._active:
             self._idle()
+
+    def _tell(self, text: str) -> None:
+        if self._event_log is not None:
+            self._event_log.add("slots", text)
 
     def _is_ready(self, index: int) -> bool:
         waiting = self._waiting[index]

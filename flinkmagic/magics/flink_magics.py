@@ -28,6 +28,7 @@ from flinkmagic.magics.jobs import errors_text, jobs_table
 from flinkmagic.magics.options import count, job_arguments, job_options
 from flinkmagic.magics.options import restart as restart_strategy
 from flinkmagic.magics.spark_session import session_of
+from flinkmagic.scheduling.scheduler_factory import SCHEDULERS
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, SHARING, VIEWS, WHOLE, check_name
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class FlinkMagics(Magics):
         help="Whether failed tasks are restarted: none, fixed-delay:ATTEMPTS:DELAY, "
         "failure-rate:FAILURES:INTERVAL:DELAY or exponential-delay.",
     ).tag(config=True)
+    scheduler = Enum(sorted(SCHEDULERS), "default", help="Which of Flink's schedulers decides.").tag(config=True)
     progress = Enum(
         ["widget", "line"],
         "widget",

@@ -19,7 +19,11 @@ class JobEvent:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.at_ms / 1000.0:12.3f}s  {self.source:<16} {self.text}"
+        return self.since(0.0)
+
+    def since(self, start_ms: float) -> str:
+        """A line that says when it was after an instant."""
+        return f"{(self.at_ms - start_ms) / 1000.0:12.3f}s  {self.source:<16} {self.text}"
 
 
 class JobEventLog:

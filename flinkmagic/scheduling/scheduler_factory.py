@@ -17,21 +17,32 @@ from flinkmagic.scheduling.restart_strategy import (
     NoRestartBackoffTimeStrategy,
     RestartBackoffTimeStrategy,
 )
-from flinkmagic.scheduling.scheduler_ng import SchedulerNG
 
-SCHEDULERS: dict[str, Callable[..., SchedulerNG]] = {"default": DefaultScheduler}
-"""By the name that `--scheduler` gives (`jobmanager.scheduler`); an adaptive one will stand beside it."""
+SCHEDULERS: dict[str, type[DefaultScheduler]] = {"default": DefaultScheduler}
+"""By the name that `--scheduler` gives (`jobmanager.scheduler`). Flink's other scheduler for batch jobs, the adaptive
+one, is derived from this one, too."""
 
 RestartStrategyFactory = Callable[[Clock, random.Random], RestartBackoffTimeStrategy]
 
 _UNITS_MS = {"ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0, "": 1_000.0}
 
 
-def create_scheduler(name: str, *arguments: Any, **options: Any) -> SchedulerNG:
-    """Make the scheduler of that name; the arguments are its class's (Flink's `SchedulerNGFactory`)."""
+def check_scheduler(name: str) -> str:
+    """Return a scheduler's name, if there is one of it.
+
+    Raises
+    ------
+    UnknownSchedulerError
+        Where there is none.
+    """
     if name not in SCHEDULERS:
         raise UnknownSchedulerError(name, sorted(SCHEDULERS))
-    return SCHEDULERS[name](*arguments, **options)
+    return name
+
+
+def create_scheduler(name: str, *arguments: Any, **options: Any) -> DefaultScheduler:
+    """Make the scheduler of that name; the arguments are its class's (Flink's `SchedulerNGFactory`)."""
+    return SCHEDULERS[check_scheduler(name)](*arguments, **options)
 
 
 def parse_duration_ms(text: str) -> float | None:
