@@ -6,9 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from flinkmagic.capturing.program import DeferredWrite, SourceLocation
 
 SinkKind = Literal["write", "result"]
+
+Sharing = Literal["auto", "always", "never"]
+"""What several sinks share: what is worth keeping, all that is not a bare scan, or nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +53,31 @@ class PlannedSink:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class PlannedBoundary:
+    """A DataFrame of the user's whose rows are computed once and kept, because several sinks use them.
+
+    Attributes
+    ----------
+    name : str
+        The user's name for it, else the call that made it.
+    dataframes : tuple of DataFrame
+        The very objects.
+    transformation_id : int
+        Its CacheTransformation.
+    tail_id : int
+        The last operator of its stage.
+    sinks : tuple of int
+        Indices of the sinks that use it, directly or through others.
+    """
+
+    name: str
+    dataframes: tuple[DataFrame, ...]
+    transformation_id: int
+    tail_id: int
+    sinks: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class SharedStage:
     """A stage whose output several sinks use and that is computed once.
@@ -55,7 +85,7 @@ class SharedStage:
     Attributes
     ----------
     transformation_id : int
-        The PartitionTransformation that stands for its exchange.
+        The CacheTransformation of a boundary, or the PartitionTransformation that stands for an exchange.
     what : str
         The user's call that it computes, or Spark's operator.
     variable : str
@@ -63,7 +93,7 @@ class SharedStage:
     sinks : tuple of str
         Names of the sinks that read it.
     why : str
-        Why it is shared: ``equal exchanges``.
+        Why it is shared: ``equal exchanges``, or why a boundary is worth keeping: ``it holds a shuffle``.
     """
 
     transformation_id: int

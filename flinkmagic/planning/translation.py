@@ -9,7 +9,9 @@ Exchanges and subqueries cut a plan into stages. What stands between cuts is one
 - an exchange is a PartitionTransformation of exchange mode BATCH, the same one for all exchanges of equal rows;
 - a subquery is a stage whose value is broadcast to the operator that uses it;
 - an operator with a shuffle of its own (``TakeOrderedAndProjectExec``) becomes two: its part before the shuffle and its
-  part behind it.
+  part behind it;
+- the plan of a boundary (see `boundaries`) is a stage whose rows are kept: a CacheTransformation that the scans of its
+  relation read.
 
 The last operator of a stage carries the stage's handle. Flink knows no parallelism 0: a stage without partitions has
 one subtask, and its handle says that Spark runs no task for it.
@@ -24,6 +26,7 @@ from typing import Any, TypeAlias, TypeVar
 from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import (
+    CacheTransformation,
     MultipleInputTransformation,
     OneInputTransformation,
     PartitionTransformation,
@@ -34,7 +37,7 @@ from flinkmagic.graph.transformations import (
 )
 from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.operator_labels import OperatorLabels, source_name
-from flinkmagic.planning.partitions import HIDDEN_SHUFFLES, PartitionCounts, is_adaptive_cache
+from flinkmagic.planning.partitions import HIDDEN_SHUFFLES, PartitionCount, PartitionCounts, is_adaptive_cache
 from flinkmagic.planning.plan_reader import (
     CACHED_SCAN,
     REUSED_EXCHANGE,
@@ -81,7 +84,7 @@ class Stage:
     Attributes
     ----------
     sink : int
-        The sink for which it is translated first.
+        The sink for which it is translated first, or the boundary's unit that it belongs to.
     cached : bool
         Whether it belongs to a cached plan, which runs as it is: nothing in it can be replaced.
     nodes : list of PlanNode
@@ -91,6 +94,34 @@ class Stage:
     sink: int
     cached: bool = False
     nodes: list[PlanNode] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class KeptStage:
+    """The last stage of a boundary: its rows are kept for the sinks (and other boundaries) that read them.
+
+    Attributes
+    ----------
+    unit : int
+        Stands for the boundary where sinks are counted by their index; no sink has it.
+    name : str
+        Short and for people.
+    dataset_id : str
+        The name of the persistent result.
+    handle : callable
+        Makes the handle, of the stage and the number of its partitions.
+    readers : list of int
+        The units that read it, the first one's first; filled by the translation.
+    cache : CacheTransformation, optional
+        Once it is translated, which it is where something reads it.
+    """
+
+    unit: int
+    name: str
+    dataset_id: str
+    handle: Callable[[Stage, PartitionCount], StageHandle]
+    readers: list[int] = field(default_factory=list)
+    cache: CacheTransformation | None = None
 
 
 class Translator:
@@ -111,6 +142,7 @@ class Translator:
         self._handles = handles
         self._labels = labels
         self._partitions: dict[int, PartitionTransformation] = {}
+        self._kept: dict[int, KeptStage] = {}
         self.operators: list[Transformation] = []
         """All operators, inputs first."""
         self.consumers: dict[int, list[int]] = {}
@@ -139,7 +171,14 @@ class Translator:
         self.operators.append(made)
         return made
 
+    def keep(self, root: PlanNode, stage: KeptStage) -> None:
+        """Let the plan below `root` be a stage of its own wherever its cached rows are read."""
+        self._kept[root.number] = stage
+
     def _input(self, node: PlanNode, consumer: PlanNode, stage: Stage) -> Steps[Transformation]:
+        kept = self._kept.get(node.number)
+        if kept is not None:
+            return (yield self._cache(node, kept, stage.sink))
         exchange = exchange_of(node)
         if exchange is not None:
             return (yield self._partition(exchange, stage))
@@ -158,6 +197,23 @@ class Translator:
             inputs.append((yield self._input(child, node, inside)))
         inputs.extend((yield self._subqueries(node, stage)))
         return self._add(node, inputs, self._parallelism(node))
+
+    def _cache(self, root: PlanNode, kept: KeptStage, reader: int) -> Steps[PartitionTransformation]:
+        if reader not in kept.readers:
+            kept.readers.append(reader)
+        if kept.cache is None:
+            stage = Stage(kept.unit)
+            tail = yield self._tail(root, stage)
+            tail.operator_factory = kept.handle(stage, self._counts.of(root))
+            kept.cache = CacheTransformation(
+                tail,
+                kept.name,
+                dataset_id=kept.dataset_id,
+                read_by_job=True,
+                parallelism=tail.parallelism,
+                metadata=dict(tail.metadata or {}),
+            )
+        return PartitionTransformation(kept.cache, PartitionerKind.FORWARD, StreamExchangeMode.BATCH)
 
     def _hides_shuffle(self, node: PlanNode, stage: Stage) -> bool:
         """Whether the operator will surely shuffle; of one partition it does not, and then there is one stage."""

@@ -1,0 +1,266 @@
+"""Which DataFrames of the user's are computed once for several sinks, chosen before anything is planned.
+
+Equal exchanges of several sinks are found after planning, but often a shared upstream has none: each sink pushes its
+own filters and columns down into it. So a DataFrame that several sinks use is planned by itself where that pays, and
+its consumers are planned on its rows, which are kept (a *boundary*):
+
+1. What uses what is read off the analysed plans: Spark puts the plan of a DataFrame, the very object, into the plans
+   of what is made of it (see ``LogicalCuts.java``). Recorded calls would not do: some make plans that do not hold their
+   input's, and then there is nothing to replace.
+2. Candidates are the *junctions*: DataFrames at which the ways to the sinks part. In ``a -> b -> (two sinks)`` that is
+   ``b``; keeping ``a`` too would keep rows that one consumer reads once. What one sink uses twice is none: Spark reuses
+   exchanges within a query.
+3. Sources first, each junction is planned over the boundaries below it and is one where it is *worth keeping*: its
+   plan holds a shuffle, Python functions, a join that compares all rows with all, or a source whose rows may be others
+   when it is read again. A junction that only filters and projects columns of files, or of a boundary's rows, is none:
+   every consumer's own column pruning and filter push-down is worth more. Neither is one that joins them with what is
+   broadcast: the broadcast is an equal exchange of all consumers and is made once anyhow, and looking rows up in it
+   costs less than keeping all columns of them (seen: the quickstart's ``late`` kept 1.02 of plain Spark's time, read
+   anew by each consumer 0.73).
+4. What the user has cached is left to Spark's cache, with all that it is made of.
+5. Sinks on whose lines the session's configuration differs share nothing: it may affect results.
+
+What is kept may be nondeterministic (``rand``, ``uuid``, a UDF that is). Plain Spark gives each sink other rows then;
+here all sinks of a run see the same ones, as after ``persist()``. Across runs nothing is shared here.
+
+The rows are kept by an ``InMemoryRelation`` that is put into the consumers' plans directly. Spark's own cache manager
+never hears of it: what it knows it serves, unasked, to every session and every equal query, also after a file was
+appended. Rejected for that reason: ``Dataset.persist``, even on a clone of the session. A ``LogicalRDD`` over the rows
+hides their columns and statistics from the optimiser, and its RDD can be made only by starting jobs.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from flinkmagic.planning import driver_classes
+from flinkmagic.planning.partitions import HIDDEN_SHUFFLES
+from flinkmagic.planning.plan_reader import SHUFFLE_EXCHANGE
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
+
+    from flinkmagic.capturing.program import Program
+    from flinkmagic.planning.clones import SessionClones
+    from flinkmagic.planning.requests import SinkRequest
+    from flinkmagic.planning.sinks import Sharing
+
+_PYTHON_OPERATORS = "org.apache.spark.sql.execution.python."
+_SHUFFLES = HIDDEN_SHUFFLES | {SHUFFLE_EXCHANGE}
+_ALL_WITH_ALL = frozenset({"BroadcastNestedLoopJoinExec", "CartesianProductExec"})
+_READ_ONCE = {
+    "RowDataSourceScanExec": "its source may give other rows when it is read again",
+    "PythonRDD": "its rows come from Python",
+    "ShuffledRDD": "its rows come from a shuffle of RDDs",
+    "ShuffledRowRDD": "its rows come from a shuffle",
+    "JdbcRDD": "its source may give other rows when it is read again",
+    "JDBCRDD": "its source may give other rows when it is read again",
+}
+"""Why the rows of a leaf, or of an RDD in its lineage, should be read once."""
+_FILE_SCANS = "org.apache.spark.sql.execution.datasources.v2."
+_MAY_STAND_OVER_A_BARE_SCAN = frozenset({"ColumnarToRowExec", "WholeStageCodegenExec", "InputAdapter"})
+
+
+@dataclass(frozen=True, eq=False)
+class Boundary:
+    """A DataFrame that is computed once for several sinks.
+
+    Attributes
+    ----------
+    frame : int
+        The program's number of it.
+    dataframes : tuple of DataFrame
+        The very objects that have its plan.
+    name : str
+        The user's name for it, else the call that made it.
+    why : str
+        Why it is worth keeping.
+    scope : str
+        The state of the session under which it is planned.
+    dataset_id : str
+        Names its rows, in graphs and in Spark's storage; no other rows are called so.
+    query_execution : py4j.java_gateway.JavaObject
+        Its ``QueryExecution``.
+    relation : py4j.java_gateway.JavaObject
+        The ``InMemoryRelation`` on which its consumers are planned.
+    """
+
+    frame: int
+    dataframes: tuple[DataFrame, ...]
+    name: str
+    why: str
+    scope: str
+    dataset_id: str
+    query_execution: JavaObject = field(repr=False)
+    relation: JavaObject = field(repr=False)
+
+    @property
+    def plan(self) -> JavaObject:
+        """The physical plan that computes it."""
+        return self.relation.cacheBuilder().cachedPlan()
+
+
+@dataclass(eq=False)
+class _Frame:
+    """DataFrames of the program that have one analysed plan."""
+
+    number: int
+    plan: JavaObject
+    dataframes: list[DataFrame]
+
+
+class Boundaries:
+    """Chooses the boundaries of a job.
+
+    Parameters
+    ----------
+    sc : SparkContext
+        The session's.
+    clones : SessionClones
+        Where they are planned.
+    program : Program, optional
+        What was captured; DataFrames that nobody captured have no boundaries.
+    share : {"auto", "always", "never"}
+        What several sinks share.
+    """
+
+    def __init__(
+        self, sc: SparkContext, clones: SessionClones, program: Program | None, share: Sharing
+    ) -> None:
+        self._sc = sc
+        self._clones = clones
+        self._program = program
+        self._share = share
+
+    def choose(self, requests: Sequence[SinkRequest]) -> tuple[list[Boundary], list[JavaObject]]:
+        """The boundaries, those first that others read, and the requests' logical plans over their rows."""
+        plans = [request.logical_plan for request in requests]
+        chosen: list[Boundary] = []
+        if self._share == "never" or self._program is None:
+            return chosen, plans
+        scopes: dict[str, list[int]] = {}
+        for index, request in enumerate(requests):
+            scopes.setdefault(self._clones.of(request.snapshot)[1], []).append(index)
+        for scope, sinks in scopes.items():
+            if len(sinks) > 1:
+                clone, _ = self._clones.of(requests[sinks[0]].snapshot)
+                cuts = self._cuts(clone)
+                chosen += self._chosen(cuts, [requests[sink] for sink in sinks], clone, scope)
+                for sink in sinks:
+                    plans[sink] = cuts.rewrite(plans[sink], _may_read(requests[sink]))
+        return chosen, plans
+
+    def _cuts(self, clone: JavaObject) -> JavaObject:
+        cuts = driver_classes.new_instance(self._sc, "LogicalCuts")
+        cuts.open(clone, clone.sharedState().cacheManager())
+        return cuts
+
+    def _chosen(
+        self, cuts: JavaObject, sinks: Sequence[SinkRequest], clone: JavaObject, scope: str
+    ) -> Iterator[Boundary]:
+        frames = self._frames(cuts)
+        used = [tuple(cuts.directlyInside(sink.logical_plan, _may_read(sink))) for sink in sinks]
+        for number in junctions(used, lambda number: tuple(cuts.directlyInside(frames[number].plan, False))):
+            frame = frames[number]
+            query_execution = self._clones.plan(cuts.rewrite(frame.plan, False), clone)
+            why = worth_keeping(cuts.kinds(query_execution.executedPlan()).splitlines(), self._share)
+            if why:
+                name = self._name(frame)
+                dataset_id = f"{name} {uuid.uuid4().hex[:8]}"
+                relation = cuts.relation(query_execution, frame.plan, dataset_id)
+                cuts.cut(number, relation)
+                yield Boundary(
+                    frame.number, tuple(frame.dataframes), name, why, scope, dataset_id, query_execution, relation
+                )
+
+    def _frames(self, cuts: JavaObject) -> Mapping[int, _Frame]:
+        assert self._program is not None
+        found: dict[int, _Frame] = {}
+        for number, df in sorted(self._program.frames.items()):
+            plan = df._jdf.logicalPlan()
+            frame = found.setdefault(cuts.frame(plan), _Frame(number, plan, []))
+            frame.dataframes.append(df)
+        return found
+
+    def _name(self, frame: _Frame) -> str:
+        assert self._program is not None
+        for df in frame.dataframes:
+            number = self._program.frame_of(df)
+            names = self._program.names_of(number) if number is not None else ()
+            if names:
+                return names[0]
+        calls = [call.text for call in self._program.calls if call.output == frame.number]
+        return calls[-1] if calls else "a DataFrame"
+
+
+def _may_read(sink: SinkRequest) -> bool:
+    """Whether a sink whose query is a boundary reads it; a result keeps its rows itself."""
+    return sink.kind == "write"
+
+
+def junctions(sinks: Sequence[Sequence[int]], inside: Callable[[int], Sequence[int]]) -> list[int]:
+    """The DataFrames at which the ways to several sinks part, sources first (rule 2).
+
+    Parameters
+    ----------
+    sinks : sequence of sequence of int
+        For each sink the DataFrames that it uses directly.
+    inside : callable
+        The DataFrames that a DataFrame uses directly.
+    """
+    below: dict[int, Sequence[int]] = {}
+    order: list[int] = []
+    waiting = [(number, False) for used in reversed(sinks) for number in reversed(used)]
+    while waiting:
+        number, done = waiting.pop()
+        if done:
+            order.append(number)
+        elif number not in below:
+            below[number] = inside(number)
+            waiting.append((number, True))
+            waiting += [(each, False) for each in reversed(below[number])]
+    users: dict[int, list[int]] = {number: [] for number in order}
+    for index, used in enumerate(sinks):
+        for number in used:
+            users[number].append(-1 - index)
+    for number in order:
+        for each in below[number]:
+            users[each].append(number)
+    ways: dict[int, set[int]] = {}
+    for number in reversed(order):
+        ways[number] = set()
+        for user in users[number]:
+            ways[number] |= {user} if user < 0 or len(ways[user]) > 1 else ways[user]
+    return [number for number in order if len(ways[number]) > 1]
+
+
+def worth_keeping(kinds: Sequence[str], share: Sharing) -> str:
+    """Why a DataFrame is worth keeping (rule 3), empty where it is not.
+
+    Parameters
+    ----------
+    kinds : sequence of str
+        The classes of its physical operators, of version-2 scans, and of the RDDs that it reads.
+    share : {"auto", "always", "never"}
+        What several sinks share.
+    """
+    names = [kind.rpartition(".")[2] for kind in kinds]
+    if any(kind.startswith(_PYTHON_OPERATORS) for kind in kinds):
+        return "it calls Python functions"
+    if not _SHUFFLES.isdisjoint(names):
+        return "it holds a shuffle"
+    if not _ALL_WITH_ALL.isdisjoint(names):
+        return "it compares all rows with all"
+    for kind, name in zip(kinds, names, strict=True):
+        if name in _READ_ONCE:
+            return _READ_ONCE[name]
+        if name.endswith("Scan") and not kind.startswith(_FILE_SCANS):
+            return "its source may give other rows when it is read again"
+    if share == "always" and len(set(names) - _MAY_STAND_OVER_A_BARE_SCAN) > 1:
+        return "everything is shared"
+    return ""

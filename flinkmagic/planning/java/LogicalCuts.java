@@ -1,0 +1,432 @@
+package flinkmagic.planning;
+
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.TreeSet;
+
+import org.apache.spark.Dependency;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint$;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ResolvedHint;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.CacheManager;
+import org.apache.spark.sql.execution.ExternalRDD;
+import org.apache.spark.sql.execution.ExternalRDDScanExec;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.RDDScanExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation$;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.storage.StorageLevel;
+import scala.Function1;
+import scala.collection.Iterator;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * The DataFrames of a program inside each other's analysed plans, and those plans with some of them cut out.
+ *
+ * A DataFrame's plan is found again by identity: Spark puts the very object into the plans of what is made of it. The
+ * exception is a self-join, in which Spark gives one side's plan other expression ids; such a copy has the same
+ * canonical form over the very same leaves. A DataFrame that is merely defined alike is another one: its files may
+ * have been listed at another time.
+ *
+ * What the user has cached is left whole: with something cut out of it Spark would not know it again.
+ */
+public class LogicalCuts {
+    private final IdentityHashMap frames = new IdentityHashMap();
+    private final HashMap framesByShape = new HashMap();
+    private final IdentityHashMap copies = new IdentityHashMap();
+    private final IdentityHashMap cached = new IdentityHashMap();
+    private final IdentityHashMap inside = new IdentityHashMap();
+    private final HashMap relations = new HashMap();
+    private IdentityHashMap rewritten = new IdentityHashMap();
+    private CacheManager cache;
+    private Method lookup;
+    private Object session;
+
+    /** The Java session on which will be planned; what its cache holds is left whole. */
+    public void open(Object session, CacheManager cache) {
+        this.session = session;
+        this.cache = cache.isEmpty() ? null : cache;
+        Method[] methods = CacheManager.class.getMethods();
+        for (int i = 0; i < methods.length; i++) {
+            Class[] types = methods[i].getParameterTypes();
+            if (methods[i].getName().equals("lookupCachedData") && types[types.length - 1] == LogicalPlan.class) {
+                lookup = methods[i];  // 3.5: (plan), 4.x: (session, plan)
+            }
+        }
+    }
+
+    /** Makes a DataFrame's analysed plan known; its number, which is an earlier one's where the plan is the same. */
+    public int frame(LogicalPlan plan) {
+        Integer known = (Integer) frames.get(plan);
+        if (known == null) {
+            known = Integer.valueOf(frames.size());
+            frames.put(plan, known);
+            ArrayList alike = (ArrayList) framesByShape.get(shape(plan));
+            if (alike == null) {
+                alike = new ArrayList();
+                framesByShape.put(shape(plan), alike);
+            }
+            alike.add(plan);
+        }
+        return known.intValue();
+    }
+
+    /**
+     * The numbers of the known DataFrames that are met first on the way down a plan.
+     *
+     * @param orItself whether the plan may be such a DataFrame's itself; else what is below it is asked for
+     */
+    public int[] directlyInside(LogicalPlan plan, boolean orItself) throws Exception {
+        TreeSet found = new TreeSet();
+        ArrayList parts = parts(plan);
+        if (orItself) {
+            found.addAll(metFirst(plan));
+        }
+        for (int i = 0; !orItself && i < parts.size(); i++) {
+            found.addAll(metFirst((LogicalPlan) parts.get(i)));
+        }
+        int[] numbers = new int[found.size()];
+        java.util.Iterator each = found.iterator();
+        for (int i = 0; i < numbers.length; i++) {
+            numbers[i] = ((Integer) each.next()).intValue();
+        }
+        return numbers;
+    }
+
+    /**
+     * The rows of a planned DataFrame, as something to plan its consumers on. Nothing is computed, and Spark's cache
+     * does not know of it: it is made for those plans alone. The name makes it equal to no other.
+     */
+    public InMemoryRelation relation(QueryExecution execution, LogicalPlan plan, String name) {
+        InMemoryRelation made = InMemoryRelation$.MODULE$.apply(
+            StorageLevel.MEMORY_AND_DISK(), execution, new scala.Some(name));
+        return made.withOutput(plan.output());
+    }
+
+    /** From now on the DataFrame is read from a relation. */
+    public void cut(int frame, InMemoryRelation relation) {
+        relations.put(Integer.valueOf(frame), relation);
+        rewritten = new IdentityHashMap();
+    }
+
+    /**
+     * A plan in which the DataFrames that were cut are read from their relations.
+     *
+     * @param orItself whether the plan may be such a DataFrame's itself
+     */
+    public LogicalPlan rewrite(LogicalPlan plan, boolean orItself) throws Exception {
+        if (relations.isEmpty()) {
+            return plan;
+        }
+        LogicalPlan made = orItself ? rewriteAny(plan) : rewriteParts(plan);
+        made.setAnalyzed();
+        return made;
+    }
+
+    /** What a physical plan is made of: the classes of its operators, of version-2 scans and of the RDDs it reads. */
+    public String kinds(SparkPlan plan) {
+        StringBuilder found = new StringBuilder();
+        addKinds(plan, found);
+        return found.toString();
+    }
+
+    private static void addKinds(SparkPlan plan, StringBuilder found) {
+        found.append(plan.getClass().getName()).append('\n');
+        if (plan instanceof BatchScanExec) {
+            found.append(((BatchScanExec) plan).scan().getClass().getName()).append('\n');
+        } else if (plan instanceof RDDScanExec) {
+            addLineage(((RDDScanExec) plan).rdd(), found, 200);
+        } else if (plan instanceof ExternalRDDScanExec) {
+            addLineage(((ExternalRDDScanExec) plan).rdd(), found, 200);
+        }
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            addKinds((SparkPlan) children.next(), found);
+        }
+        Iterator subqueries = plan.subqueries().iterator();
+        while (subqueries.hasNext()) {
+            addKinds((SparkPlan) subqueries.next(), found);
+        }
+    }
+
+    /** A lineage that was never cut by a checkpoint may be endless. */
+    private static void addLineage(RDD rdd, StringBuilder found, int most) {
+        ArrayList waiting = new ArrayList();
+        IdentityHashMap seen = new IdentityHashMap();
+        waiting.add(rdd);
+        while (!waiting.isEmpty() && seen.size() < most) {
+            RDD next = (RDD) waiting.remove(waiting.size() - 1);
+            if (seen.put(next, next) == null) {
+                found.append(next.getClass().getName()).append('\n');
+                Iterator dependencies = next.dependencies().iterator();
+                while (dependencies.hasNext()) {
+                    waiting.add(((Dependency) dependencies.next()).rdd());
+                }
+            }
+        }
+    }
+
+    private TreeSet metFirst(LogicalPlan plan) throws Exception {
+        TreeSet known = (TreeSet) inside.get(plan);
+        if (known != null) {
+            return known;
+        }
+        TreeSet found = new TreeSet();
+        if (!isCached(plan)) {
+            Integer number = numberOf(plan);
+            if (number != null) {
+                found.add(number);
+            } else {
+                ArrayList parts = parts(plan);
+                for (int i = 0; i < parts.size(); i++) {
+                    found.addAll(metFirst((LogicalPlan) parts.get(i)));
+                }
+            }
+        }
+        inside.put(plan, found);
+        return found;
+    }
+
+    /** The plans that a plan is made of: its inputs, those in its expressions, the query of a command. */
+    private static ArrayList parts(LogicalPlan plan) {
+        ArrayList found = new ArrayList();
+        addAll(found, plan.children().iterator());
+        addAll(found, plan.subqueries().iterator());
+        if (plan instanceof Command && plan.children().isEmpty()) {
+            for (int i = 0; i < plan.productArity(); i++) {
+                if (plan.productElement(i) instanceof LogicalPlan) {
+                    found.add(plan.productElement(i));
+                }
+            }
+        }
+        return found;
+    }
+
+    private static void addAll(ArrayList found, Iterator plans) {
+        while (plans.hasNext()) {
+            found.add(plans.next());
+        }
+    }
+
+    private boolean isCached(LogicalPlan plan) throws Exception {
+        if (cache == null || plan instanceof Command) {
+            return false;
+        }
+        Boolean known = (Boolean) cached.get(plan);
+        if (known == null) {
+            Object found = lookup.getParameterTypes().length == 1
+                ? lookup.invoke(cache, new Object[] {plan}) : lookup.invoke(cache, new Object[] {session, plan});
+            known = Boolean.valueOf(((scala.Option) found).isDefined());
+            cached.put(plan, known);
+        }
+        return known.booleanValue();
+    }
+
+    // -- DataFrames found again -----------------------------------------------------------------------
+
+    private Integer numberOf(LogicalPlan plan) {
+        Integer known = (Integer) frames.get(plan);
+        if (known != null || copies.containsKey(plan)) {
+            return known != null ? known : (Integer) copies.get(plan);
+        }
+        ArrayList alike = (ArrayList) framesByShape.get(shape(plan));
+        for (int i = 0; alike != null && known == null && i < alike.size(); i++) {
+            LogicalPlan frame = (LogicalPlan) alike.get(i);
+            if (isCopy(plan, frame)) {
+                known = (Integer) frames.get(frame);
+            }
+        }
+        copies.put(plan, known);
+        return known;
+    }
+
+    private static String shape(LogicalPlan plan) {
+        return plan.getClass().getName() + "/" + plan.children().size() + "/" + plan.output().size();
+    }
+
+    private static boolean isCopy(LogicalPlan plan, LogicalPlan frame) {
+        if (plan.children().isEmpty() || hasNewIds(plan, frame) == false) {
+            return false;
+        }
+        Object one = ((QueryPlan) plan).canonicalized();
+        Object other = ((QueryPlan) frame).canonicalized();
+        if (one.hashCode() != other.hashCode() || !one.equals(other)) {
+            return false;
+        }
+        ArrayList ownLeaves = new ArrayList();
+        ArrayList leaves = new ArrayList();
+        addLeaves(plan, ownLeaves);
+        addLeaves(frame, leaves);
+        for (int i = 0; i < leaves.size(); i++) {
+            if (leaves.size() != ownLeaves.size() || !readTheSame(ownLeaves.get(i), leaves.get(i))) {
+                return false;
+            }
+        }
+        return leaves.size() == ownLeaves.size();
+    }
+
+    /** Spark copies a plan only to give it other expression ids. */
+    private static boolean hasNewIds(LogicalPlan plan, LogicalPlan frame) {
+        return !plan.output().equals(frame.output());
+    }
+
+    private static void addLeaves(LogicalPlan plan, ArrayList leaves) {
+        ArrayList parts = parts(plan);
+        if (parts.isEmpty()) {
+            leaves.add(plan);
+        }
+        for (int i = 0; i < parts.size(); i++) {
+            addLeaves((LogicalPlan) parts.get(i), leaves);
+        }
+    }
+
+    private static boolean readTheSame(Object one, Object other) {
+        if (one == other) {
+            return true;
+        }
+        if (one.getClass() != other.getClass()) {
+            return false;
+        }
+        Object source = sourceOf(one);
+        return source != null && source == sourceOf(other);
+    }
+
+    /** What a leaf and its copies have in common as one object; the class where equal leaves read the same rows. */
+    private static Object sourceOf(Object leaf) {
+        if (leaf instanceof LogicalRelation) {
+            return ((LogicalRelation) leaf).relation();
+        }
+        if (leaf instanceof DataSourceV2Relation) {
+            return ((DataSourceV2Relation) leaf).table();
+        }
+        if (leaf instanceof LogicalRDD) {
+            return ((LogicalRDD) leaf).rdd();
+        }
+        if (leaf instanceof ExternalRDD) {
+            return ((ExternalRDD) leaf).rdd();
+        }
+        if (leaf instanceof InMemoryRelation) {
+            return ((InMemoryRelation) leaf).cacheBuilder();
+        }
+        if (leaf instanceof LocalRelation) {
+            return ((LocalRelation) leaf).data();
+        }
+        String kind = leaf.getClass().getSimpleName();
+        boolean byValue = kind.equals("Range") || kind.startsWith("OneRowRelation") || kind.equals("CTERelationRef");
+        return byValue ? leaf.getClass() : null;
+    }
+
+    // -- plans with something cut out -----------------------------------------------------------------
+
+    private LogicalPlan rewriteAny(LogicalPlan plan) throws Exception {
+        LogicalPlan known = (LogicalPlan) rewritten.get(plan);
+        if (known == null) {
+            Integer number = isCached(plan) ? null : numberOf(plan);
+            InMemoryRelation relation = number == null ? null : (InMemoryRelation) relations.get(number);
+            if (relation != null) {
+                known = withHintsOf(plan, relation.withOutput(plan.output()));
+            } else {
+                known = isCached(plan) ? plan : rewriteParts(plan);
+            }
+            rewritten.put(plan, known);
+        }
+        return known;
+    }
+
+    private LogicalPlan rewriteParts(LogicalPlan plan) throws Exception {
+        LogicalPlan made = withNewSubqueries(withNewChildren(plan));
+        return made instanceof Command && made.children().isEmpty() ? withNewQueries(made) : made;
+    }
+
+    private LogicalPlan withNewChildren(LogicalPlan plan) throws Exception {
+        ArrayList children = new ArrayList();
+        boolean changed = false;
+        Iterator old = plan.children().iterator();
+        while (old.hasNext()) {
+            LogicalPlan child = (LogicalPlan) old.next();
+            LogicalPlan made = rewriteAny(child);
+            changed = changed || made != child;
+            children.add(made);
+        }
+        if (!changed) {
+            return plan;
+        }
+        LogicalPlan made = (LogicalPlan) ((TreeNode) plan).withNewChildrenInternal(PlanRebuilder.Indexed.of(children));
+        made.copyTagsFrom(plan);
+        return made;
+    }
+
+    private LogicalPlan withNewSubqueries(LogicalPlan plan) throws Exception {
+        IdentityHashMap replaced = new IdentityHashMap();
+        Iterator subqueries = plan.subqueries().iterator();
+        while (subqueries.hasNext()) {
+            LogicalPlan subquery = (LogicalPlan) subqueries.next();
+            LogicalPlan made = rewriteAny(subquery);
+            if (made != subquery) {
+                made.setAnalyzed();
+                replaced.put(subquery, made);
+            }
+        }
+        return replaced.isEmpty() ? plan : (LogicalPlan) plan.transformExpressions(new WithNewQuery(replaced));
+    }
+
+    private LogicalPlan withNewQueries(LogicalPlan command) throws Exception {
+        Object[] arguments = new Object[command.productArity()];
+        boolean changed = false;
+        for (int i = 0; i < arguments.length; i++) {
+            Object argument = command.productElement(i);
+            arguments[i] = argument instanceof LogicalPlan ? rewriteAny((LogicalPlan) argument) : argument;
+            if (arguments[i] != argument) {
+                ((LogicalPlan) arguments[i]).setAnalyzed();
+                changed = true;
+            }
+        }
+        return changed ? (LogicalPlan) command.makeCopy(arguments) : command;
+    }
+
+    /** As Spark's CacheManager does where it puts cached rows into a plan. */
+    private static LogicalPlan withHintsOf(LogicalPlan plan, LogicalPlan rows) {
+        ArrayList hints = new ArrayList();
+        addAll(hints, ((scala.collection.Seq) EliminateResolvedHint$.MODULE$.extractHintsFromPlan(plan)._2()).iterator());
+        for (int i = hints.size() - 1; i >= 0; i--) {
+            rows = new ResolvedHint(rows, (HintInfo) hints.get(i));
+        }
+        return rows;
+    }
+
+    /** Expressions over rewritten subqueries. */
+    static class WithNewQuery extends AbstractPartialFunction {
+        private final IdentityHashMap replaced;
+
+        WithNewQuery(IdentityHashMap replaced) {
+            this.replaced = replaced;
+        }
+
+        public boolean isDefinedAt(Object expression) {
+            return expression instanceof SubqueryExpression
+                && replaced.containsKey(((SubqueryExpression) expression).plan());
+        }
+
+        public Object applyOrElse(Object expression, Function1 otherwise) {
+            if (!isDefinedAt(expression)) {
+                return otherwise.apply(expression);
+            }
+            SubqueryExpression subquery = (SubqueryExpression) expression;
+            return subquery.withNewPlan((LogicalPlan) replaced.get(subquery.plan()));
+        }
+    }
+}

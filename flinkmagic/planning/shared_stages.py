@@ -1,0 +1,81 @@
+"""What the sinks of a translated job share, told in their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from flinkmagic.planning.boundaries import Boundary
+from flinkmagic.planning.requests import SinkRequest
+from flinkmagic.planning.sinks import PlannedBoundary, SharedStage
+from flinkmagic.planning.translation import KeptStage, Translator
+
+
+def shared_stages(
+    translator: Translator,
+    requests: Sequence[SinkRequest],
+    boundaries: Sequence[Boundary],
+    kept: Sequence[KeptStage],
+) -> tuple[SharedStage, ...]:
+    """The boundaries, then the exchanges that are equal in several sinks (or boundaries)."""
+    found = []
+    for boundary, stage in zip(boundaries, kept, strict=True):
+        if stage.cache is not None and stage.cache.id is not None and len(stage.readers) > 1:
+            facts = stage.cache.metadata or {}
+            found.append(
+                SharedStage(
+                    transformation_id=stage.cache.id,
+                    what=facts.get("call") or boundary.name,
+                    variable=boundary.name,
+                    sinks=_names(requests, _sinks_of(stage.readers, len(requests), kept)),
+                    why=boundary.why,
+                )
+            )
+    for number, units in translator.consumers.items():
+        if len(units) < 2:
+            continue
+        partition = translator.partition_of(number)
+        facts = partition.input.metadata or {}
+        assert partition.id is not None
+        found.append(
+            SharedStage(
+                transformation_id=partition.id,
+                what=facts.get("call") or facts.get("operator") or partition.name,
+                variable=facts.get("variable", ""),
+                sinks=_names(requests, _sinks_of(units, len(requests), kept)),
+            )
+        )
+    return tuple(found)
+
+
+def planned_boundaries(
+    requests: Sequence[SinkRequest], boundaries: Sequence[Boundary], kept: Sequence[KeptStage]
+) -> tuple[PlannedBoundary, ...]:
+    """The boundaries that something reads once everything is optimised."""
+    return tuple(
+        PlannedBoundary(
+            name=boundary.name,
+            dataframes=boundary.dataframes,
+            transformation_id=stage.cache.id,
+            tail_id=stage.cache.inputs[0].id,
+            sinks=_sinks_of(stage.readers, len(requests), kept),
+        )
+        for boundary, stage in zip(boundaries, kept, strict=True)
+        if stage.cache is not None and stage.cache.id is not None and stage.cache.inputs[0].id is not None
+    )
+
+
+def _sinks_of(units: Iterable[int], sinks: int, kept: Sequence[KeptStage]) -> tuple[int, ...]:
+    """The sinks among some units and, of the boundaries among them, those that use these."""
+    found: set[int] = set()
+    waiting = list(units)
+    while waiting:
+        unit = waiting.pop()
+        if unit < sinks:
+            found.add(unit)
+        else:
+            waiting += kept[unit - sinks].readers
+    return tuple(sorted(found))
+
+
+def _names(requests: Sequence[SinkRequest], sinks: Iterable[int]) -> tuple[str, ...]:
+    return tuple(requests[sink].name for sink in sinks)
