@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle, display
 
-from flinkmagic.display import progress_line, to_table
+from flinkmagic.display import progress_line, to_table, to_text
 from flinkmagic.errors import JobFailedError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job
@@ -46,7 +48,7 @@ def run_live(graph: CompiledGraph, *, detach: bool = False, widget: bool = True)
     job = graph.run(wait=False)
     shown: _LiveView | _NotebookLine | _TerminalLine
     if not in_notebook():
-        shown = _TerminalLine(graph, job)
+        shown = _TerminalLine(graph, job, detached=detach)
     elif widget:
         shown = _LiveView(graph, job)
     else:
@@ -81,10 +83,11 @@ def failures(job: Job) -> list[str]:
 
 def show_live(graph: CompiledGraph) -> None:
     """Show the live view of a graph, with Run where it can be run and Cancel where it runs."""
-    if not in_notebook():
-        print(graph.summary())
-        return
     job = graph.jobs[-1] if graph.jobs else None
+    if not in_notebook():
+        print(to_text(graph.view("job")))
+        print(progress_line(job.snapshot()) if job is not None and not job.status.is_terminal else graph.summary())
+        return
     shown = _LiveView(graph, job, can_run=True)
     if job is not None and not job.status.is_terminal:
         _follow_beside(job, shown)
@@ -168,19 +171,27 @@ class _NotebookLine:
 class _TerminalLine:
     """A progress line that is rewritten in place, and a table in the end."""
 
-    def __init__(self, graph: CompiledGraph, job: Job) -> None:
-        self._graph, self._job = graph, job
+    def __init__(self, graph: CompiledGraph, job: Job, *, detached: bool = False) -> None:
+        self._graph, self._job, self._detached = graph, job, detached
         self._width = 0
 
     def update(self) -> None:
-        line = progress_line(self._job.snapshot())
+        if self._detached:  # the user types there
+            return
+        # A line that is wider than the window could not be rewritten in place.
+        line = progress_line(self._job.snapshot())[: shutil.get_terminal_size().columns - 1]
         sys.stdout.write("\r" + line.ljust(self._width))
         sys.stdout.flush()
         self._width = len(line)
 
     def end(self) -> None:
-        sys.stdout.write("\r" + " " * self._width + "\r")
         snapshot = self._job.snapshot()
+        if self._detached:
+            print(f"\n{progress_line(snapshot)}\nMore of it: %flinkshow {self._graph.name}", flush=True)
+            return
+        sys.stdout.write("\r" + " " * self._width + "\r")
+        # What failed is told by the error that the magic raises.
+        snapshot = replace(snapshot, errors=())
         job_graph = next(view for view in self._graph.views() if view.kind == "job")
         print(to_table(job_graph, snapshot))
         print(self._graph.summary(), flush=True)

@@ -22,6 +22,7 @@ from flinkmagic.display import (
     to_svg,
     to_text,
 )
+from flinkmagic.display.labels import lines_visible
 from flinkmagic.errors import (
     JobRunningError,
     NoResultError,
@@ -39,10 +40,13 @@ from flinkmagic.planning.requests import named_frames
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
 from flinkmagic.session.options import NO_RESTART, JobOptions
+from flinkmagic.session.rebinding import rebinding
 from flinkmagic.session.summary import graph_summary, sharing_notes, sink_line, use_notes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from flinkmagic.planning.sinks import Sharing
 
 
 def compile(
@@ -52,7 +56,11 @@ def compile(
     mode: str = "batch",
     *,
     slots: int | None = None,
+    share: Sharing = "auto",
     restart: str = NO_RESTART,
+    scheduler: str = "default",
+    retain: str = "job",
+    retain_bytes: int | None = None,
 ) -> CompiledGraph:
     """Compile what was captured, or DataFrames, through Flink's graphs. No Spark job is started.
 
@@ -70,9 +78,20 @@ def compile(
         The runtime mode.
     slots : int, optional
         How many slots the job's vertices may hold side by side. By default all of the session's cores.
+    share : {"auto", "always", "never"}
+        What several sinks share and is computed once: the DataFrames that are worth keeping (those that hold a shuffle
+        or Python functions, or whose source should not be read twice), every one that is not a bare scan,
+        or nothing.
     restart : str
         Whether failed tasks are restarted, in Flink's words: ``none``, ``fixed-delay:3:1s``,
         ``failure-rate:3:5m:1s``, ``exponential-delay``.
+    scheduler : {"default"}
+        Which of Flink's schedulers decides.
+    retain : {"none", "job", "session"}
+        For whom the results of finished stages are retained: nobody, later runs under the same name, all later graphs
+        of the session. A later run uses them where the plan, the files, the settings and the code are the same.
+    retain_bytes : int, optional
+        How many bytes are retained at most, over all graphs of the session, from now on.
 
     Returns
     -------
@@ -87,7 +106,16 @@ def compile(
         raise UnsupportedModeError(mode)
     if name is not None:
         check_name(name)
-    return CompiledGraph(_sinks_of(program), name, JobOptions(parallelism=parallelism, slots=slots, restart=restart))
+    options = JobOptions(
+        parallelism=parallelism,
+        slots=slots,
+        share=share,
+        restart=restart,
+        scheduler=scheduler,
+        retain=retain,
+        retain_bytes=retain_bytes,
+    )
+    return CompiledGraph(_sinks_of(program), name, options)
 
 
 def _sinks_of(program: Any) -> Program | dict[str, DataFrame]:
@@ -172,9 +200,12 @@ class CompiledGraph:
                 raise JobRunningError(self.name)
             if isinstance(self.program, Program):
                 check_runnable(self.program)
+            if self.jobs:
+                self.jobs[-1].restore_names()
             planned = self._unused_plan or self._compile()
             self._unused_plan = None
-            job = Job(self.name, planned, build_execution_graph(self.job_graph), self.spark, self.options)
+            names = rebinding(self.program, self.options)
+            job = Job(self.name, planned, build_execution_graph(self.job_graph), self.spark, self.options, names)
             # A job that could not be started is none of the graph's: it would count as running for ever.
             job._start()
             self.jobs.append(job)
@@ -189,7 +220,7 @@ class CompiledGraph:
             lines += self.jobs[-1].report()
         else:
             lines += [f"  {sink_line(sink)}" for sink in self.sinks]
-        return "\n".join(lines)
+        return lines_visible("\n".join(lines))
 
     def views(self) -> tuple[GraphView, ...]:
         """The stream, job and execution graph as a reader is shown them, without states."""
@@ -292,7 +323,11 @@ class CompiledGraph:
         """Plan, and make the graphs. What is shown of them is the plan of the next run."""
         program = spanning(self.program) if isinstance(self.program, Program) else self.program
         planned = plan(
-            program, parallelism=self.options.parallelism, slots=self.options.slots, name=self.name
+            program,
+            parallelism=self.options.parallelism,
+            slots=self.options.slots,
+            share=self.options.share,
+            name=self.name,
         )
         self._unused_plan = planned
         self.sinks = planned.sinks
