@@ -68,15 +68,18 @@ def notebooks_folder() -> Path:
 
 
 def _lay_out(folder: Path, *, keep: bool) -> Path:
-    """Copy the notebook and its data into `folder`; with `keep` a notebook that is there stays, edits and all."""
+    """Copy the notebooks and their data into `folder`; with `keep` one that is there stays, edits and all.
+
+    Returns the quickstart.
+    """
     source = notebooks_folder()
     (folder / "data").mkdir(parents=True, exist_ok=True)
     for text in (source / "data").glob("*.txt"):
         shutil.copy(text, folder / "data" / text.name)
-    notebook = folder / "quickstart.ipynb"
-    if not (keep and notebook.exists()):
-        shutil.copy(source / "quickstart.ipynb", notebook)
-    return notebook
+    for notebook in source.glob("*.ipynb"):
+        if not (keep and (folder / notebook.name).exists()):
+            shutil.copy(notebook, folder / notebook.name)
+    return folder / "quickstart.ipynb"
 
 
 def _open_lab(notebook: Path) -> int:
