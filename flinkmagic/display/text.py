@@ -8,6 +8,7 @@ from flinkmagic.display import labels, palette
 from flinkmagic.display.snapshot import STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
 
 _WIDTH = 110
+_NARROWEST = 24
 
 
 def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
@@ -117,10 +118,17 @@ def progress_line(snapshot: JobSnapshot, *, bar_width: int = 20) -> str:
     return f"{labels.visible(snapshot.name)} {glyph} {snapshot.status} [{bar}] {' · '.join(parts)}"
 
 
-def to_table(view: GraphView, snapshot: JobSnapshot) -> str:
-    """Return one line for each job vertex: its tasks by state, time, rows and bytes; then the errors."""
-    header = ("vertex", "tasks", "state", "attempts", "time", "rows out", "bytes out", "slowest/median")
+def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> str:
+    """Return one line for each job vertex: its tasks by state, time, rows, bytes, skew; then the errors.
+
+    Names of vertices are cut so that the lines are `width` columns wide at most; skew is the slowest task's time
+    against the median.
+    """
+    header = ("vertex", "tasks", "state", "attempts", "time", "rows out", "bytes out", "skew")
     rows = [header, *(_row(node, snapshot) for node in view.nodes)]
+    others = [max(_display_width(row[column]) for row in rows) for column in range(1, len(header))]
+    room = max(width - sum(others) - 2 * len(others), _NARROWEST)
+    rows = [(_cut(row[0], room), *row[1:]) for row in rows]
     widths = [max(_display_width(row[column]) for row in rows) for column in range(len(header))]
     lines = []
     for row in rows:
@@ -154,7 +162,7 @@ def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
     ]
     title = labels.visible(node.title)
     return (
-        title if len(title) <= 48 else title[:47] + "…",
+        title,
         f"{node.parallelism:,}",
         ", ".join(words) or "–",
         f"{len(tasks):,}" if tasks else "–",

@@ -193,7 +193,7 @@ class _TerminalLine:
         # What failed is told by the error that the magic raises.
         snapshot = replace(snapshot, errors=())
         job_graph = next(view for view in self._graph.views() if view.kind == "job")
-        print(to_table(job_graph, snapshot))
+        print(to_table(job_graph, snapshot, width=shutil.get_terminal_size().columns - 1))
         print(self._graph.summary(), flush=True)
 
 

@@ -11,6 +11,7 @@ from flinkmagic.display.snapshot import (
     NodeView,
     OperatorLine,
     TaskView,
+    state_codes,
 )
 from flinkmagic.display.text import progress_line, to_table, to_text
 
@@ -77,7 +78,7 @@ def test_table_of_vertices_and_errors(view: Callable[..., GraphView], snapshot: 
     errors = [ErrorView("division by zero", "where (2/4), line 2", traceback=traceback)]
     lines = to_table(view(), replace(snapshot, tasks=tasks, errors=errors)).splitlines()
     assert lines[0].split() == ["vertex", "tasks", "state", "attempts", "time", "rows", "out", "bytes", "out",
-                                "slowest/median"]  # fmt: skip
+                                "skew"]  # fmt: skip
     assert lines[2].split("  ")[0] == 'where("dep_delay > 15")'
     assert [part.strip() for part in lines[2].split("  ") if part][-5:] == [
         "3",
@@ -88,3 +89,14 @@ def test_table_of_vertices_and_errors(view: Callable[..., GraphView], snapshot: 
     ]
     assert "✗ where (2/4), line 2: division by zero" in lines
     assert lines[-1] == "    ZeroDivisionError"
+
+
+def test_a_table_fits_the_window(view, snapshot) -> None:
+    done = replace(snapshot, states={node.id: state_codes(["FINISHED"]) for node in view().nodes})
+    whole = to_table(view(), done, width=200).splitlines()
+    assert "…" not in "".join(whole)
+    narrow = to_table(view(), done, width=80).splitlines()
+    assert max(map(len, narrow)) <= 80 < max(map(len, whole))
+    assert any(line.partition("  ")[0].endswith("…") for line in narrow)
+    # A name is never cut beyond recognition, however little room there is.
+    assert to_table(view(), done, width=10).splitlines()[2].startswith('where("dep_delay > 15")')
