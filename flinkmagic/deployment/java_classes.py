@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -26,8 +27,10 @@ _LOCK = threading.Lock()
 _COMPILED: WeakKeyDictionary[Any, dict[str, JavaObject | None]] = WeakKeyDictionary()
 
 
-def java_class(sc: SparkContext, name: str) -> JavaObject | None:
+def java_class(sc: SparkContext, name: str, filled: Mapping[str, str] | None = None) -> JavaObject | None:
     """The class `name` of ``java/``, compiled once a JVM; None where this JVM does not let us compile.
+
+    `filled` gives text for places in its source that only the running version of Spark can tell.
 
     The reason of a refusal is logged once. Callers have a second way and must take it.
     """
@@ -37,7 +40,7 @@ def java_class(sc: SparkContext, name: str) -> JavaObject | None:
         compiled = _COMPILED.setdefault(gateway, {})
         if name not in compiled:
             try:
-                compiled[name] = _compile(sc, name)
+                compiled[name] = _compile(sc, name, filled or {})
             except (Py4JError, TypeError) as refusal:  # TypeError: py4j found no such class, but a package
                 _LOG.warning(
                     "This JVM does not compile %s.java (%s); Spark's status store is polled instead, "
@@ -63,8 +66,10 @@ def new_instance(sc: SparkContext, cls: JavaObject, *arguments: Any) -> JavaObje
     return cls.getConstructors()[0].newInstance(array)
 
 
-def _compile(sc: SparkContext, name: str) -> JavaObject:
+def _compile(sc: SparkContext, name: str, filled: Mapping[str, str]) -> JavaObject:
     source = (files("flinkmagic.deployment") / "java" / f"{name}.java").read_text(encoding="utf-8")
+    for place, text in filled.items():
+        source = source.replace(place, text)
     jvm = sc._jvm
     assert jvm is not None
     compiler = jvm.org.codehaus.janino.SimpleCompiler()

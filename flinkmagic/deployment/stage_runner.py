@@ -8,7 +8,7 @@ What Spark is asked for, by kind of handle (seen on 3.5.9 and 4.3.0):
 - broadcast: ``relationFuture``; subquery: ``executeCollect``.
 - write: the command's ``executeCollect`` inside ``SQLExecution.withNewExecutionId``, so that the SQL tab and the query
   listeners of the session hear of it as of a plain write.
-- result: see `kept_results`.
+- result and boundary: a pass over the rows that are kept; see `kept_results`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from flinkmagic.deployment.java_classes import java_class, new_instance
 from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.map_outputs import MapOutputs
 from flinkmagic.deployment.python_workers import end_python_workers
+from flinkmagic.deployment.session_queries import in_session, query_name, session_query
 from flinkmagic.deployment.spark_jobs import JobProperties, cancel_jobs
 from flinkmagic.deployment.write_retries import EarlierRun, prepare_write_retry
 from flinkmagic.planning.handles import (
+    BoundaryStageHandle,
     BroadcastStageHandle,
     ResultStageHandle,
     ShuffleMapStageHandle,
@@ -126,8 +128,8 @@ class StageRunner:
             if earlier is not None:
                 prepare_write_retry(self.sc, plan, handle.name, earlier)
             _check(is_cancelled)
-            self._in_sql_execution(handle.query_execution, "command", plan, plan.executeCollect)
-        elif isinstance(handle, ResultStageHandle):
+            self._write(handle, plan)
+        elif isinstance(handle, ResultStageHandle | BoundaryStageHandle):
             batches = self.kept.batches(handle)
             _check(is_cancelled)
             self._in_sql_execution(handle.query_execution, "collect", batches, batches.count)
@@ -135,8 +137,22 @@ class StageRunner:
             raise TypeError(f"there is no way to run a {type(handle).__name__}")
         return StageOutcome()
 
+    def _write(self, handle: WriteStageHandle, plan: JavaObject) -> None:
+        """Run a write's plan as a query of the session in which the user asked for it."""
+        user = handle.user_write
+        if user is None:
+            self._in_sql_execution(handle.query_execution, "command", plan, plan.executeCollect)
+            return
+        planned = handle.query_execution
+        told = session_query(self.sc, planned, user.spark._jsparkSession, user.command, plan)
+        try:
+            name = query_name(user.command)
+            self._in_sql_execution(told, name, plan, plan.executeCollect, planned.sparkSession())
+        finally:
+            user.refresh()
+
     def _session_of(self, handle: StageHandle) -> JavaObject | None:
-        if isinstance(handle, WriteStageHandle | ResultStageHandle):
+        if isinstance(handle, WriteStageHandle | ResultStageHandle | BoundaryStageHandle):
             return handle.query_execution.sparkSession()
         return self.jsession
 
@@ -161,13 +177,21 @@ class StageRunner:
         return StageOutcome(bytes_by_partition=tuple(answer.get().bytesByPartitionId()))
 
     def _in_sql_execution(
-        self, query_execution: JavaObject, name: str, target: JavaObject, without_java: Callable[[], Any]
+        self,
+        query_execution: JavaObject,
+        name: str,
+        target: JavaObject,
+        without_java: Callable[[], Any],
+        jsession: JavaObject | None = None,
     ) -> None:
+        """Run something as a query, under the configuration of another session where one is given."""
         cls = java_class(self.sc, "StageBody")
         if cls is None:
             without_java()
             return
         body = new_instance(self.sc, cls, target)
+        if jsession is not None:
+            body = in_session(self.sc, jsession, body)
         some = self._jvm.scala.Some(name)
         self._jvm.org.apache.spark.sql.execution.SQLExecution.withNewExecutionId(query_execution, some, body)
 
@@ -266,6 +290,8 @@ def _touch(handle: StageHandle) -> None:
         handle.subquery  # noqa: B018
     elif isinstance(handle, WriteStageHandle | ResultStageHandle):
         handle.plan  # noqa: B018
+    elif isinstance(handle, BoundaryStageHandle):
+        handle.relation  # noqa: B018
 
 
 def _check(is_cancelled: Callable[[], bool]) -> None:

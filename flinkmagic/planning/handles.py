@@ -23,13 +23,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
+    from flinkmagic.planning.user_writes import UserWrite
+
 __all__ = [
+    "BoundaryStageHandle",
     "BroadcastStageHandle",
     "ResultStageHandle",
     "ShuffleMapStageHandle",
@@ -67,6 +70,15 @@ class Once:
                 self._make = None
             return self._made
 
+    def let_go(self) -> None:
+        """Forget the object, for good: it is never asked for again."""
+        with self._lock:
+            self._make, self._made = _gone, None
+
+
+def _gone() -> Any:
+    raise RuntimeError("this stage belongs to a job that is over, and its objects were let go of")
+
 
 class Renewable(Once):
     """A JVM object that can be made anew.
@@ -91,6 +103,11 @@ class Renewable(Once):
             self._renew()
             self._make, self._made = self._remake, None
 
+    def let_go(self) -> None:
+        with self._lock:
+            super().let_go()
+            self._remake, self._renew = _gone, _gone
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StageHandle:
@@ -113,6 +130,16 @@ class StageHandle:
     tasks: int
     exact: bool = True
     starts_jobs_early: bool = False
+
+    def let_go(self) -> None:
+        """Let go of the JVM's objects: the stage is never run again, and what it made is held elsewhere, or gone."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, Once):
+                value.let_go()
+            elif each.name in ("query_execution", "user_write"):
+                # Frozen for everybody but the owner of the JVM's objects, who ends here.
+                object.__setattr__(self, each.name, None)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -192,17 +219,21 @@ class SubqueryStageHandle(StageHandle):
 class WriteStageHandle(StageHandle):
     """The stage that writes: the write's own command as Spark planned it, or that command over this job's last stage.
 
-    Run it: ``handle.plan.executeCollect()`` inside ``SQLExecution.withNewExecutionId(handle.query_execution, ...)``.
-    Earlier stages are found finished and skipped. The command decides about commit, overwrite and success files.
+    Run it: ``handle.plan.executeCollect()`` inside ``SQLExecution.withNewExecutionId(handle.query_execution, ...)``,
+    and call ``handle.user_write.refresh()`` when that has ended, well or not. Earlier stages are found finished and
+    skipped. The command decides about commit, overwrite and success files.
 
     Attributes
     ----------
     query_execution : py4j.java_gateway.JavaObject
         The command's ``QueryExecution``, planned on the job's clone of the session, for the SQL tab and listeners.
+    user_write : UserWrite, optional
+        The write as the user's own session knows it.
     """
 
     query_execution: JavaObject = field(repr=False)
     made: Once = field(repr=False)
+    user_write: UserWrite | None = field(repr=False, default=None)
 
     @property
     def plan(self) -> JavaObject:
@@ -240,3 +271,26 @@ class ResultStageHandle(StageHandle):
     @property
     def output(self) -> JavaObject:
         return self.plan.output()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoundaryStageHandle(StageHandle):
+    """The stage whose rows are kept for the stages of several sinks.
+
+    Run it: a pass over ``handle.relation.cacheBuilder().cachedColumnBuffers()`` (``count()``) computes the rows and
+    keeps them as Spark keeps those of a persisted DataFrame; the plans of its consumers read that very relation. Asking
+    for the batches may start jobs, as executing any plan may. ``clearCache(False)`` of the builder lets go of the rows.
+
+    Attributes
+    ----------
+    query_execution : py4j.java_gateway.JavaObject
+        The DataFrame's ``QueryExecution``, planned on the job's clone of the session.
+    """
+
+    query_execution: JavaObject = field(repr=False)
+    made: Once = field(repr=False)
+
+    @property
+    def relation(self) -> JavaObject:
+        """The ``InMemoryRelation`` of the rows, over the same builder for ever."""
+        return self.made()

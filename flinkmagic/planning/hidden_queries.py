@@ -1,10 +1,10 @@
 """Write commands that hide their query from Spark's planner.
 
-``saveAsTable``, the ``create`` and ``replace`` of tables, and writes to sources of version 1 (JDBC) are commands without
-children: Spark plans their query only when they run, with their own plan around it. So that the query's stages are the
-job's, the query is planned as a query of its own, and the command runs over its rows (`CommandRows.java`). The guards
-against overwriting an input look at the original command, before: over rows they would be blind. Seen on 4.3.0; on
-3.5.9 for sources of version 1.
+``saveAsTable``, the ``create`` and ``replace`` of tables, and writes to sources of version 1 (JDBC) are commands
+without children: Spark plans their query only when they run, with their own plan around it. So that the query's stages
+are the job's, the query is planned as a query of its own, and the command runs over its rows (`CommandRows.java`). The
+guards against overwriting an input look at the original command, before: over rows they would be blind. Seen on 4.3.0;
+on 3.5.9 for sources of version 1.
 """
 
 from __future__ import annotations

@@ -54,6 +54,16 @@ class SinkRequest:
         """Positions of the earlier sinks that must have ended before this one starts."""
         return self.write.after if self.write is not None else ()
 
+    @property
+    def rows_names(self) -> tuple[str, ...]:
+        """What the rows are known by besides the plan that computes them: the names of columns, the write's options."""
+        write = self.write
+        if write is None:
+            return ("result", self.schema_json)
+        options = ",".join(f"{key}={value}" for key, value in sorted(write.options.items()))
+        how = (write.format, write.mode, options, ",".join(write.partition_by), str(write.dynamic), write.path)
+        return ("write", write.df.schema.json(), *how)
+
 
 def named_frames(given: Any) -> dict[str, DataFrame]:
     """DataFrames under names: their own in a mapping, else ``result``, or ``result1`` and so on.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from flinkmagic.planning import driver_classes
 from flinkmagic.planning.handles import (
+    BoundaryStageHandle,
     BroadcastStageHandle,
     Once,
     Renewable,
@@ -17,6 +20,8 @@ from flinkmagic.planning.handles import (
 )
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.plan_reader import BROADCAST_EXCHANGE, SHUFFLE_EXCHANGE, PlanForest, PlanNode
+from flinkmagic.planning.stage_results import ResultKind, StageResult
+from flinkmagic.planning.user_writes import UserWrite
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -43,12 +48,47 @@ class StageHandles:
         self._counts = counts
         self._rebuilder = driver_classes.new_instance(forest.sc, "PlanRebuilder")
 
+        self.results: list[StageResult] = []
+        """What the stages leave behind for later jobs; what is part of a cache of the user's is the cache's."""
+
     def share(self, node: PlanNode, first: PlanNode) -> None:
         """Let the plans that are run use the rows of `first` in place of `node`."""
         self._rebuilder.share(self._forest.jvm_node(node), self._forest.jvm_node(first))
 
     def of_exchange(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle:
         """The handle of the stage below an exchange or a subquery."""
+        handle = self._of_exchange(node, stage, rows)
+        if not stage.cached:
+            plan = self._forest.jvm_node(node)
+            if node.kind == SHUFFLE_EXCHANGE:
+                self._note(handle, "shuffle", plan, lambda: self._rebuilder.exchange(plan), self._rebuilder.adopt)
+            elif node.kind == BROADCAST_EXCHANGE:
+                self._note(handle, "broadcast", plan, lambda: self._rebuilder.exchange(plan), self._rebuilder.adopt)
+            else:
+                self._note(handle, "subquery", plan, lambda: self._rebuilder.rebuild(plan), self._rebuilder.adopt)
+        return handle
+
+    def _note(
+        self,
+        handle: StageHandle,
+        kind: ResultKind,
+        plan: JavaObject,
+        computed: Callable[[], JavaObject],
+        adopt: Callable[[JavaObject, JavaObject], None],
+    ) -> None:
+        self.results.append(
+            StageResult(handle, kind, plan, computed=computed, adopt=lambda earlier: adopt(plan, earlier))
+        )
+
+    def note_sink(self, handle: StageHandle, request: SinkRequest, query: PlanNode, index: int) -> None:
+        """Remember which rows a sink writes or keeps, and under which names."""
+        plan, target = self._forest.jvm_node(query), ""
+        if request.write is not None and request.write.target.table is None:
+            target = request.write.target.path or ""
+        self.results.append(StageResult(handle, request.kind, plan, request.rows_names, index, target))
+
+    def _of_exchange(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle:
+        jvm_node = self._forest.jvm_node(node)
         if node.kind == SHUFFLE_EXCHANGE:
             return ShuffleMapStageHandle(
                 name=node.name,
@@ -56,8 +96,9 @@ class StageHandles:
                 exact=rows.exact,
                 starts_jobs_early=self._starts_jobs(stage) or _samples(node),
                 output_partitions=node.partitions or 0,
-                dependency=Once(lambda: self._rebuilt(node).shuffleDependency()),
+                dependency=Once(lambda: self._rebuilder.exchange(jvm_node).shuffleDependency()),
             )
+        made = self._rebuilder.exchange if node.kind == BROADCAST_EXCHANGE else self._rebuilder.rebuild
         kind = BroadcastStageHandle if node.kind == BROADCAST_EXCHANGE else SubqueryStageHandle
         return kind(
             name=node.name,
@@ -65,16 +106,14 @@ class StageHandles:
             # A scalar subquery takes two rows, partition after partition.
             exact=rows.exact and (node.kind == BROADCAST_EXCHANGE or rows.number <= 1),
             starts_jobs_early=self._starts_jobs(stage),
-            made=Renewable(
-                lambda: self._rebuilt(node), lambda: self._rebuilder.renew(self._forest.jvm_node(node))
-            ),
+            made=Renewable(lambda: made(jvm_node), lambda: self._rebuilder.renew(jvm_node)),
         )
 
     def hidden_shuffle(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> ShuffleMapStageHandle:
         """The handle of the stage before a shuffle that an operator makes by itself."""
         jvm_node = self._forest.jvm_node(node)
         self._rebuilder.hide(jvm_node)
-        return ShuffleMapStageHandle(
+        handle = ShuffleMapStageHandle(
             name=node.name,
             tasks=rows.number,
             exact=rows.exact,
@@ -83,19 +122,41 @@ class StageHandles:
             hidden=True,
             dependency=Once(lambda: self._rebuilder.shuffleOf(jvm_node)),
         )
+        computed = partial(self._rebuilder.rebuild, jvm_node)
+        self._note(handle, "shuffle", jvm_node, computed, self._rebuilder.adoptHidden)
+        return handle
 
     def of_write(
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int
     ) -> WriteStageHandle:
-        """The handle of a write whose plan has the command on top."""
+        """The handle of a write: `plan` has the command on top, or is that of the query which the command hides."""
+        made = Once(lambda: self._rebuilder.rebuild(plan))
+        if request.command is not None:
+            command, session = request.command, query_execution.sparkSession()
+            query_execution = self._planned(session, command)
+            made = Once(lambda: self._over_rows(command, plan, session))
         return WriteStageHandle(
             name=request.name,
             tasks=max(1, tasks),  # a write of nothing still runs one task, for an empty file with the schema
-            exact=self._exact(stage),
+            # What a source does with the rows that it is given is its own affair.
+            exact=self._exact(stage) and request.command is None,
             starts_jobs_early=self._starts_jobs(stage),
             query_execution=query_execution,
-            made=Once(lambda: self._rebuilder.rebuild(plan)),
+            made=made,
+            user_write=UserWrite(request.write.df.sparkSession, request.write.command) if request.write else None,
         )
+
+    def _over_rows(self, command: JavaObject, plan: JavaObject, session: JavaObject) -> JavaObject:
+        """The physical plan of a command over the rows of this job's plan of the query that it hides."""
+        rows = driver_classes.new_instance(self._forest.sc, "CommandRows")
+        over = rows.over(command, command.query(), self._rebuilder.rebuild(plan), session)
+        return self._planned(session, over).executedPlan()
+
+    def _planned(self, session: JavaObject, command: JavaObject) -> JavaObject:
+        jvm = self._forest.sc._jvm
+        assert jvm is not None
+        skip = jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+        return session.sessionState().executePlan(command, skip)
 
     def of_result(
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int
@@ -111,8 +172,33 @@ class StageHandles:
             schema_json=request.schema_json,
         )
 
-    def _rebuilt(self, node: PlanNode) -> JavaObject:
-        return self._rebuilder.rebuild(self._forest.jvm_node(node))
+    def of_boundary(
+        self, name: str, query_execution: JavaObject, relation: JavaObject, stage: Stage, rows: PartitionCount
+    ) -> BoundaryStageHandle:
+        """The handle of the stage whose rows are kept in a relation, from which this job's other plans read them."""
+        handle = BoundaryStageHandle(
+            name=name,
+            tasks=rows.number,
+            exact=rows.exact,
+            starts_jobs_early=self._starts_jobs(stage),
+            query_execution=query_execution,
+            made=Once(lambda: self._rebuilder.relation(relation)),
+        )
+        self.results.append(
+            StageResult(
+                handle,
+                "boundary",
+                relation.cacheBuilder().cachedPlan(),
+                ("boundary",),
+                computed=lambda: self._rebuilder.relation(relation).cacheBuilder(),
+                adopt=lambda earlier: self._rebuilder.adoptKept(relation, earlier),
+            )
+        )
+        return handle
+
+    def keep(self, relation: JavaObject) -> None:
+        """Let the plans that are run read the rows that this job computes for a relation."""
+        self._rebuilder.keep(relation)
 
     def _exact(self, stage: Stage) -> bool:
         return all(self._counts.of(node).exact for node in stage.nodes)

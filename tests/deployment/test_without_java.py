@@ -15,7 +15,7 @@ from flinkmagic.scheduling.job_status import JobStatus
 
 @pytest.fixture(autouse=True)
 def refusing_jvm(monkeypatch):
-    def refuse(sc, name):
+    def refuse(sc, name, filled):
         raise TypeError("'JavaPackage' object is not callable")
 
     monkeypatch.setattr(java_classes, "_compile", refuse)

@@ -1,12 +1,13 @@
-"""Lets the user's session see a table that a job has written on a clone of that session.
+"""A write as the user's own session knows it, which must see the table that a job has written on a clone of it.
 
 Each session keeps the relations of its catalog's tables, their lists of files included; a command that runs on a clone
 renews the clone's. What sessions share (Spark's cache of data, the catalogs themselves) is renewed by the command.
-Tables of other catalogs need nothing: the command holds the very catalog of the user's session. Seen on 3.5.9 and 4.3.0.
+Tables of other catalogs need nothing: the command holds the very catalog of the user's session. Seen on 4.3.0.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.java import simple_name
@@ -15,16 +16,31 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
 
-def refresh_written(spark: Any, command: JavaObject) -> None:
-    """Renew what a session knows of the table that a command has written, or failed to write."""
-    identifier = _identifier(command)
-    if identifier is None:
-        return
-    catalog = spark._jsparkSession.sessionState().catalog()
-    if catalog.tableExists(identifier):
-        catalog.refreshTable(identifier)
-    else:
-        catalog.invalidateCachedTable(catalog.qualifyIdentifier(identifier))
+@dataclass(frozen=True, eq=False)
+class UserWrite:
+    """A deferred write, in the session in which the user asked for it.
+
+    Attributes
+    ----------
+    spark : SparkSession
+        That session.
+    command : py4j.java_gateway.JavaObject
+        Spark's command as it was analysed there.
+    """
+
+    spark: Any
+    command: JavaObject
+
+    def refresh(self) -> None:
+        """Renew what the session knows of the table that the command has written, or failed to write."""
+        identifier = _identifier(self.command)
+        if identifier is None:
+            return
+        catalog = self.spark._jsparkSession.sessionState().catalog()
+        if catalog.tableExists(identifier):
+            catalog.refreshTable(identifier)
+        else:
+            catalog.invalidateCachedTable(catalog.qualifyIdentifier(identifier))
 
 
 def _identifier(command: JavaObject) -> Any:

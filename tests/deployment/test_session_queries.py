@@ -1,0 +1,122 @@
+"""Listeners of the user's session hear of deferred writes what they hear of plain ones."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import functions as F
+
+from flinkmagic.capturing.recorder import capture
+from flinkmagic.deployment import session_queries
+from flinkmagic.scheduling.job_status import JobStatus
+
+LISTENER = """
+import java.util.ArrayList;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.util.QueryExecutionListener;
+
+public class Heard implements QueryExecutionListener {
+    private final ArrayList all = new ArrayList();
+
+    public synchronized void onSuccess(String name, QueryExecution query, long nanos) {
+        all.add(name);
+        all.add(query);
+    }
+
+    public synchronized void onFailure(String name, QueryExecution query, Exception error) {
+        all.add(name + " failed");
+        all.add(query);
+    }
+
+    public synchronized Object next() {
+        return all.isEmpty() ? null : all.remove(0);
+    }
+}
+"""
+
+
+@pytest.fixture
+def heard(spark):
+    """What a listener hears that is registered only when it is first asked for."""
+    jvm, manager = spark._jvm, spark._jsparkSession.listenerManager()
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    compiler.cook(LISTENER)
+    listener = compiler.getClassLoader().loadClass("Heard").newInstance()
+    registered = []
+
+    def queries():
+        """Of each query of the user's own session how it ended, its command, and the rows that its plan counted."""
+        if not registered:
+            manager.register(listener)
+            registered.append(listener)
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        found = []
+        while (name := listener.next()) is not None:
+            query = listener.next()
+            if query.sparkSession().equals(spark._jsparkSession):
+                rows = query.executedPlan().metrics().get("numOutputRows")
+                found.append((name, query.analyzed().nodeName(), rows.get().value() if rows.isDefined() else None))
+        return found
+
+    yield queries
+    for each in registered:
+        manager.unregister(each)
+
+
+def test_a_listener_hears_of_writes_as_of_plain_ones(spark, deploy, tmp_path, heard):
+    frame = spark.range(0, 9, 1, 2).groupBy((F.col("id") % 3).alias("k")).count()
+    failing = frame.select(F.expr("raise_error('no')").alias("id"))
+
+    def writes(where):
+        frame.write.parquet(str(tmp_path / where))
+        frame.write.format("noop").mode("overwrite").save()
+
+    with capture(spark) as program:
+        writes("deferred")
+    with capture(spark) as failed:
+        failing.write.parquet(str(tmp_path / "failed"))
+    assert heard() == []
+    writes("plain")
+    plain = heard()
+    assert [name for name, _, _ in plain] == ["command", "overwrite"]
+    assert deploy(program).wait(60) is JobStatus.FINISHED
+    deferred = heard()
+    assert sorted(query[:2] for query in deferred) == sorted(query[:2] for query in plain)
+    # The plan that a listener sees is the one that ran; plain Spark hides its counts under its adaptive plan.
+    assert ("command", "InsertIntoHadoopFsRelationCommand", 3) in [
+        (name, command.removeprefix("Execute "), rows) for name, command, rows in deferred
+    ]
+    assert deploy(failed).wait(60) is JobStatus.FAILED
+    ((name, command, _),) = heard()
+    assert (name, command.removeprefix("Execute ")) == ("command failed", "InsertIntoHadoopFsRelationCommand")
+
+
+def test_the_configuration_is_that_of_the_writes_line_all_the_same(spark, deploy, tmp_path):
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        with capture(spark) as program:
+            at = spark.range(1).selectExpr("CAST(timestamp_seconds(id) AS STRING)", "timestamp_seconds(id) AS at")
+            at.coalesce(1).write.csv(str(tmp_path / "out"))
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+    assert deploy(program).wait(60) is JobStatus.FINISHED
+    (line,) = spark.read.text(str(tmp_path / "out")).collect()
+    assert line[0] == "1970-01-01 09:00:00,1970-01-01T09:00:00.000+09:00"
+
+
+def test_where_queries_are_made_in_another_way_the_write_is_run_all_the_same(
+    spark, deploy, tmp_path, monkeypatch, caplog
+):
+    make = session_queries.new_instance
+
+    def refuse(sc, cls, *arguments):
+        if cls.getName() == "SessionQuery":
+            raise session_queries.Py4JError("no such constructor\nat ...")
+        return make(sc, cls, *arguments)
+
+    monkeypatch.setattr(session_queries, "new_instance", refuse)
+    with capture(spark) as program:
+        spark.range(3).write.parquet(str(tmp_path / "out"))
+    assert deploy(program).wait(60) is JobStatus.FINISHED
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 3
+    assert "this Spark makes its queries in another way (no such constructor)" in caplog.text
