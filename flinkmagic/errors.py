@@ -87,6 +87,14 @@ class InvalidParallelismError(UserError):
         super().__init__(f"The parallelism must be a whole number of at least 1, not {value!r}.")
 
 
+class InvalidSharingError(UserError):
+    """A word for what sinks share that there is not."""
+
+    def __init__(self, value: object, choices: tuple[str, ...]) -> None:
+        self.value = value
+        super().__init__(f"What sinks share is one of {', '.join(choices)}, not {value!r}.")
+
+
 class UnsupportedModeError(UserError):
     """A runtime mode that `compile` does not offer."""
 
@@ -104,6 +112,25 @@ class NotAProgramError(UserError):
             "compile() takes what capture() gave or a list of such, a DataFrame, a list of DataFrames or a dict of "
             f"them by name, not {type(value).__name__}."
         )
+
+
+class InvalidRetentionError(UserError):
+    """What is to be retained is said in words that mean nothing."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+        super().__init__(
+            f"Results can be retained for 'none', 'job' or 'session', and up to a whole number of bytes, not {value!r}."
+        )
+
+
+class UnknownRetainedError(UserError):
+    """A result that is not retained."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        self.name, self.known = name, known
+        choices = f"There are: {', '.join(known)}." if known else "Nothing is retained."
+        super().__init__(f"Nothing is retained under the name {name!r}. {choices}")
 
 
 class UnknownGraphError(UserError):

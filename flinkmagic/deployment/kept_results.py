@@ -1,11 +1,12 @@
-"""Results that stay in the session: DataFrames over rows that a job has computed.
+"""Rows that stay in the session: those of results, and those that several sinks read (boundaries).
 
-A result's last stage is run once and its rows are kept as Spark keeps a persisted DataFrame's. Two traps are avoided:
+Their stage is run once and its rows are kept as Spark keeps a persisted DataFrame's. Two traps are avoided:
 
-- ``persist()`` plans with the configuration of the session that calls it; so the rows are those of the job's own plan
-  (a `LogicalRDD`, planned already), and it is called on the job's clone of the session;
-- Spark's cache is shared by all sessions of a context and found by plan; a `LogicalRDD` equals only itself, so a query
-  that the user defines later is never served from here, however equal it is to what was computed.
+- ``persist()`` plans with the configuration of the session that calls it; so what is kept are the rows of the job's own
+  plan, which is planned already;
+- Spark's cache is shared by all sessions of a context and found by plan. A result is kept as a `LogicalRDD`, which
+  equals only itself; a boundary's rows are those of a relation that Spark's cache does not know at all. So a query that
+  the user defines later is never served from here, however equal it is to what was computed.
 
 `Dataset` lives in ``sql.classic`` from 4.0 on. Seen on 3.5.9 and 4.3.0.
 """
@@ -13,12 +14,13 @@ A result's last stage is run once and its rows are kept as Spark keeps a persist
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaClass
 
-from flinkmagic.planning.handles import ResultStageHandle
+from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -26,15 +28,77 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Kept:
-    """A result's Dataset on the clone; its plan is the key under which Spark's cache knows the rows."""
+class Kept:
+    """What is kept for one handle.
 
-    dataset: JavaObject
+    Attributes
+    ----------
+    relation : py4j.java_gateway.JavaObject
+        The ``InMemoryRelation`` of the rows.
+    plan : py4j.java_gateway.JavaObject
+        The logical plan that reads them: of a result the `LogicalRDD` under which Spark's cache knows them.
+    dataset : py4j.java_gateway.JavaObject, optional
+        Of a result: the persisted Dataset.
+    """
+
+    relation: JavaObject
+    plan: JavaObject
+    dataset: JavaObject | None = None
     frame: DataFrame | None = None
+    rows: KeptRows = field(init=False)
+
+    def __post_init__(self) -> None:
+        builder, dataset = self.relation.cacheBuilder(), self.dataset
+
+        def drop() -> None:
+            """Whoever still reads the rows computes them anew."""
+            if dataset is not None:
+                dataset.unpersist()
+            else:
+                builder.clearCache(False)
+
+        self.rows = KeptRows(drop, lambda: bool(builder.isCachedColumnBuffersLoaded()))
+
+
+class KeptRows:
+    """Rows that a job and what is retained of it hold together: they go when the last one lets go.
+
+    Parameters
+    ----------
+    drop : callable
+        Lets Spark drop them.
+    are_loaded : callable
+        Whether Spark has all of them.
+    """
+
+    def __init__(self, drop: Callable[[], None], are_loaded: Callable[[], bool]) -> None:
+        self._lock = threading.Lock()
+        self._holders = 1
+        self._drop = drop
+        self._are_loaded = are_loaded
+
+    def hold(self) -> bool:
+        """Hold them once more; False where they are gone."""
+        with self._lock:
+            if self._holders:
+                self._holders += 1
+            return self._holders > 0
+
+    def let_go(self) -> None:
+        """Hold them once less."""
+        with self._lock:
+            self._holders -= 1
+            is_last = self._holders == 0
+        if is_last:
+            self._drop()
+
+    def are_there(self) -> bool:
+        """Whether they can be read without being computed."""
+        return self._holders > 0 and self._are_loaded()
 
 
 class KeptResults:
-    """The kept results of one deployment, by the handle that made them.
+    """What one deployment has kept, by the handle that made it.
 
     Parameters
     ----------
@@ -45,7 +109,7 @@ class KeptResults:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._lock = threading.Lock()
-        self._kept: dict[int, _Kept] = {}
+        self._kept: dict[int, Kept] = {}
         self._released = False
 
     @property
@@ -53,43 +117,72 @@ class KeptResults:
         """Whether `release` was called."""
         return self._released
 
-    def batches(self, handle: ResultStageHandle) -> JavaObject:
-        """The RDD of a result's column batches; a pass over it computes and keeps the rows.
+    def batches(self, handle: ResultStageHandle | BoundaryStageHandle) -> JavaObject:
+        """The RDD of a handle's column batches; a pass over it computes and keeps the rows.
 
         Called on the thread of the stage. It starts no job.
         """
         with self._lock:
             kept = self._kept.get(id(handle))
         if kept is None:
-            session = handle.query_execution.sparkSession()
-            schema = self._jvm.org.apache.spark.sql.types.DataType.fromJson(handle.schema_json)
-            dataset = session.internalCreateDataFrame(handle.plan.execute(), schema, False)
-            dataset.persist()
-            kept = _Kept(dataset)
+            kept = self._keep_result(handle) if isinstance(handle, ResultStageHandle) else _kept_boundary(handle)
             with self._lock:
                 self._kept[id(handle)] = kept
-        cache = self._spark._jsparkSession.sharedState().cacheManager()
-        relation = cache.lookupCachedData(kept.dataset).get().cachedRepresentation()
-        return relation.cacheBuilder().cachedColumnBuffers()
+        return kept.relation.cacheBuilder().cachedColumnBuffers()
 
-    def frame(self, handle: ResultStageHandle) -> DataFrame:
-        """A DataFrame of the user's session over a result's kept rows, the same one each time."""
+    def frame(self, handle: ResultStageHandle | BoundaryStageHandle) -> DataFrame:
+        """A DataFrame of the user's session over the kept rows, the same one each time."""
         from pyspark.sql import DataFrame
 
         kept = self._kept[id(handle)]
         if kept.frame is None:
-            plan = kept.dataset.queryExecution().logical()
-            jdf = self._dataset_class.ofRows(self._spark._jsparkSession, plan)
+            jdf = self._dataset_class.ofRows(self._spark._jsparkSession, kept.plan)
             kept.frame = DataFrame(jdf, self._spark)
             kept.frame.is_cached = True
         return kept.frame
 
-    def release(self) -> None:
-        """Let go of the rows of all results; DataFrames that were handed out compute them anew when they are used."""
+    def held(self, handle: StageHandle) -> Kept | None:
+        """What is kept for a handle."""
         with self._lock:
-            kept, self._kept, self._released = list(self._kept.values()), {}, True
+            return self._kept.get(id(handle))
+
+    def take_over(self, handle: StageHandle, result: Kept) -> bool:
+        """Let a result of an earlier job be that of a handle; False where its rows are gone."""
+        return result.rows.hold() and self._put(handle, result)
+
+    def take_over_boundary(self, handle: BoundaryStageHandle, rows: KeptRows) -> bool:
+        """The same for a boundary, whose plans read the rows of an earlier job already."""
+        if not rows.hold():
+            return False
+        kept = _kept_boundary(handle)
+        kept.rows = rows
+        return self._put(handle, kept)
+
+    def _put(self, handle: StageHandle, kept: Kept) -> bool:
+        with self._lock:
+            self._kept[id(handle)] = kept
+        return True
+
+    def clear(self) -> None:
+        """Let go of all rows; DataFrames that were handed out compute them anew when they are used."""
+        with self._lock:
+            kept, self._kept = list(self._kept.values()), {}
         for one in kept:
-            one.dataset.unpersist()
+            one.rows.let_go()
+
+    def release(self) -> None:
+        """`clear` for good."""
+        self._released = True
+        self.clear()
+
+    def _keep_result(self, handle: ResultStageHandle) -> Kept:
+        session = handle.query_execution.sparkSession()
+        schema = self._jvm.org.apache.spark.sql.types.DataType.fromJson(handle.schema_json)
+        dataset = session.internalCreateDataFrame(handle.plan.execute(), schema, False)
+        dataset.persist()
+        cache = self._spark._jsparkSession.sharedState().cacheManager()
+        relation = cache.lookupCachedData(dataset).get().cachedRepresentation()
+        return Kept(relation, dataset.queryExecution().logical(), dataset)
 
     @property
     def _dataset_class(self) -> Any:
@@ -101,3 +194,8 @@ class KeptResults:
         jvm = self._spark.sparkContext._jvm
         assert jvm is not None
         return jvm
+
+
+def _kept_boundary(handle: BoundaryStageHandle) -> Kept:
+    relation = handle.relation
+    return Kept(relation, relation)

@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
+
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
 from flinkmagic.deployment.independent_regions import FinishIndependentRegions
 from flinkmagic.deployment.kept_results import KeptResults
+from flinkmagic.deployment.retention import NOTHING, Retention, TakenUp
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_jobs import JobProperties, require_pinned_threads
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
@@ -22,19 +25,21 @@ from flinkmagic.deployment.stage_runner import StageRun, StageRunner
 from flinkmagic.deployment.task_events import ExecutorRemoved
 from flinkmagic.deployment.task_monitor import task_monitor
 from flinkmagic.deployment.task_records import TaskRecord
+from flinkmagic.deployment.vertex_run import NO_TASK
 from flinkmagic.errors import ResultNotReadyError, ResultReleasedError, SessionLostError, UnknownResultError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.planning.handles import ResultStageHandle
+from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
 from flinkmagic.planning.planner import PlannedJob
-from flinkmagic.planning.sinks import PlannedSink
+from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
 from flinkmagic.scheduling.clock import SystemClock
-from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.exception_history import RootExceptionHistoryEntry
+from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
 from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy
+from flinkmagic.scheduling.scheduler_factory import create_scheduler
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, JobListener
 
 if TYPE_CHECKING:
@@ -83,6 +88,10 @@ class SparkDeployment:
         Hears of each change, on the job's thread.
     restart_strategy : RestartBackoffTimeStrategy, optional
         Whether to restart after a failure; by default never.
+    retention : Retention, optional
+        What the job takes up of earlier ones and leaves for later ones. With one, the plan is let go of at the end.
+    scheduler : str
+        Which scheduler decides, by its name in `SCHEDULERS`.
     """
 
     def __init__(
@@ -94,16 +103,21 @@ class SparkDeployment:
         slots: int | None = None,
         listener: JobListener | None = None,
         restart_strategy: RestartBackoffTimeStrategy | None = None,
+        scheduler: str = "default",
+        retention: Retention | None = None,
     ) -> None:
         require_pinned_threads(spark.sparkContext)
         self.execution_graph = execution_graph
         self.termination_future: Future[JobStatus] = Future()
         self._sinks = planned_job.sinks
+        self._boundaries = planned_job.boundaries
         self._name = planned_job.name
         self._planned: PlannedJob | None = planned_job
         self._spark = spark
         self._sc = spark.sparkContext
         self._slots = slots
+        self._retention = retention
+        self._taken_up = NOTHING
         self._clock = SystemClock()
         self._id = uuid.uuid4().hex[:12]
         self._prefix = f"flinkmagic-{self._id}-"
@@ -112,7 +126,8 @@ class SparkDeployment:
         self._main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
         self._monitor = task_monitor(self._sc, self._prefix)
         self._session_slots = SessionSlots(self._sc)
-        gateways = ExecutorGateways(
+        event_log = JobEventLog(self._clock)
+        self._gateways = gateways = ExecutorGateways(
             execution_graph.job_id,
             self._main_thread,
             self._clock,
@@ -130,14 +145,17 @@ class SparkDeployment:
             slots=slots,
             after=self._control_edges(planned_job),
             idle=self._on_idle,
+            event_log=event_log,
         )
         self._endgame = FinishIndependentRegions(restart_strategy, self._clock)
-        self.scheduler = DefaultScheduler(
+        self.scheduler = create_scheduler(
+            scheduler,
             execution_graph,
             main_thread=self._main_thread,
             clock=self._clock,
             slot_provider=self._provider,
             restart_strategy=self._endgame,
+            event_log=event_log,
             slot_sharing_groups=self._provider.stages.slot_sharing_groups(),
             listeners=() if listener is None else (listener,),
             # A shuffle's files go as a whole, with the planned job.
@@ -167,7 +185,11 @@ class SparkDeployment:
             lambda events: self._run(lambda: self._host.tracker.handle(events)),
             lambda loss: self._run(lambda: self._lost(loss)),
         )
-        self._run(self.scheduler.start_scheduling)
+        if self._retention is not None:
+            self._taken_up = self._retention.take_up(planned, self.execution_graph, self._kept)
+        self._host.partition_bytes.update(self._taken_up.partition_bytes(self.execution_graph))
+        recovered = self._taken_up.recovered(self.execution_graph, self._gateways.of(NO_TASK))
+        self._run(lambda: self.scheduler.start_scheduling(recovered))
 
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job is over, `timeout` seconds at most; the status that it has then."""
@@ -214,6 +236,16 @@ class SparkDeployment:
         """The sinks whose writes are committed, or whose rows are kept, whatever became of the others."""
         return [sink for sink in self._sinks if self._is_finished(self._vertices[sink.index])]
 
+    @property
+    def taken_up(self) -> TakenUp:
+        """What was there already, and is not run."""
+        return self._taken_up
+
+    @property
+    def not_retained(self) -> dict[str, str]:
+        """By the name of a stage why no later run can use its result."""
+        return dict(self._retention.reasons) if self._retention is not None else {}
+
     def partition_bytes(self) -> dict[str, tuple[int, ...]]:
         """By the id of a job vertex that wrote a shuffle, the bytes of each of its partitions."""
         return dict(self._host.partition_bytes)
@@ -257,6 +289,15 @@ class SparkDeployment:
         assert isinstance(handle, ResultStageHandle)
         return self._kept.frame(handle)
 
+    def kept_boundaries(self) -> list[tuple[PlannedBoundary, DataFrame]]:
+        """The boundaries whose rows are kept, each with a DataFrame of the user's session over them."""
+        found = []
+        for boundary in self._boundaries:
+            handle = self._vertex_of(boundary.tail_id).job_vertex.operator_factory
+            if isinstance(handle, BoundaryStageHandle) and self._kept.held(handle) is not None:
+                found.append((boundary, self._kept.frame(handle)))
+        return found
+
     # -- inside ----------------------------------------------------------------------------------------
 
     def _run(self, action: Callable[[], object]) -> None:
@@ -270,6 +311,41 @@ class SparkDeployment:
     def _is_finished(self, vertex: ExecutionJobVertex) -> bool:
         states = self.execution_graph.state[vertex.vertices.start : vertex.vertices.stop]
         return bool((states == ExecutionState.FINISHED.value).all())
+
+    def _vertex_of(self, operator: int) -> ExecutionJobVertex:
+        return next(
+            vertex
+            for vertex in self.execution_graph.job_vertices
+            if any(node.id == operator for node in vertex.job_vertex.operators)
+        )
+
+    def _leave(self) -> None:
+        """At the end: retain what later jobs can use, and hold nothing else of the JVM's but kept rows."""
+        if self._retention is None or self._planned is None:
+            return
+        planned, self._planned = self._planned, None
+        finished = [vertex.index for vertex in self.execution_graph.job_vertices if self._is_finished(vertex)]
+        try:
+            self._retention.keep(
+                planned, self.execution_graph, self._kept, self.scheduler.job_status, finished,
+                self._host.partition_bytes,
+            )  # fmt: skip
+        except Exception as error:  # noqa: BLE001 - the job is over, and must not hang for what is kept of it
+            if self._host.is_lost:
+                _LOG.debug("nothing of the job %r is retained, its session is gone: %s", self._name, error)
+            else:
+                _LOG.exception("A bug in flinkmagic: nothing of the job %r is retained; please report it.", self._name)
+        finally:
+            for vertex in self.execution_graph.job_vertices:
+                if isinstance(vertex.job_vertex.operator_factory, StageHandle):
+                    vertex.job_vertex.operator_factory.let_go()
+
+    def _let_go(self) -> None:
+        """Keep no rows of a job that was cancelled."""
+        try:
+            self._kept.clear()
+        except (Py4JError, OSError) as gone:
+            _LOG.debug("nothing to let go of, the session of the job %r is gone: %s", self._name, gone)
 
     def _control_edges(self, planned: PlannedJob) -> dict[int, Sequence[int]]:
         return {
@@ -305,6 +381,9 @@ class SparkDeployment:
         if self.scheduler.termination_future.done():
             self._monitor.stop()
             self._host.close()
+            if self.scheduler.job_status is JobStatus.CANCELED:
+                self._let_go()
+            self._leave()
             self.termination_future.set_result(self.scheduler.job_status)
             self._main_thread.stop()
         elif self._endgame.fatal_cause is not None and not self._endgame.has_given_up:

@@ -20,7 +20,12 @@ from flinkmagic.errors import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID, ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.planning.handles import ResultStageHandle, ShuffleMapStageHandle, StageHandle
+from flinkmagic.planning.handles import (
+    BoundaryStageHandle,
+    ResultStageHandle,
+    ShuffleMapStageHandle,
+    StageHandle,
+)
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.execution_replacement import replace_executions
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
@@ -35,7 +40,7 @@ LONGEST_SILENCE_MS = 60_000.0
 MakeStage = Callable[[StageHandle, str, str, EarlierRun | None, OnOutcome], StageRun]
 """Makes, and does not start, the run of a handle under a tag with a description."""
 
-_KEEPS_EACH_TASK = (ShuffleMapStageHandle, ResultStageHandle)
+_KEEPS_EACH_TASK = (ShuffleMapStageHandle, ResultStageHandle, BoundaryStageHandle)
 """Stages of which Spark keeps what each task made: resubmitted, they run only what is missing."""
 
 
@@ -157,8 +162,9 @@ class StageHost:
 
     def slot_on(self, executor: str, number: int) -> PhysicalSlot:
         """A slot that no other execution ever had, on an executor."""
-        gateway = self._gateways.of(executor)
-        return PhysicalSlot(f"{executor}_{number}#{next(self._slot_numbers)}", executor, number, gateway)
+        allocation_id = f"{executor}_{number}#{next(self._slot_numbers)}"
+        self._scheduler.event_log.add("slots", f"{executor} offers {allocation_id}, where Spark has launched a task")
+        return PhysicalSlot(allocation_id, executor, number, self._gateways.of(executor))
 
     def report(
         self,
@@ -235,6 +241,11 @@ class StageHost:
         for stage in self._stages:
             stage.join(1.0)
         self._stages.clear()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether Spark is gone."""
+        return self._lost is not None
 
     def release(self) -> None:
         """Let go of what refers to the JVM."""

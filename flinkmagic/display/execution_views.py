@@ -44,6 +44,7 @@ def job_snapshot(
     tasks: Sequence[TaskView] = (),
     errors: Sequence[ErrorView] = (),
     note: str = "",
+    reused: frozenset[str] = frozenset(),
 ) -> JobSnapshot:
     """Return how far a job has come.
 
@@ -55,10 +56,12 @@ def job_snapshot(
         Name of the JobStatus.
     tasks : sequence of TaskView
         All task attempts, or those that changed since the snapshot before.
+    reused : frozenset of str
+        Ids of job vertices that did not run, because their results were there already.
     """
     return JobSnapshot(
         name or graph.job_graph.name, status, elapsed_ms, states_by_vertex(graph), slots_used, slots_total,
-        started_at_ms, tuple(tasks), tuple(errors), note,
+        started_at_ms, tuple(tasks), tuple(errors), note, reused,
     )  # fmt: skip
 
 

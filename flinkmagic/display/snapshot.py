@@ -18,6 +18,9 @@ GraphKind = Literal["stream", "job", "execution", "regions"]
 STATE_NAMES: tuple[str, ...] = tuple(STATES)
 """Names of Flink's ExecutionState; a subtask's state is kept as one byte, the index into this."""
 
+REUSED = "reused"
+"""The badge of what was there before the job began."""
+
 _CODE = {name: code for code, name in enumerate(STATE_NAMES)}
 _FINISHED = _CODE["FINISHED"]
 _SPEAKS = tuple(
@@ -213,6 +216,8 @@ class JobSnapshot:
     tasks: Sequence[TaskView] = ()
     errors: Sequence[ErrorView] = ()
     note: str = ""
+    reused: frozenset[str] = frozenset()
+    """Job vertices that did not run, because their results were there already."""
 
     @property
     def task_counts(self) -> dict[str, int]:
@@ -224,6 +229,11 @@ class JobSnapshot:
         if node.members:
             return b"".join(self.states.get(member, b"") for member in node.members)
         return self.states.get(node.vertex_id, node.states)
+
+    def badges_of(self, node: NodeView) -> tuple[str, ...]:
+        """Return the badges of `node`, and that it is reused where all that it stands for is."""
+        members = node.members or (node.vertex_id,)
+        return (*node.badges, REUSED) if self.reused.issuperset(members) and REUSED not in node.badges else node.badges
 
     @property
     def n_tasks(self) -> int:
@@ -256,5 +266,7 @@ class GraphView:
 
     def paint(self, snapshot: JobSnapshot) -> GraphView:
         """Return this view with the states, the status and the elapsed time of `snapshot`."""
-        nodes = tuple(replace(node, states=snapshot.states_of(node)) for node in self.nodes)
+        nodes = tuple(
+            replace(node, states=snapshot.states_of(node), badges=snapshot.badges_of(node)) for node in self.nodes
+        )
         return replace(self, nodes=nodes, status=snapshot.status, elapsed_ms=snapshot.elapsed_ms)

@@ -24,12 +24,12 @@ from flinkmagic.errors import (
 )
 from flinkmagic.magics.cell import cell_labels, cell_number, compile_body, is_blank
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
-from flinkmagic.magics.jobs import errors_text, jobs_table
+from flinkmagic.magics.jobs import errors_text, jobs_table, retained_table
 from flinkmagic.magics.options import count, job_arguments, job_options
 from flinkmagic.magics.options import restart as restart_strategy
 from flinkmagic.magics.spark_session import session_of
 from flinkmagic.scheduling.scheduler_factory import SCHEDULERS
-from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, SHARING, VIEWS, WHOLE, check_name
+from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, RETAIN, SHARING, VIEWS, WHOLE, check_name
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -73,6 +73,15 @@ class FlinkMagics(Magics):
         "failure-rate:FAILURES:INTERVAL:DELAY or exponential-delay.",
     ).tag(config=True)
     scheduler = Enum(sorted(SCHEDULERS), "default", help="Which of Flink's schedulers decides.").tag(config=True)
+    retain = Enum(
+        RETAIN,
+        "job",
+        help="For whom the results of finished stages are retained: nobody, later runs under the same name, all later "
+        "graphs of the session.",
+    ).tag(config=True)
+    retain_bytes = Int(
+        None, allow_none=True, min=0, help="How many bytes are retained at most, over all graphs; None: as it was."
+    ).tag(config=True)
     progress = Enum(
         ["widget", "line"],
         "widget",
@@ -201,12 +210,19 @@ class FlinkMagics(Magics):
     @argument("--errors", action="store_true", help="what failed, and where")
     @argument("--full", action="store_true", help="errors with the JVM's stack traces")
     @argument("--log", action="store_true", help="the job's events: slots, deployments, states, failures")
+    @argument("--retained", action="store_true", help="what later runs need not compute again")
+    @argument("--release", metavar="RESULT", help="let go of a retained result, or of all of a graph's")
     @line_magic
     def flinkjobs(self, line: str) -> None:
         """List the session's jobs, or tell of the last one of a graph."""
         options = parse_argstring(self.flinkjobs, line)
         graphs = [self._graph(options.name)] if options.name else list(self.graphs.values())
-        if options.log or options.errors or options.full:
+        if options.release:
+            gone = session.release_retained(session_of(self.shell), options.release)
+            print(f"Released: {', '.join(one.name for one in gone)}.")
+        elif options.retained:
+            print(retained_table(session.retained(session_of(self.shell)), graphs))
+        elif options.log or options.errors or options.full:
             jobs = (
                 [self._job(options.name)]
                 if options.name
@@ -270,7 +286,7 @@ class FlinkMagics(Magics):
         frames = {name: self._frame(name) for name in options.names}
         context = next(iter(frames.values())).sparkSession.sparkContext
         name = check_name(options.name or DEFAULT_NAME)
-        graph = self._compile(over_frames(frames, self.graphs.programs(context), name), name, options)
+        graph = self._compile(over_frames(frames, self.graphs.programs(context), name, self.shell.user_ns), name, options)
         self._keep(graph)
         return graph
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from flinkmagic.display.labels import lines_visible
 
 if TYPE_CHECKING:
+    from flinkmagic.deployment.retained_results import RetainedResult
     from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry
     from flinkmagic.session import CompiledGraph, Job
 
@@ -23,10 +25,44 @@ def jobs_table(graphs: Sequence[CompiledGraph], replaced: Sequence[Job] = ()) ->
             rows.append(_row(job, str(number)))
     if len(rows) == 1:
         return "No graph has been defined yet (%%flinkgraph NAME)."
+    return _table(rows)
+
+
+def retained_table(results: Sequence[RetainedResult], graphs: Sequence[CompiledGraph]) -> str:
+    """What later runs need not compute again, and of the graphs' last jobs what they would, and why."""
+    rows = [("result", "kind", "vertex", "size", "age", "last used", "graph", "for")]
+    now = time.time()
+    for one in results:
+        ages = (_age(now - one.made_at), _age(now - one.used_at))
+        scope = "session" if one.for_session else "job"
+        rows.append((one.name, one.kind, lines_visible(one.what), _bytes(one.bytes), *ages, one.graph, scope))
+    lines = [_table(rows) if results else "Nothing is retained."]
+    for graph in graphs:
+        for stage, reason in (graph.jobs[-1].not_retained() if graph.jobs else {}).items():
+            lines.append(lines_visible(f"{graph.name}: every run computes {stage}: {reason}"))
+    return "\n".join(lines)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
+
+
+def _age(seconds: float) -> str:
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
 
 
 def _row(job: Job, number: str) -> tuple[str, str, str, str, str]:

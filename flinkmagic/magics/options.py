@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from IPython.core.magic_arguments import argument
 
 from flinkmagic.errors import InvalidParallelismError, RestartStrategyError
-from flinkmagic.scheduling.scheduler_factory import parse_restart_strategy
-from flinkmagic.session.checks import check_parallelism
+from flinkmagic.scheduling.scheduler_factory import SCHEDULERS, parse_restart_strategy
+from flinkmagic.session.checks import RETAIN, SHARING, check_parallelism
 
 _Magic = TypeVar("_Magic", bound=Callable[..., Any])
 
@@ -30,6 +31,14 @@ def count(text: str) -> int:
     return int(text)
 
 
+def size(text: str) -> int:
+    """A number of bytes, such as ``500m``."""
+    match = re.fullmatch(r"(\d+)([kmgt]?)b?", text.lower())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"a number of bytes such as 500m or 8g, not {text!r}")
+    return int(match[1]) * 1024 ** " kmgt".index(match[2] or " ")
+
+
 def restart(text: str) -> str:
     """A restart strategy."""
     try:
@@ -42,11 +51,18 @@ def restart(text: str) -> str:
 _JOB_ARGUMENTS = (
     argument("--parallelism", "-p", type=parallelism, metavar="N", help="how many partitions shuffles make"),
     argument("--slots", type=count, metavar="N", help="how many slots its vertices may hold side by side"),
+    argument("--share", choices=SHARING, help="what several sinks share: what is worth keeping (auto), everything "
+             "but bare scans, nothing"),
     argument("--restart", type=restart, metavar="STRATEGY", help="of failed tasks: none, fixed-delay:3:1s, "
              "failure-rate:3:5m:1s, exponential-delay"),
+    argument("--scheduler", choices=sorted(SCHEDULERS), help="which of Flink's schedulers decides"),
+    argument("--retain", choices=RETAIN, help="for whom results are retained: nobody, later runs under the same name, "
+             "all later graphs"),
+    argument("--retain-bytes", type=size, metavar="BYTES", help="how much is retained at most, over all graphs (500m, "
+             "8g)"),
 )
 
-_JOB_OPTIONS = ("parallelism", "slots", "restart")
+_JOB_OPTIONS = ("parallelism", "slots", "share", "restart", "scheduler", "retain", "retain_bytes")
 """The keywords of `flinkmagic.compile` that an option sets."""
 
 

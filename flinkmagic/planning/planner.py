@@ -15,16 +15,20 @@ from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
 from flinkmagic.planning.attachments import job_settings
+from flinkmagic.planning.boundaries import Boundaries, Boundary
 from flinkmagic.planning.clones import SessionClones
+from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
 from flinkmagic.planning.operator_marks import apply_marks
-from flinkmagic.planning.partitions import PartitionCounts, is_adaptive_cache
+from flinkmagic.planning.partitions import PartitionCount, PartitionCounts, is_adaptive_cache
 from flinkmagic.planning.plan_reader import PlanForest, PlanNode
 from flinkmagic.planning.provenance import Provenance
 from flinkmagic.planning.requests import SinkRequest, named_frames, requests_of, result_requests, session_of
-from flinkmagic.planning.sinks import PlannedSink, SharedStage
+from flinkmagic.planning.shared_stages import planned_boundaries, shared_stages
+from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink, SharedStage, Sharing
 from flinkmagic.planning.stage_handles import StageHandles
-from flinkmagic.planning.translation import Stage, Translator
+from flinkmagic.planning.stage_results import StageResult
+from flinkmagic.planning.translation import KeptStage, Stage, Translator
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -57,6 +61,8 @@ class PlannedJob:
         graphs have no such edges.
     shared : tuple of SharedStage
         What several sinks use and is computed once.
+    boundaries : tuple of PlannedBoundary
+        The DataFrames among it whose rows are kept.
     parallelism : int
         How many partitions shuffles make where the user did not say otherwise.
     slots : int
@@ -65,6 +71,10 @@ class PlannedJob:
         The Java session on which the (first) plan was made; kept alive with the job.
     warnings : tuple of str
         What the user should know.
+    results : tuple of StageResult
+        What the stages leave behind for later jobs.
+    relations : tuple of py4j.java_gateway.JavaObject
+        The ``InMemoryRelation`` s of the boundaries.
     """
 
     name: str
@@ -76,6 +86,9 @@ class PlannedJob:
     slots: int
     session_clone: JavaObject = field(repr=False)
     warnings: tuple[str, ...] = ()
+    boundaries: tuple[PlannedBoundary, ...] = ()
+    results: tuple[StageResult, ...] = ()
+    relations: tuple[JavaObject, ...] = field(default=(), repr=False)
 
 
 def plan(
@@ -85,6 +98,7 @@ def plan(
     parallelism: int | None = None,
     slots: int | None = None,
     name: str | None = None,
+    share: Sharing = "auto",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> PlannedJob:
     """Plan the writes of a program, else its results, else the DataFrames given. Starts no Spark job.
@@ -102,6 +116,9 @@ def plan(
         How many tasks may run at once; by default Spark's default parallelism.
     name : str, optional
         The job's name; by default the program's.
+    share : {"auto", "always", "never"}
+        What several sinks of a program share: what is worth keeping (see `boundaries`), every DataFrame that is not a
+        bare scan, or nothing, equal exchanges included.
     on_progress : callable, optional
         Called with the number of sinks that are planned and the number of all, after each of them.
 
@@ -120,13 +137,21 @@ def plan(
     if not requests:
         raise NoResultError(name)
     slots = slots or spark.sparkContext.defaultParallelism
-    return _Planner(spark, program, parallelism, slots).plan(requests, name, on_progress)
+    return _Planner(spark, program, parallelism, slots, share).plan(requests, name, on_progress)
 
 
 class _Planner:
     """The parts that plan one job."""
 
-    def __init__(self, spark: SparkSession, program: Program | None, parallelism: int | None, slots: int) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        program: Program | None,
+        parallelism: int | None,
+        slots: int,
+        share: Sharing,
+    ) -> None:
+        self._share = share
         self._sc = spark.sparkContext
         self._program = program
         self._slots = slots
@@ -137,13 +162,16 @@ class _Planner:
         self._labels = OperatorLabels(program, self._counts)
         self._provenance = Provenance(program)
         self._translator = Translator(self._counts, self._handles, self._labels)
+        self._boundaries = Boundaries(self._sc, self._clones, program, share)
         self._read = -1
 
     def plan(
         self, requests: Sequence[SinkRequest], name: str, on_progress: Callable[[int, int], None] | None
     ) -> PlannedJob:
         made = []
-        with self._planned_by_spark(requests) as plans:
+        boundaries, logical_plans = self._boundaries.choose(requests)
+        kept = [self._keep(len(requests) + number, boundary) for number, boundary in enumerate(boundaries)]
+        with self._planned_by_spark(requests, logical_plans) as plans:
             for index, (request, planned) in enumerate(zip(requests, plans, strict=True)):
                 made.append(self._sink(index, request, *planned))
                 if on_progress is not None:
@@ -170,11 +198,14 @@ class _Planner:
             environment=environment,
             sinks=tuple(map(self._planned_sink, range(len(requests)), requests, made)),
             control_edges={index: request.after for index, request in enumerate(requests) if request.after},
-            shared=self._shared(requests),
+            shared=shared_stages(self._translator, requests, boundaries, kept),
             parallelism=parallelism,
             slots=self._slots,
             session_clone=self._clones.of(requests[0].snapshot)[0],
             warnings=(*self._warnings(), *marked),
+            boundaries=planned_boundaries(requests, boundaries, kept),
+            results=tuple(self._handles.results),
+            relations=tuple(boundary.relation for boundary in boundaries),
         )
 
     def _warnings(self) -> Iterator[str]:
@@ -189,15 +220,15 @@ class _Planner:
 
     @contextmanager
     def _planned_by_spark(
-        self, requests: Sequence[SinkRequest]
+        self, requests: Sequence[SinkRequest], logical_plans: Sequence[JavaObject]
     ) -> Iterator[Iterable[tuple[str, JavaObject, JavaObject]]]:
         """For each sink the scope, the QueryExecution and the physical plan, made side by side where it pays."""
         clones = [self._clones.of(request.snapshot) for request in requests]
 
         def plan_one(index: int) -> tuple[str, JavaObject, JavaObject]:
             clone, scope = clones[index]
-            query_execution = self._clones.plan(requests[index].logical_plan, clone)
-            if not self._clones.reuses_exchanges(clone):
+            query_execution = self._clones.plan(logical_plans[index], clone)
+            if self._share == "never" or not self._clones.reuses_exchanges(clone):
                 scope = f"{scope}/{index}"
             return scope, query_execution, query_execution.executedPlan()
 
@@ -207,18 +238,39 @@ class _Planner:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             yield pool.map(plan_one, range(len(requests)))
 
+    def _keep(self, unit: int, boundary: Boundary) -> KeptStage:
+        """Read a boundary's plan, and let the plans of its consumers read its rows."""
+        root = self._forest.read(boundary.plan, boundary.scope)
+        self._share_equal()
+        self._label(root, boundary.frame)
+        self._handles.keep(boundary.relation)
+
+        def handle(stage: Stage, rows: PartitionCount) -> StageHandle:
+            return self._handles.of_boundary(
+                boundary.name, boundary.query_execution, boundary.relation, stage, rows
+            )
+
+        kept = KeptStage(unit, boundary.name, boundary.dataset_id, handle)
+        self._translator.keep(root, kept)
+        return kept
+
+    def _label(self, root: PlanNode, frame: int | None) -> None:
+        for number, calls in self._provenance.assign(root, frame).items():
+            self._labels.calls.setdefault(number, calls)
+
     def _sink(
         self, index: int, request: SinkRequest, scope: str, query_execution: JavaObject, jvm_plan: JavaObject
     ) -> SinkTransformation:
         root = self._forest.read(jvm_plan, scope)
         self._share_equal()
-        query = _below_write(root) if request.kind == "write" else root
-        for number, calls in self._provenance.assign(query, request.frame).items():
-            self._labels.calls.setdefault(number, calls)
+        query = root if request.kind == "result" or request.command is not None else _below_write(root)
+        self._label(query, request.frame)
         make = self._handles.of_write if request.kind == "write" else self._handles.of_result
 
         def handle(stage: Stage, tasks: int) -> Any:
-            return make(request, query_execution, jvm_plan, stage, tasks)
+            made = make(request, query_execution, jvm_plan, stage, tasks)
+            self._handles.note_sink(made, request, query, index)
+            return made
 
         return self._translator.sink(index, query, _sink_name(request), handle, self._sink_facts(request, root))
 
@@ -242,12 +294,12 @@ class _Planner:
         facts |= {
             "call": write.text,
             **location_facts(write.location),
-            "operator": root.name,
+            "operator": _operator_name(request, root),
             "format": write.format,
             "mode": write.mode,
             "target": str(write.path),
         }
-        facts["description"] = f"{write.text} ({write.location}): {root.name}"
+        facts["description"] = f"{write.text} ({write.location}): {facts['operator']}"
         return facts
 
     def _planned_sink(self, index: int, request: SinkRequest, made: SinkTransformation) -> PlannedSink:
@@ -268,30 +320,17 @@ class _Planner:
             facts={"format": write.format, "mode": write.mode} if write else {},
         )
 
-    def _shared(self, requests: Sequence[SinkRequest]) -> tuple[SharedStage, ...]:
-        found = []
-        for number, sinks in self._translator.consumers.items():
-            if len(sinks) < 2:
-                continue
-            partition = self._translator.partition_of(number)
-            facts = partition.input.metadata or {}
-            assert partition.id is not None
-            found.append(
-                SharedStage(
-                    transformation_id=partition.id,
-                    what=facts.get("call") or facts.get("operator") or partition.name,
-                    variable=facts.get("variable", ""),
-                    sinks=tuple(requests[sink].name for sink in sinks),
-                )
-            )
-        return tuple(found)
-
 
 def _below_write(root: PlanNode) -> PlanNode:
     node = root.children[0]
     while node.kind in _WRITE_OPERATORS:
         node = node.children[0]
     return node
+
+
+def _operator_name(request: SinkRequest, root: PlanNode) -> str:
+    """Spark's name for what a write's plan has on top."""
+    return root.name if request.command is None else f"Execute {request.command.nodeName()}"
 
 
 def _sink_name(request: SinkRequest) -> str:

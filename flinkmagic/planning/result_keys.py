@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -88,27 +88,27 @@ class ResultKeys:
     ----------
     sc : SparkContext
         The session's.
-    named_rdds : mapping of int to ResultKey, optional
-        By the id of an RDD the key of its rows, where that is known.
+    relations : sequence of py4j.java_gateway.JavaObject
+        The ``InMemoryRelation`` s of the job's own boundaries, whose rows are those of their plans.
     """
 
-    def __init__(self, sc: SparkContext, named_rdds: Mapping[int, ResultKey] | None = None) -> None:
+    def __init__(self, sc: SparkContext, relations: Sequence[JavaObject] = ()) -> None:
         self._sc = sc
         self._keys: Any = driver_classes.new_instance(sc, "PlanKeys")
         self._sources = ModuleSources()
-        self._settings: dict[str, str] = {}
-        for number, key in (named_rdds or {}).items():
-            self._keys.nameRdd(number, key.digest, key.portable)
+        self._settings: list[tuple[JavaObject, str]] = []
+        for relation in relations:
+            self._keys.own(relation)
 
-    def of(self, plan: JavaObject, session: JavaObject) -> ResultKey | NoKey:
+    def of(self, plan: JavaObject, *more: str) -> ResultKey | NoKey:
         """The key of a physical plan's rows.
 
         Parameters
         ----------
         plan : py4j.java_gateway.JavaObject
-            A ``SparkPlan``, not rebuilt.
-        session : py4j.java_gateway.JavaObject
-            The Java session on which it was planned.
+            A ``SparkPlan``, as it was planned. The settings are those of the session on which that was done.
+        *more : str
+            What else the key is of, such as the names of columns that the plan itself does not hold.
         """
         try:
             answer = json.loads(self._keys.keyOf(plan))
@@ -119,7 +119,7 @@ class ResultKeys:
             return NoKey(f"its plan could not be read: {str(error.java_exception)[:200]}")
         if "digest" not in answer:
             return NoKey(answer["reason"])
-        whole = f"{answer['digest']} {self._settings_of(session)}"
+        whole = json.dumps([answer["digest"], self._settings_of(plan.session()), *more])
         return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), answer["portable"], tuple(answer["files"]))
 
     def changed_file(self, key: ResultKey) -> str:
@@ -145,10 +145,12 @@ class ResultKeys:
         return bool(digests)
 
     def _settings_of(self, session: JavaObject) -> str:
-        name = str(session.sessionUUID()) if hasattr(session, "sessionUUID") else str(id(session))
-        if name not in self._settings:
-            self._settings[name] = settings_digest(read_conf(session), self._sc.version)
-        return self._settings[name]
+        for known, digest in self._settings:
+            if known.equals(session):
+                return digest
+        digest = settings_digest(read_conf(session), self._sc.version)
+        self._settings.append((session, digest))
+        return digest
 
     def _hadoop_conf(self) -> JavaObject:
         return self._sc._jsc.hadoopConfiguration()

@@ -13,9 +13,20 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import capture
     from flinkmagic.session.compiled_graph import CompiledGraph, compile
     from flinkmagic.session.job import Job
+    from flinkmagic.session.retained_results import release_retained, retained
     from flinkmagic.session.simulated_run import SimulatedRun, simulate_graph
 
-__all__ = ["CompiledGraph", "Job", "SimulatedRun", "capture", "compile", "simulate_graph", "with_options"]
+__all__ = [
+    "CompiledGraph",
+    "Job",
+    "SimulatedRun",
+    "capture",
+    "compile",
+    "release_retained",
+    "retained",
+    "simulate_graph",
+    "with_options",
+]
 
 _HOMES = {
     "CompiledGraph": "flinkmagic.session.compiled_graph",
@@ -23,6 +34,8 @@ _HOMES = {
     "SimulatedRun": "flinkmagic.session.simulated_run",
     "capture": "flinkmagic.capturing.recorder",
     "compile": "flinkmagic.session.compiled_graph",
+    "release_retained": "flinkmagic.session.retained_results",
+    "retained": "flinkmagic.session.retained_results",
     "simulate_graph": "flinkmagic.session.simulated_run",
     "with_options": "flinkmagic.capturing.operator_options",
 }

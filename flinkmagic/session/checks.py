@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import keyword
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flinkmagic.errors import InvalidNameError, InvalidParallelismError
+from flinkmagic.errors import (
+    InvalidNameError,
+    InvalidParallelismError,
+    InvalidRetentionError,
+    InvalidSharingError,
+)
+
+if TYPE_CHECKING:
+    from flinkmagic.planning.sinks import Sharing
 
 VIEWS = ("stream", "job", "execution", "regions")
 """The graphs that can be shown alone."""
@@ -15,6 +23,12 @@ DEFAULT_NAME = "job"
 
 WHOLE = "session"
 """What the graph of all that a session has defined is called."""
+
+RETAIN = ("none", "job", "session")
+"""For whom results are retained: nobody, later runs under the same name, all later graphs of the session."""
+
+SHARING = ("auto", "always", "never")
+"""What several sinks may be asked to share."""
 
 FORMATS = (".svg", ".dot", ".txt", ".json")
 """The suffixes of files that a graph can be written to."""
@@ -33,6 +47,20 @@ def check_name(name: str) -> str:
     return name
 
 
+def check_sharing(word: Any) -> Sharing:
+    """Return what sinks share, which must be one of the words for it.
+
+    Raises
+    ------
+    InvalidSharingError
+        Where it is not.
+    """
+    if word not in SHARING:
+        raise InvalidSharingError(word, SHARING)
+    chosen: Sharing = word
+    return chosen
+
+
 def check_parallelism(number: Any) -> int:
     """Return a parallelism, which must be a whole number of at least 1.
 
@@ -44,3 +72,17 @@ def check_parallelism(number: Any) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise InvalidParallelismError(number)
     return number
+
+
+def check_retention(retain: Any, size: Any) -> None:
+    """See for whom results are retained, and how much of them.
+
+    Raises
+    ------
+    InvalidRetentionError
+        Where the one is none of the words for it, or the other no number of bytes.
+    """
+    if retain not in RETAIN:
+        raise InvalidRetentionError(retain)
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
+        raise InvalidRetentionError(size)

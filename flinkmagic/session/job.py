@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+import threading
 import weakref
+from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING
 
 from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecord
 from flinkmagic.deployment.failures import short_reason
+from flinkmagic.deployment.retention import Retention
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
 from flinkmagic.errors import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
@@ -19,7 +23,8 @@ from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy
 from flinkmagic.scheduling.scheduler_factory import parse_restart_strategy
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.session.options import NO_RESTART, JobOptions
-from flinkmagic.session.summary import sink_line
+from flinkmagic.session.rebinding import Rebinding
+from flinkmagic.session.summary import sink_line, taken_up_note
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,6 +48,7 @@ class Job:
         execution_graph: ExecutionGraph,
         spark: SparkSession,
         options: JobOptions,
+        names: Rebinding | None = None,
     ) -> None:
         self.name = name
         self.execution_graph = execution_graph
@@ -53,9 +59,13 @@ class Job:
             spark=spark,
             slots=options.slots,
             restart_strategy=_restart_strategy(options.restart),
+            scheduler=options.scheduler,
+            retention=Retention(spark.sparkContext, name, options.retain, options.retain_bytes),
         )
         # Kept rows and shuffle files live as long as somebody can ask this job for them.
-        weakref.finalize(self, _release_when_over, self._deployment)
+        self._names = names
+        self._are_names_bound = threading.Event()
+        weakref.finalize(self, _release_when_over, self._deployment, names)
 
     @property
     def status(self) -> JobStatus:
@@ -64,7 +74,10 @@ class Job:
 
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job is over, or for `timeout` seconds at most; return its status then."""
-        return self._deployment.wait(timeout)
+        status = self._deployment.wait(timeout)
+        if self._deployment.termination_future.done():
+            self._are_names_bound.wait()
+        return status
 
     def cancel(self) -> None:
         """End all of this job's Spark work, and nothing else of the session's; returns at once."""
@@ -99,15 +112,22 @@ class Job:
 
     def release(self) -> None:
         """Let go of kept rows and shuffle files; `result` gives none any more. Only after the job's end."""
+        self.restore_names()
         self._deployment.release()
+
+    def restore_names(self) -> None:
+        """Let the names that stand for kept rows stand for what they were defined as."""
+        if self._names is not None:
+            self._names.restore()
 
     def info(self) -> ExecutionGraphInfo:
         """The scheduler's own picture of the job at this instant (Flink's `ExecutionGraphInfo`)."""
         return self._deployment.snapshot().job
 
     def log(self) -> list[str]:
-        """The job's events, oldest first: slots asked for and had, deployments, states, failures, restarts."""
-        return [str(event) for event in self._deployment.scheduler.event_log.events()]
+        """The job's events, oldest first, by the time since its start: slots, deployments, failures, restarts."""
+        events = self._deployment.scheduler.event_log.events()
+        return [event.since(events[0].at_ms) for event in events]
 
     def snapshot(self) -> JobSnapshot:
         """How far the job has come, for pictures and progress lines."""
@@ -126,7 +146,17 @@ class Job:
             started_at_ms=started_ms,
             tasks=_task_views(state),
             errors=_error_views(info),
+            note=taken_up_note(self._deployment.taken_up),
+            reused=frozenset(self.reused()),
         )
+
+    def reused(self) -> list[str]:
+        """Ids of the job vertices that did not run, because their results, or later ones, were there already."""
+        return [self.execution_graph.job_vertices[index].id for index in sorted(self._deployment.taken_up.finished)]
+
+    def not_retained(self) -> dict[str, str]:
+        """By the name of a stage why no later run can use its result."""
+        return self._deployment.not_retained
 
     def report(self) -> list[str]:
         """What became of the job, sink by sink."""
@@ -134,6 +164,8 @@ class Job:
         finished = {sink.index for sink in self._deployment.finished_sinks()}
         counts = ", ".join(f"{number} {state}" for state, number in snapshot.task_counts.items())
         lines = [f"{snapshot.status} after {(snapshot.elapsed_ms or 0.0) / 1000:.1f} s ({counts})"]
+        if snapshot.note:
+            lines.append(f"  {snapshot.note}")
         for sink in self.sinks:
             mark = "✓" if sink.index in finished else "✗" if self.status.is_terminal else "…"
             lines.append(f"  {mark} {sink_line(sink)}")
@@ -144,6 +176,9 @@ class Job:
 
     def _start(self) -> None:
         self._deployment.start()
+        self._deployment.termination_future.add_done_callback(
+            partial(_bind_names, self._deployment, self._names, self._are_names_bound)
+        )
 
 
 def _restart_strategy(text: str) -> RestartBackoffTimeStrategy | None:
@@ -152,8 +187,21 @@ def _restart_strategy(text: str) -> RestartBackoffTimeStrategy | None:
     return parse_restart_strategy(text)(SystemClock(), random.Random())
 
 
-def _release_when_over(deployment: SparkDeployment) -> None:
+def _release_when_over(deployment: SparkDeployment, names: Rebinding | None) -> None:
+    if names is not None:
+        names.restore()
     deployment.termination_future.add_done_callback(lambda _: deployment.release())
+
+
+def _bind_names(
+    deployment: SparkDeployment, names: Rebinding | None, are_bound: threading.Event, _: Future[JobStatus]
+) -> None:
+    """At the end, on the job's thread."""
+    try:
+        if names is not None:
+            names.bind(deployment)
+    finally:
+        are_bound.set()
 
 
 def _task_views(state: DeploymentSnapshot) -> list[TaskView]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from flinkmagic.errors import RestartStrategyError
-from flinkmagic.scheduling.scheduler_factory import parse_restart_strategy
-from flinkmagic.session.checks import check_parallelism
+from flinkmagic.scheduling.scheduler_factory import check_scheduler, parse_restart_strategy
+from flinkmagic.session.checks import check_parallelism, check_retention, check_sharing
+
+if TYPE_CHECKING:
+    from flinkmagic.planning.sinks import Sharing
 
 NO_RESTART = "none"
+NO_RETENTION = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,27 +27,51 @@ class JobOptions:
         slots.
     slots : int, optional
         How many slots the job's vertices may hold side by side. By default all of the session's cores.
+    share : {"auto", "always", "never"}
+        What several sinks share: what is worth keeping (the default), every DataFrame that is not a bare scan, or
+        nothing.
     restart : str
         What happens when a task has failed for good: ``none``, ``fixed-delay:ATTEMPTS:DELAY``,
         ``failure-rate:FAILURES:INTERVAL:DELAY`` or ``exponential-delay`` (Flink's `restart-strategy`). By default
         nothing is restarted, as in Flink without checkpoints.
+    scheduler : {"default"}
+        Which of Flink's schedulers decides (`jobmanager.scheduler`).
+    retain : {"none", "job", "session"}
+        For whom the results of finished stages are retained: nobody, later runs under the same name (the default),
+        all later graphs of the session.
+    retain_bytes : int, optional
+        How many bytes of results are retained at most, over all graphs of the session; what was not used for the
+        longest time goes first. By default the bound stays as it is (8 GiB at first).
 
     Raises
     ------
     InvalidParallelismError
         Where one of the two is no whole number of at least 1.
+    InvalidSharingError
+        Where `share` is none of its words.
     RestartStrategyError
         Where `restart` names no strategy.
+    UnknownSchedulerError
+        Where `scheduler` names none.
+    InvalidRetentionError
+        Where `retain` is none of its words, or `retain_bytes` no number of bytes.
     """
 
     parallelism: int | None = None
     slots: int | None = None
+    share: Sharing = "auto"
     restart: str = NO_RESTART
+    scheduler: str = "default"
+    retain: str = "job"
+    retain_bytes: int | None = None
 
     def __post_init__(self) -> None:
         for number in (self.parallelism, self.slots):
             if number is not None:
                 check_parallelism(number)
+        check_sharing(self.share)
         if not isinstance(self.restart, str):
             raise RestartStrategyError(self.restart)
         parse_restart_strategy(self.restart)
+        check_scheduler(self.scheduler)
+        check_retention(self.retain, self.retain_bytes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flinkmagic.capturing.program import Program
+from flinkmagic.deployment.retention import TakenUp
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.stream_graph import StreamGraph
@@ -32,7 +33,7 @@ def sharing_notes(shared: Sequence[SharedStage]) -> list[str]:
     """One line for each result that several sinks read."""
     return [
         f"{stage.variable or stage.what} is shared by {counted(len(stage.sinks), 'sink')} "
-        f"({', '.join(stage.sinks)}) and computed once"
+        f"({', '.join(stage.sinks)}) and computed once: {stage.why}"
         for stage in shared
     ]
 
@@ -49,6 +50,15 @@ def use_notes(program: Program) -> list[str]:
             outdated = ", as it was before that cell ran again: run this cell again too" if replaced else ""
             lines.append(f"{part.name} uses {use}{outdated}")
     return lines
+
+
+def taken_up_note(taken_up: TakenUp) -> str:
+    """How much of a job was there already: ``3 job vertices reused, 1 write kept of the run before``."""
+    reused = len(taken_up.finished - taken_up.written)
+    notes = [f"{counted(reused, 'job vertex', 'job vertices')} reused"] if reused else []
+    if taken_up.written:
+        notes.append(f"{counted(len(taken_up.written), 'write')} kept of the failed run")
+    return ", ".join(notes)
 
 
 def sink_line(sink: PlannedSink) -> str:

@@ -31,7 +31,7 @@ def key(spark):
             ).executedPlan()
         finally:
             spark.conf.unset("spark.sql.adaptive.enabled")
-        return (keys or ResultKeys(spark.sparkContext)).of(plan, spark._jsparkSession)
+        return (keys or ResultKeys(spark.sparkContext)).of(plan)
 
     return make
 

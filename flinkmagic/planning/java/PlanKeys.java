@@ -94,7 +94,7 @@ public class PlanKeys {
     private final ArrayList indexes = new ArrayList();
     private final HashMap functions = new HashMap();
     private final LinkedHashMap unknown = new LinkedHashMap();
-    private final HashMap namedRdds = new HashMap();
+    private final IdentityHashMap own = new IdentityHashMap();
 
     /** What is known of a plan: a digest, or why there is none. */
     private static class Fact {
@@ -149,12 +149,9 @@ public class PlanKeys {
         plans.clear();
     }
 
-    /** Let the rows of an RDD be known by a key of what they are. */
-    public void nameRdd(int id, String key, boolean portable) {
-        Fact fact = new Fact();
-        fact.digest = key;
-        fact.portable = portable;
-        namedRdds.put(Integer.valueOf(id), fact);
+    /** The rows of a relation are those of its plan: it is a job's own, and no cache of the user's. */
+    public void own(InMemoryRelation relation) {
+        own.put(relation.cacheBuilder(), null);
     }
 
     /** The first file of some indexes that is not any more what was listed; empty where all are. */
@@ -519,6 +516,12 @@ public class PlanKeys {
 
     /** What a cache holds is what plain Spark would serve, too, as long as it is the same cache. */
     private void cached(CachedRDDBuilder builder, StringBuilder out, Fact fact) throws Exception {
+        if (own.containsKey(builder)) {
+            Fact part = factOf(builder.cachedPlan());
+            fact.merge(part);
+            out.append("kept ").append(part.digest);
+            return;
+        }
         if (!builder.isCachedColumnBuffersLoaded()) {
             fact.merge(factOf(builder.cachedPlan()));
         }
@@ -527,12 +530,6 @@ public class PlanKeys {
     }
 
     private void rdd(RDD rdd, StringBuilder out, Fact fact) throws Exception {
-        Fact named = (Fact) namedRdds.get(Integer.valueOf(rdd.id()));
-        if (named != null) {
-            fact.merge(named);
-            text("named rdd", named.digest, out);
-            return;
-        }
         String reading = readingRdd(rdd, fact);
         if (reading != null) {
             fact.refuse("it reads an RDD through a " + reading + ", whose state cannot be seen");

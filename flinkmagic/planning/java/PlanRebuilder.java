@@ -14,6 +14,10 @@ import org.apache.spark.sql.execution.ExecSubqueryExpression;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation$;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import scala.Function1;
@@ -30,15 +34,64 @@ public class PlanRebuilder {
     private final IdentityHashMap standsFor = new IdentityHashMap();
     private final IdentityHashMap hidden = new IdentityHashMap();
     private final IdentityHashMap made = new IdentityHashMap();
+    private final IdentityHashMap kept = new IdentityHashMap();
 
     /** Use the rows of `first` in place of `plan`: two exchanges, or two subqueries. */
     public synchronized void share(SparkPlan plan, SparkPlan first) {
         standsFor.put(plan, first);
     }
 
+    /** Use what an earlier job has computed in place of `plan`: an exchange or a subquery, as it was run there. */
+    public synchronized void adopt(SparkPlan plan, SparkPlan computed) {
+        standsFor.put(plan, computed);
+        made.put(computed, computed);
+    }
+
+    /** The same for an operator that makes a shuffle of its own: `computed` is what was rebuilt of it in that job. */
+    public synchronized void adoptHidden(SparkPlan plan, SparkPlan computed) throws Exception {
+        made.put(plan, scanOver(plan, ((RDDScanExec) computed).rdd()));
+    }
+
+    /** The same for rows that are kept in a relation: the builder that holds them. */
+    public synchronized void adoptKept(InMemoryRelation relation, CachedRDDBuilder computed) {
+        kept.put(relation.cacheBuilder(), computed);
+    }
+
+    /** The exchange that is run for one that was read, or that ran in an earlier job. */
+    public synchronized Exchange exchange(SparkPlan plan) throws Exception {
+        SparkPlan rebuilt = rebuild(plan);
+        return rebuilt instanceof ReusedExchangeExec ? ((ReusedExchangeExec) rebuilt).child() : (Exchange) rebuilt;
+    }
+
     /** `plan` makes a shuffle of its own when it is executed. */
     public synchronized void hide(SparkPlan plan) {
         hidden.put(plan, null);
+    }
+
+    /** The plan below a relation is this job's own: it is rebuilt too, and its rows are computed once for all scans. */
+    public synchronized void keep(InMemoryRelation relation) {
+        kept.put(relation.cacheBuilder(), null);
+    }
+
+    /** The relation whose rows this job computes; always over the same rows. */
+    public synchronized InMemoryRelation relation(InMemoryRelation planned) throws Exception {
+        CachedRDDBuilder builder = (CachedRDDBuilder) kept.get(planned.cacheBuilder());
+        if (builder == null) {
+            builder = withPlan(planned.cacheBuilder(), rebuild(planned.cacheBuilder().cachedPlan()));
+            kept.put(planned.cacheBuilder(), builder);
+        }
+        return InMemoryRelation$.MODULE$.apply(
+            planned.output(), builder, planned.outputOrdering(), planned.statsOfPlanToCache());
+    }
+
+    private static CachedRDDBuilder withPlan(CachedRDDBuilder builder, SparkPlan plan) throws Exception {
+        Constructor constructor = CachedRDDBuilder.class.getConstructors()[0];
+        Object[] arguments = new Object[builder.productArity()];  // 4 on 3.5, 8 on 4.3
+        for (int i = 0; i < arguments.length; i++) {
+            Object argument = builder.productElement(i);
+            arguments[i] = argument == builder.cachedPlan() ? plan : argument;
+        }
+        return (CachedRDDBuilder) constructor.newInstance(arguments);
     }
 
     /** The plan that is run for a plan that was read; always the same object. */
@@ -128,7 +181,7 @@ public class PlanRebuilder {
     private SparkPlan make(SparkPlan plan) throws Exception {
         SparkPlan first = (SparkPlan) standsFor.get(plan);
         if (first != null && plan instanceof Exchange) {
-            return new ReusedExchangeExec(plan.output(), (Exchange) rebuild(first));
+            return new ReusedExchangeExec(plan.output(), exchange(first));
         }
         if (first != null) {
             return new ReusedSubqueryExec((BaseSubqueryExec) rebuild(first));
@@ -148,6 +201,13 @@ public class PlanRebuilder {
                 return plan;
             }
             return child instanceof ReusedSubqueryExec ? child : new ReusedSubqueryExec((BaseSubqueryExec) child);
+        }
+        if (plan instanceof InMemoryTableScanExec) {
+            InMemoryTableScanExec scan = (InMemoryTableScanExec) plan;
+            if (kept.containsKey(scan.relation().cacheBuilder())) {
+                plan = new InMemoryTableScanExec(scan.attributes(), scan.predicates(), relation(scan.relation()));
+                plan.copyTagsFrom(scan);
+            }
         }
         return withNewSubqueries(withNewChildren(plan));
     }
@@ -192,7 +252,10 @@ public class PlanRebuilder {
     }
 
     private SparkPlan behindShuffle(SparkPlan plan) throws Exception {
-        RDD rows = make(plan).execute();
+        return scanOver(plan, make(plan).execute());
+    }
+
+    private static RDDScanExec scanOver(SparkPlan plan, RDD rows) throws Exception {
         Constructor constructor = RDDScanExec.class.getConstructors()[0];
         Object[] arguments = new Object[constructor.getParameterTypes().length];
         arguments[0] = plan.output();
@@ -203,12 +266,12 @@ public class PlanRebuilder {
         if (arguments.length > 5) {  // 4.x: the stream that it reads, if any
             arguments[5] = scala.None$.MODULE$;
         }
-        return (SparkPlan) constructor.newInstance(arguments);
+        return (RDDScanExec) constructor.newInstance(arguments);
     }
 
     /** Scala's indexed sequence, of the version that runs. */
-    static class Indexed {
-        static scala.collection.immutable.Vector of(ArrayList items) {
+    public static class Indexed {
+        public static scala.collection.immutable.Vector of(ArrayList items) {
             scala.collection.mutable.ListBuffer buffer = new scala.collection.mutable.ListBuffer();
             for (int i = 0; i < items.size(); i++) {
                 buffer.$plus$eq(items.get(i));

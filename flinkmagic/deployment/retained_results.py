@@ -1,0 +1,169 @@
+"""Results of finished stages that outlive their job, so that a later one need not compute them again.
+
+A result is found again by its key (`planning.result_keys`), by the graph that made it or, where it was kept for the
+session, by any graph. What is kept is bounded in bytes; what was not used for the longest time goes first. Letting go
+of a shuffle means no more than not holding Spark's exchange any longer: its files go with the next garbage collection.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from flinkmagic.planning.stage_results import ResultKind
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_LOG = logging.getLogger(__name__)
+
+DEFAULT_BYTES = 8 * 2**30
+"""How much is kept where nobody says otherwise. Shuffle files lie on disk."""
+
+
+@dataclass(eq=False)
+class RetainedResult:
+    """What one stage of a job left behind.
+
+    Attributes
+    ----------
+    key : str
+        Of its rows.
+    kind : str
+        What it is (`StageResult.kind`).
+    graph : str
+        The graph whose job made it, or used it last.
+    what : str
+        The user's word for it.
+    for_session : bool
+        Whether other graphs may use it.
+    computed : object
+        What another job's plan takes over.
+    bytes : int
+        How much it holds.
+    bytes_by_partition : tuple of int, optional
+        Of a shuffle.
+    is_there : callable
+        Whether all of it is still there.
+    let_go : callable
+        Called when it is kept no longer.
+    """
+
+    key: str
+    kind: ResultKind
+    graph: str
+    what: str
+    for_session: bool
+    computed: Any
+    bytes: int
+    bytes_by_partition: tuple[int, ...] | None = None
+    is_there: Callable[[], bool] = lambda: True
+    let_go: Callable[[], None] = lambda: None
+    name: str = ""
+    made_at: float = field(default_factory=time.time)
+    used_at: float = field(default_factory=time.time)
+
+
+class RetainedResults:
+    """All that is retained of the jobs of one SparkContext; callable from any thread."""
+
+    def __init__(self) -> None:
+        self.bound = DEFAULT_BYTES
+        self.writes: dict[str, dict[str, list[str] | None]] = {}
+        """By graph whose last run failed, by the key of a write that was finished in it: the files of its target."""
+        self._lock = threading.RLock()
+        self._kept: dict[tuple[str, str], RetainedResult] = {}
+        """By graph and key, the one that was used longest ago first."""
+
+    def entries(self) -> list[RetainedResult]:
+        """What is retained, what was used last first."""
+        with self._lock:
+            return list(reversed(self._kept.values()))
+
+    def find(self, graph: str, key: str, *, of_session: bool) -> RetainedResult | None:
+        """A result of this key that a graph may use: its own, else one that is there for the session."""
+        with self._lock:
+            own = self._kept.get((graph, key))
+            if own is not None or not of_session:
+                return own
+            return next((one for one in self._kept.values() if one.key == key and one.for_session), None)
+
+    def use(self, result: RetainedResult) -> None:
+        """Count a use of a result."""
+        with self._lock:
+            place = (result.graph, result.key)
+            if self._kept.get(place) is result:
+                result.used_at = time.time()
+                self._kept[place] = self._kept.pop(place)
+
+    def keep(self, result: RetainedResult) -> None:
+        """Retain a result, in place of one of the same key; others go where it takes too much."""
+        with self._lock:
+            former = self._kept.pop((result.graph, result.key), None)
+            result.name = former.name if former is not None else self._name_for(result)
+            self._kept[result.graph, result.key] = result
+            gone = [former] if former is not None and former.computed is not result.computed else []
+            gone += self._over_bound()
+        _let_go(gone)
+
+    def set_bound(self, size: int) -> None:
+        """Retain at most so many bytes from now on."""
+        with self._lock:
+            self.bound = size
+            gone = self._over_bound()
+        _let_go(gone)
+
+    def release(self, name: str) -> list[RetainedResult]:
+        """Let go of the results of a graph, or of the one result of that name; what was let go of."""
+        return self.drop(lambda one: name in (one.graph, one.name))
+
+    def drop(self, which: Callable[[RetainedResult], bool]) -> list[RetainedResult]:
+        """Let go of some results; what was let go of."""
+        with self._lock:
+            gone = [one for one in self._kept.values() if which(one)]
+            for one in gone:
+                del self._kept[one.graph, one.key]
+        _let_go(gone)
+        return gone
+
+    def _over_bound(self) -> list[RetainedResult]:
+        gone = []
+        total = sum(one.bytes for one in self._kept.values())
+        for place, one in list(self._kept.items()):
+            if total <= self.bound:
+                break
+            total -= one.bytes
+            gone.append(self._kept.pop(place))
+        return gone
+
+    def _name_for(self, result: RetainedResult) -> str:
+        """A name that can be typed: the graph's, with a number."""
+        taken = {one.name for one in self._kept.values()}
+        number = 1
+        while f"{result.graph}.{number}" in taken:
+            number += 1
+        return f"{result.graph}.{number}"
+
+
+def _let_go(results: Sequence[RetainedResult]) -> None:
+    """Outside of the lock: it calls Spark."""
+    for one in results:
+        try:
+            one.let_go()
+        except Exception as gone:  # noqa: BLE001 - with a session that is gone its results are gone, too
+            _LOG.debug("nothing to let go of for %s: %s", one.name, gone)
+
+
+_STORES: WeakKeyDictionary[Any, RetainedResults] = WeakKeyDictionary()
+_STORES_LOCK = threading.Lock()
+
+
+def retained_results(sc: SparkContext) -> RetainedResults:
+    """The results that are retained of the jobs of a SparkContext."""
+    with _STORES_LOCK:
+        return _STORES.setdefault(sc, RetainedResults())

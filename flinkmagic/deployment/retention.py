@@ -1,0 +1,310 @@
+"""What one graph's job takes up of earlier ones, and what it leaves for later ones.
+
+The rules, as the code keeps them:
+
+1. A stage whose result is retained under an equal key is not run, nor is what only such stages need. Its vertices are
+   known to be finished when the job starts, as those of a finished region are when a job is recovered.
+2. A retained result is used only if it is all there and if every file that it was computed from is still what it was.
+3. When the job is over, the results of its finished stages are retained, if their keys are still the same then: a file
+   or a module that changed while the job ran makes a result that nobody can name.
+4. A job that runs under a name ends the life of that name's former results, but for those that it uses and those that
+   are there for the session.
+5. A write that was finished by a run that *failed* is not run again if its rows, its options and the files of its
+   target are still the same, and no earlier write to its target runs again. After a run that finished, all writes run.
+6. After a job that was cancelled nothing is retained.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.deployment.kept_results import KeptResults, KeptRows
+from flinkmagic.deployment.map_outputs import MapOutputs
+from flinkmagic.deployment.retained_results import RetainedResult, RetainedResults, retained_results
+from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.planning.handles import BoundaryStageHandle, ShuffleMapStageHandle, StageHandle
+from flinkmagic.planning.planner import PlannedJob
+from flinkmagic.planning.result_keys import NoKey, ResultKey, ResultKeys
+from flinkmagic.planning.stage_results import StageResult
+from flinkmagic.scheduling.job_graph_store import FinishedTask
+from flinkmagic.scheduling.job_recovery import RecoveredJob
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TakenUp:
+    """What a job need not do.
+
+    Attributes
+    ----------
+    finished : frozenset of int
+        Indices of the job vertices that do not run.
+    results : mapping of int to RetainedResult
+        By the index of a job vertex the result that stands for its own.
+    written : frozenset of int
+        Indices of the job vertices of writes that were finished by the run before.
+    """
+
+    finished: frozenset[int] = frozenset()
+    results: Mapping[int, RetainedResult] = field(default_factory=dict)
+    written: frozenset[int] = frozenset()
+
+    def recovered(self, graph: ExecutionGraph, holder: TaskExecutorGateway) -> RecoveredJob | None:
+        """The same in the scheduler's words: what is finished, as of a job that another process began."""
+        vertices = [graph.job_vertices[index] for index in sorted(self.finished)]
+        tasks = [
+            FinishedTask(vertex.id, subtask, 0, holder.resource_id)
+            for vertex in vertices
+            for subtask in range(vertex.parallelism)
+        ]
+        return RecoveredJob(tasks, lambda _: holder) if tasks else None
+
+    def partition_bytes(self, graph: ExecutionGraph) -> dict[str, tuple[int, ...]]:
+        """By the id of a job vertex that wrote a shuffle, the bytes of each of its partitions."""
+        return {
+            graph.job_vertices[index].id: result.bytes_by_partition
+            for index, result in self.results.items()
+            if result.bytes_by_partition is not None
+        }
+
+
+NOTHING = TakenUp()
+
+
+class Retention:
+    """The retained results as one job sees them.
+
+    Parameters
+    ----------
+    sc : SparkContext
+        The session's.
+    graph_name : str
+        The name under which the job runs.
+    retain : {"none", "job", "session"}
+        For whom results are retained: nobody, later runs under the same name, all later graphs of the session.
+    bound : int, optional
+        How many bytes may be retained from now on, over all graphs.
+    """
+
+    def __init__(self, sc: SparkContext, graph_name: str, retain: str, bound: int | None = None) -> None:
+        self._sc = sc
+        self._name = graph_name
+        self._retain = retain
+        self._store: RetainedResults = retained_results(sc)
+        self._keys: dict[int, ResultKey] = {}
+        self._taken_up = NOTHING
+        self.reasons: dict[str, str] = {}
+        """By the name of a stage why its result has no key, and is computed by every run."""
+        if bound is not None:
+            self._store.set_bound(bound)
+
+    # -- before ----------------------------------------------------------------------------------------
+
+    def take_up(self, planned: PlannedJob, graph: ExecutionGraph, kept: KeptResults) -> TakenUp:
+        """Find what is there already, and let the job's plans use it."""
+        if self._retain == "none":
+            self._forget()
+            return NOTHING
+        keys = ResultKeys(self._sc, planned.relations)
+        unchanged = _Unchanged(keys)
+        vertex_of = _vertices_by_handle(graph)
+        found: dict[int, tuple[StageResult, RetainedResult]] = {}
+        for result in planned.results:
+            key = keys.of(result.plan, *result.names)
+            if isinstance(key, NoKey):
+                self.reasons[result.handle.name] = key.reason
+                continue
+            self._keys[id(result.handle)] = key
+            entry = self._store.find(self._name, key.digest, of_session=self._retain == "session")
+            if entry is None or result.kind == "write" or not unchanged(key) or not entry.is_there():
+                continue
+            if self._use(result, entry, kept):
+                found[vertex_of[id(result.handle)]] = (result, entry)
+        written = self._written(planned, vertex_of, keys, unchanged)
+        finished = _not_needed(graph, found.keys() | written)
+        self._drop_former({entry.key for _, entry in found.values()})
+        results = {vertex: entry for vertex, (_, entry) in found.items()}
+        self._taken_up = TakenUp(frozenset(finished), results, frozenset(written))
+        return self._taken_up
+
+    def _use(self, result: StageResult, entry: RetainedResult, kept: KeptResults) -> bool:
+        """Let the job use a result; False where it went just now."""
+        self._store.use(entry)
+        if result.kind == "result":
+            return kept.take_over(result.handle, entry.computed)
+        if isinstance(result.handle, BoundaryStageHandle):
+            builder, rows = entry.computed
+            result.adopt(builder)
+            return kept.take_over_boundary(result.handle, rows)
+        result.adopt(entry.computed)
+        return True
+
+    def _written(
+        self, planned: PlannedJob, vertex_of: Mapping[int, int], keys: ResultKeys, unchanged: _Unchanged
+    ) -> set[int]:
+        """Rule 5."""
+        earlier = self._store.writes.get(self._name, {})
+        again, written = set(range(len(planned.sinks))), set()
+        for result in planned.results:
+            key = self._keys.get(id(result.handle))
+            if result.kind != "write" or not result.target or key is None or key.digest not in earlier:
+                continue
+            waits_for = planned.control_edges.get(result.sink, ())
+            same_files = keys.listing(result.target) == earlier[key.digest]
+            if same_files and unchanged(key) and not again.intersection(waits_for):
+                again.discard(result.sink)
+                written.add(vertex_of[id(result.handle)])
+        return written
+
+    def _drop_former(self, used: set[str]) -> None:
+        """Rule 4."""
+        self._store.drop(lambda one: one.graph == self._name and not one.for_session and one.key not in used)
+
+    def _forget(self) -> None:
+        self._store.drop(lambda one: one.graph == self._name and not one.for_session)
+        self._store.writes.pop(self._name, None)
+
+    # -- after -----------------------------------------------------------------------------------------
+
+    def keep(
+        self,
+        planned: PlannedJob,
+        graph: ExecutionGraph,
+        kept: KeptResults,
+        status: JobStatus,
+        finished: Sequence[int],
+        bytes_by_partition: Mapping[str, tuple[int, ...]],
+    ) -> None:
+        """Retain what the job has computed.
+
+        Parameters
+        ----------
+        finished : sequence of int
+            Indices of the job vertices all of whose subtasks are finished.
+        bytes_by_partition : mapping of str to tuple of int
+            By the id of a job vertex that wrote a shuffle.
+        """
+        if self._retain == "none" or status is JobStatus.CANCELED:
+            self._forget()
+            return
+        keys = ResultKeys(self._sc, planned.relations)
+        unchanged = _Unchanged(keys)
+        vertex_of = _vertices_by_handle(graph)
+        writes: dict[str, list[str] | None] = {}
+        for result in planned.results:
+            vertex, key = vertex_of[id(result.handle)], self._keys.get(id(result.handle))
+            if key is None or vertex not in finished or result.handle.tasks == 0:
+                continue
+            now = keys.of(result.plan, *result.names)
+            if isinstance(now, NoKey) or now.digest != key.digest or not unchanged(now):
+                self.reasons[result.handle.name] = "what it was computed from changed while it ran"
+            elif result.kind == "write":
+                if result.target:
+                    writes[key.digest] = keys.listing(result.target)
+            elif vertex not in self._taken_up.finished:
+                job_vertex = graph.job_vertices[vertex]
+                self._retain_result(result, key, job_vertex.name, kept, bytes_by_partition.get(job_vertex.id))
+        self._store.writes.pop(self._name, None)
+        if status is JobStatus.FAILED:
+            self._store.writes[self._name] = writes
+
+    def _retain_result(
+        self,
+        result: StageResult,
+        key: ResultKey,
+        what: str,
+        kept: KeptResults,
+        bytes_by_partition: tuple[int, ...] | None,
+    ) -> None:
+        computed: Any
+        rows: KeptRows | None = None
+        if result.kind == "result" or result.kind == "boundary":
+            one = kept.held(result.handle)
+            if one is None or not one.rows.hold():
+                return
+            rows = one.rows
+            computed = one if result.kind == "result" else (one.relation.cacheBuilder(), rows)
+            size = self._stored(one.relation.cacheBuilder().cachedColumnBuffers().id())
+        else:
+            computed = result.computed()
+            size = sum(bytes_by_partition) if bytes_by_partition is not None else _data_size(computed)
+        self._store.keep(
+            RetainedResult(
+                key=key.digest,
+                kind=result.kind,
+                graph=self._name,
+                what=what,
+                for_session=self._retain == "session",
+                computed=computed,
+                bytes=size,
+                bytes_by_partition=bytes_by_partition,
+                is_there=rows.are_there if rows is not None else self._is_there(result),
+                let_go=rows.let_go if rows is not None else lambda: None,
+            )
+        )
+
+    def _stored(self, rdd: int) -> int:
+        """How many bytes of a persisted RDD Spark has."""
+        stored = (info for info in self._sc._jsc.sc().getRDDStorageInfo() if info.id() == rdd)
+        return sum(int(info.memSize()) + int(info.diskSize()) for info in stored)
+
+    def _is_there(self, result: StageResult) -> Any:
+        if not isinstance(result.handle, ShuffleMapStageHandle):
+            return lambda: True
+        dependency = result.handle.shuffle_dependency
+        tasks, outputs = dependency.rdd().getNumPartitions(), MapOutputs(self._sc)
+        return lambda: outputs.are_complete(dependency, tasks)
+
+
+class _Unchanged:
+    """Whether the files of a key are still what they were, looked at once for the same files."""
+
+    def __init__(self, keys: ResultKeys) -> None:
+        self._keys = keys
+        self._known: dict[tuple[int, ...], bool] = {}
+
+    def __call__(self, key: ResultKey) -> bool:
+        if key.files not in self._known:
+            self._known[key.files] = self._keys.changed_file(key) == ""
+        return self._known[key.files]
+
+
+def _data_size(computed: Any) -> int:
+    """What Spark counted of a broadcast, or of the rows of a subquery."""
+    metric = computed.metrics().get("dataSize")
+    return int(metric.get().value()) if metric.isDefined() else 0
+
+
+def _vertices_by_handle(graph: ExecutionGraph) -> dict[int, int]:
+    return {
+        id(vertex.job_vertex.operator_factory): vertex.index
+        for vertex in graph.job_vertices
+        if isinstance(vertex.job_vertex.operator_factory, StageHandle)
+    }
+
+
+def _not_needed(graph: ExecutionGraph, there: set[int]) -> set[int]:
+    """The job vertices that no result which is still to be computed needs (rule 1)."""
+    needed: set[int] = set()
+    for vertex in reversed(graph.job_vertices):
+        if vertex.index in there:
+            continue
+        consumers = list(_consumers(vertex))
+        if not consumers or needed.intersection(consumers):
+            needed.add(vertex.index)
+    return {vertex.index for vertex in graph.job_vertices} - needed
+
+
+def _consumers(vertex: Any) -> Iterator[int]:
+    for result in vertex.produced_results:
+        for connection in result.consumers:
+            yield connection.consumer.index

@@ -1,0 +1,54 @@
+"""What the stages of a planned job leave behind, so that a later job can use it: how to take it, how to take it over.
+
+A shuffle's, broadcast's or subquery's result is Spark's own node of the plan as it ran; as long as somebody holds it,
+its shuffle files (its value) live, and another plan can read it through a ``ReusedExchangeExec``, which maps the output
+attributes. A boundary's is the builder of its cached rows. A result's rows are kept by deployment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from flinkmagic.planning.handles import StageHandle
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+
+ResultKind = Literal["shuffle", "broadcast", "subquery", "boundary", "result", "write"]
+
+
+@dataclass(frozen=True, eq=False)
+class StageResult:
+    """What one stage leaves behind.
+
+    Attributes
+    ----------
+    handle : StageHandle
+        Of the stage.
+    kind : {"shuffle", "broadcast", "subquery", "boundary", "result", "write"}
+        What it is. A write leaves its files behind, and nothing here.
+    plan : py4j.java_gateway.JavaObject
+        The ``SparkPlan`` as it was planned; its rows are what a key is made of.
+    names : tuple of str
+        Of a result or a write: what else its rows are known by, such as the names of their columns.
+    sink : int
+        The index of the sink, of a result or a write.
+    target : str
+        Of a write to files: the folder that it writes to, where all that it leaves behind can be seen.
+    computed : callable
+        Spark's object, once the stage has run.
+    adopt : callable
+        Takes such an object of an earlier job: the plans of this job then use it in place of the stage. To be called
+        before any stage of the job has run.
+    """
+
+    handle: StageHandle
+    kind: ResultKind
+    plan: JavaObject = field(repr=False)
+    names: tuple[str, ...] = ()
+    sink: int = -1
+    target: str = ""
+    computed: Callable[[], JavaObject | None] = field(default=lambda: None, repr=False)
+    adopt: Callable[[JavaObject], None] = field(default=lambda _: None, repr=False)

@@ -1,0 +1,41 @@
+"""What is retained of finished jobs, for whoever wants to see or free it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flinkmagic.deployment.retained_results import RetainedResult, retained_results
+from flinkmagic.errors import UnknownRetainedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def retained(spark: SparkSession) -> list[RetainedResult]:
+    """The results that later jobs of the session need not compute again, what was used last first."""
+    return retained_results(spark.sparkContext).entries()
+
+
+def release_retained(spark: SparkSession, name: str) -> list[RetainedResult]:
+    """Let go of one retained result, or of all of a graph's; they are computed again when they are needed.
+
+    Parameters
+    ----------
+    name : str
+        As `retained` gives it: a result's name, or a graph's.
+
+    Returns
+    -------
+    list of RetainedResult
+        What was let go of.
+
+    Raises
+    ------
+    UnknownRetainedError
+        Where nothing is retained under the name.
+    """
+    store = retained_results(spark.sparkContext)
+    gone = store.release(name)
+    if not gone:
+        raise UnknownRetainedError(name, [one.name for one in store.entries()])
+    return gone
