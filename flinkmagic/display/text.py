@@ -8,7 +8,7 @@ from flinkmagic.display import labels, palette
 from flinkmagic.display.snapshot import STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
 
 _WIDTH = 110
-_NARROWEST = 24
+_NARROWEST = 18
 
 
 def to_text(view: GraphView, *, width: int = _WIDTH) -> str:

@@ -76,7 +76,7 @@ def test_table_of_vertices_and_errors(view: Callable[..., GraphView], snapshot: 
     ]
     traceback = 'File "cell 3", line 2\nZeroDivisionError'
     errors = [ErrorView("division by zero", "where (2/4), line 2", traceback=traceback)]
-    lines = to_table(view(), replace(snapshot, tasks=tasks, errors=errors)).splitlines()
+    lines = to_table(view(), replace(snapshot, tasks=tasks, errors=errors), width=140).splitlines()
     assert lines[0].split() == ["vertex", "tasks", "state", "attempts", "time", "rows", "out", "bytes", "out",
                                 "skew"]  # fmt: skip
     assert lines[2].split("  ")[0] == 'where("dep_delay > 15")'
@@ -99,4 +99,4 @@ def test_a_table_fits_the_window(view, snapshot) -> None:
     assert max(map(len, narrow)) <= 80 < max(map(len, whole))
     assert any(line.partition("  ")[0].endswith("…") for line in narrow)
     # A name is never cut beyond recognition, however little room there is.
-    assert to_table(view(), done, width=10).splitlines()[2].startswith('where("dep_delay > 15")')
+    assert to_table(view(), done, width=10).splitlines()[2].startswith('where("dep_delay')
