@@ -40,7 +40,8 @@ def completions(magics: FlinkMagics, line: str) -> list[str]:
     magics : FlinkMagics
         Whose magics, and whose graphs.
     line : str
-        Such as ``%flinkrun del`` or ``%%flinkgraph delays --par``.
+        Such as ``%flinkrun del`` or ``%%flinkgraph delays --par``. All that is known of options comes from the
+        magics' own parsers: names, choices, and of a type that has `suggestions`, those.
     """
     call = _CALL.match(line)
     if call is None:
@@ -59,13 +60,21 @@ def _choices(
     magics: FlinkMagics, parser: argparse.ArgumentParser, kind: str, words: list[str], word: str
 ) -> Iterable[str]:
     if word.startswith("-"):
-        return (text for action in parser._actions for text in action.option_strings if len(text) > 2)
+        return _options(parser, words)
     option = next((a for a in parser._actions if words and words[-1] in a.option_strings), None)
     if option is not None and option.nargs != 0:
-        return map(str, option.choices or ())
+        return map(str, option.choices or getattr(option.type, "suggestions", None) or ())
     if kind == "cell":
         return ()
     return (*magics.graphs, *(_frames(magics.shell.user_ns) if parser.prog.endswith("flinkgraph") else ()))
+
+
+def _options(parser: argparse.ArgumentParser, words: list[str]) -> Iterable[str]:
+    """The long options that can still be given: one that has a value may be repeated only where it gathers them."""
+    for action in parser._actions:
+        given = any(word in action.option_strings for word in words)
+        if not given or isinstance(action, argparse._AppendAction):
+            yield from (text for text in action.option_strings if len(text) > 2)
 
 
 def _frames(namespace: dict[str, Any]) -> Iterable[str]:

@@ -48,6 +48,13 @@ def restart(text: str) -> str:
     return text
 
 
+# For Tab, of types whose values cannot be listed.
+size.suggestions = ("500m", "2g", "8g")  # type: ignore[attr-defined]
+restart.suggestions = (  # type: ignore[attr-defined]
+    "none", "fixed-delay:3:1s", "failure-rate:3:5m:1s", "exponential-delay",
+)  # fmt: skip
+
+
 _JOB_ARGUMENTS = (
     argument("--parallelism", "-p", type=parallelism, metavar="N", help="how many partitions shuffles make"),
     argument("--slots", type=count, metavar="N", help="how many slots its vertices may hold side by side"),

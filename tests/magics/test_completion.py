@@ -8,6 +8,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from flinkmagic.magics import load_ipython_extension
 from flinkmagic.magics.completion import completions
+from flinkmagic.magics.flink_magics import FlinkMagics
+from flinkmagic.magics.options import _JOB_OPTIONS
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +33,14 @@ def magics(spark):
         ("%flinkgraph fl", ["flights"]),
         ("%flinkgraph delays --view ", ["execution", "job", "regions", "stream"]),
         ("%flinkgraph delays --view s", ["stream"]),
-        ("%%flinkgraph delays --", ["--parallelism", "--run", "--slots"]),
         ("%%flinkgraph delays --p", ["--parallelism"]),
+        ("%%flinkgraph delays --sl", ["--slots"]),
+        ("%%flinkgraph delays --slots 2 --slo", []),
+        ("%flinksim delays --fail Map:1@1s --fail", ["--fail"]),
+        ("%%flinkgraph delays --share ", ["always", "auto", "never"]),
+        ("%%flinkgraph delays --retain ", ["job", "none", "session"]),
+        ("%%flinkgraph delays --restart f", ["failure-rate:3:5m:1s", "fixed-delay:3:1s"]),
+        ("%%flinkgraph delays --retain-bytes ", ["2g", "500m", "8g"]),
         ("%%flinkgraph delays --parallelism ", []),
         ("%time de", []),
         ("flinkrun = de", []),
@@ -40,6 +48,24 @@ def magics(spark):
 )
 def test_completions(magics, line: str, found: list[str]) -> None:
     assert completions(magics, line) == found
+
+
+@pytest.mark.parametrize("escape", ["%%", "%"])
+def test_every_option_of_a_graph_is_offered_and_has_a_default_in_config(magics, escape: str) -> None:
+    offered = completions(magics, f"{escape}flinkgraph delays --")
+    for name in _JOB_OPTIONS:
+        assert f"--{name.replace('_', '-')}" in offered
+        assert name in FlinkMagics.class_trait_names(config=True)
+
+
+def test_every_value_that_is_suggested_is_accepted(magics) -> None:
+    parser = magics.magics["cell"]["flinkgraph"].parser
+    tried = 0
+    for option in completions(magics, "%%flinkgraph delays --"):
+        for value in completions(magics, f"%%flinkgraph delays {option} "):
+            assert parser.parse_args(["delays", option, value]).name == "delays"
+            tried += 1
+    assert tried > 10
 
 
 def test_the_shell_asks_for_them(magics) -> None:
