@@ -70,8 +70,8 @@ class ListenerMonitor:
 
     WAIT_MS = 500
     """How long one call waits for the first line; only so long does `stop` wait at worst."""
-    GATHER_MS = 25
-    """How long it then waits for more (but not behind a marker): a call costs more than a line."""
+    GATHER_MS = 100
+    """How long it then waits for more (but not behind a marker): a call costs as much as many lines."""
 
     def __init__(self, sc: SparkContext, cls: Any, prefix: str) -> None:
         self._sc = sc

@@ -7,8 +7,8 @@ A cluster of two workers of two cores; a job of three stages (two shuffles, Pyth
 - ``write``: the executor of a running task of the write is killed;
 - ``worker``: as ``map``, but its worker is killed first.
 
-No restart strategy: Spark recovers, and the job only has to show it. Figures: `runs`, `exact` (those that ended FINISHED
-with exactly the rows that they must have, and with the loss in the execution graph), and the same by kind.
+No restart strategy: Spark recovers, and the job only has to show it. Figures: `runs`, `exact` (those that ended
+FINISHED with exactly the rows that they must have, and with the loss in the execution graph), and the same by kind.
 With ``--stories`` each run is told in a line of JSON.
 """
 
