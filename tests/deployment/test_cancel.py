@@ -127,3 +127,63 @@ def test_python_workers_of_tasks_that_were_not_cancelled_are_left_alone(spark, d
     assert others.end() == 0
     assert deployment.wait(60) is JobStatus.FINISHED
     assert mine.end() == 0
+
+
+def test_cancel_ends_tasks_that_are_busy_in_the_jvm(spark, deploy, spark_work, eventually):
+    deployment = deploy({"rows": spark.range(0, 10**14, 1, 4).selectExpr("sum(hash(id) % 7) AS s")})
+    eventually(lambda: len(running(deployment)) == 2, 60)
+    deployment.cancel()
+    assert deployment.wait(30) is JobStatus.CANCELED
+    eventually(lambda: spark_work.running_tasks() == 0)
+    assert {task.state for task in deployment.tasks()} == {ExecutionState.CANCELED}
+
+
+def test_cancel_while_a_broadcast_is_built_of_what_the_jvm_is_busy_with(spark, deploy, spark_work, eventually):
+    small = spark.range(0, 10**14, 1, 2).where("hash(id) = 1").selectExpr("id AS k").limit(5)
+    frame = spark.range(0, 8, 1, 2).selectExpr("id", "id AS k").join(F.broadcast(small), "k")
+    deployment = deploy({"rows": frame})
+    eventually(lambda: len(running(deployment)) == 2, 60)
+    deployment.cancel()
+    assert deployment.wait(30) is JobStatus.CANCELED
+    eventually(lambda: spark_work.running_tasks() == 0)
+
+
+def test_another_job_of_ours_goes_on(spark, deploy, tmp_path, eventually):
+    with capture(spark) as program:
+        sleepy(spark.range(0, 2, 1, 1), 3).write.parquet(str(tmp_path / "out"))
+    mine, other = deploy({"rows": sleepy(spark.range(0, 2, 1, 1))}), deploy(program)
+    eventually(lambda: len(running(mine)) == len(running(other)) == 1, 60)
+    mine.cancel()
+    assert mine.wait(30) is JobStatus.CANCELED
+    assert other.wait(60) is JobStatus.FINISHED
+    assert [task.state for task in other.tasks()] == [ExecutionState.FINISHED]
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 2
+
+
+def test_kept_rows_of_a_cancelled_job_are_let_go_of(spark, deploy, eventually):
+    cache = spark._jsparkSession.sharedState().cacheManager()
+    persistent = spark.sparkContext._jsc.sc().getPersistentRDDs().size()
+    assert cache.isEmpty()
+    deployment = deploy({"done": spark.range(5), "rows": sleepy(spark.range(0, 2, 1, 1))})
+    eventually(lambda: [sink.name for sink in deployment.finished_sinks()] == ["done"], 60)
+    deployment.result("done")
+    assert not cache.isEmpty()
+    deployment.cancel()
+    assert deployment.wait(30) is JobStatus.CANCELED
+    assert cache.isEmpty()
+    assert spark.sparkContext._jsc.sc().getPersistentRDDs().size() == persistent
+
+
+def test_sinks_that_were_written_before_the_cancellation_stay(spark, deploy, tmp_path, eventually):
+    with capture(spark) as program:
+        spark.range(0, 4, 1, 1).write.parquet(str(tmp_path / "done"))
+        sleepy(spark.range(0, 4, 1, 1)).write.parquet(str(tmp_path / "half"))
+    deployment = deploy(program)
+    eventually(lambda: [sink.name for sink in deployment.finished_sinks()] == ["done"], 60)
+    deployment.cancel()
+    assert deployment.wait(30) is JobStatus.CANCELED
+    assert (tmp_path / "done" / "_SUCCESS").exists()
+    assert not (tmp_path / "half" / "_SUCCESS").exists()
+    # Spark's committer takes back what an aborted write has begun.
+    assert not list((tmp_path / "half").glob("part-*"))
+    assert [sink.name for sink in deployment.finished_sinks()] == ["done"]
