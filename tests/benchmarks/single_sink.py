@@ -1,0 +1,107 @@
+"""One query, one sink: a query of three shuffles, and TPC-H's 22, each as plain PySpark and through the whole machine.
+
+Plain PySpark runs twice: with Spark's own defaults, and with as many shuffle partitions as ours takes. Time is from the
+line that writes to the end of the write; ours includes capturing, compiling and scheduling.
+
+Figures: `geomean_default` and `geomean_same_partitions` (geometric means over the queries of the medians of paired
+ratios, ours to plain), `worst` (the largest of the medians against the defaults) and `worst_query`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import flinkmagic
+from flinkmagic.scheduling.job_status import JobStatus
+from tests import tpch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+THREE_SHUFFLES = """
+SELECT o_orderpriority, c_mktsegment, count(*) AS orders, sum(revenue) AS revenue
+FROM (SELECT l_orderkey, sum(l_extendedprice * (1 - l_discount)) AS revenue FROM lineitem GROUP BY l_orderkey)
+JOIN orders ON l_orderkey = o_orderkey JOIN customer ON o_custkey = c_custkey
+GROUP BY o_orderpriority, c_mktsegment
+"""
+
+
+def plain(spark: SparkSession, query: str, out: Path, partitions: int | None) -> None:
+    if partitions is not None:
+        spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    try:
+        spark.sql(query).write.mode("overwrite").parquet(str(out))
+    finally:
+        spark.conf.unset("spark.sql.shuffle.partitions")
+
+
+def ours(spark: SparkSession, query: str, out: Path) -> None:
+    with flinkmagic.capture(spark) as program:
+        spark.sql(query).write.mode("overwrite").parquet(str(out))
+    graph = flinkmagic.compile(program, name="one")
+    job = graph.run()
+    if job.status is not JobStatus.FINISHED:
+        raise RuntimeError(f"the job ended {job.status}: {job.exceptions()}")
+    job.release()
+
+
+def measure(spark: SparkSession, query: str, out: Path, rounds: int, warmup: int) -> tuple[float, float]:
+    """The medians of the paired ratios of one query: against the defaults, and against as many partitions."""
+    # What ours takes where nobody says otherwise.
+    partitions = 2 * spark.sparkContext.defaultParallelism
+    runs: list[tuple[str, Callable[[], object]]] = [
+        ("default", lambda: plain(spark, query, out, None)),
+        ("same", lambda: plain(spark, query, out, partitions)),
+        ("ours", lambda: ours(spark, query, out)),
+    ]
+    times: dict[str, list[float]] = {name: [] for name, _ in runs}
+    for number in range(warmup + rounds):
+        turn = number % len(runs)
+        for name, run in (*runs[turn:], *runs[:turn]):
+            start = time.perf_counter()
+            run()
+            if number >= warmup:
+                times[name].append(time.perf_counter() - start)
+    against = [
+        statistics.median(a / b for a, b in zip(times["ours"], times[other], strict=True))
+        for other in ("default", "same")
+    ]
+    return against[0], against[1]
+
+
+def main(arguments: list[str]) -> dict[str, float | int | str]:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks single-sink")
+    parser.add_argument("--scale", type=float, default=0.2, help="of TPC-H's data (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="counted rounds of each query (%(default)s)")
+    parser.add_argument("--warmup", type=int, default=1, help="rounds before them (%(default)s)")
+    parser.add_argument("--queries", nargs="*", help="only these, such as q01 three-shuffles")
+    options = parser.parse_args(arguments)
+    spark = flinkmagic.local_session(
+        "single-sink-benchmark", config={"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    )
+    queries = {"three-shuffles": THREE_SHUFFLES, **tpch.QUERIES}
+    ratios: dict[str, tuple[float, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        tpch.generate(Path(folder), options.scale)
+        tpch.register(spark, Path(folder))
+        for name, query in queries.items():
+            if not options.queries or name in options.queries:
+                ratios[name] = measure(spark, query, Path(folder) / "out", options.rounds, options.warmup)
+                print(f"{name}: {ratios[name][0]:.3f} of the defaults, {ratios[name][1]:.3f} of as many partitions")
+    spark.stop()
+    worst = max(ratios, key=lambda name: ratios[name][0])
+    return {
+        "geomean_default": round(statistics.geometric_mean(first for first, _ in ratios.values()), 3),
+        "geomean_same_partitions": round(statistics.geometric_mean(second for _, second in ratios.values()), 3),
+        "worst": round(ratios[worst][0], 3),
+        "worst_query": worst,
+        "queries": len(ratios),
+        "rounds": options.rounds,
+        "scale": options.scale,
+    }
