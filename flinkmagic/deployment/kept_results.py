@@ -13,18 +13,22 @@ Their stage is run once and its rows are kept as Spark keeps a persisted DataFra
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaClass
+from py4j.protocol import Py4JError
 
 from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass
@@ -90,7 +94,10 @@ class KeptRows:
             self._holders -= 1
             is_last = self._holders == 0
         if is_last:
-            self._drop()
+            try:
+                self._drop()
+            except (Py4JError, OSError) as gone:
+                _LOG.debug("nothing to drop, the session is gone: %s", gone)
 
     def are_there(self) -> bool:
         """Whether they can be read without being computed."""
