@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.capturing import commands, writes
 from flinkmagic.capturing.java import simple_name
 from flinkmagic.capturing.pending import Effects
-from flinkmagic.capturing.program import DeferredWrite, SkippedWrite, SourceLocation
+from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot, SkippedWrite, SourceLocation
 from flinkmagic.capturing.targets import Source, Target, sources_of
 from flinkmagic.capturing.write_facts import WriteFacts, facts_of, in_full, is_transactional
 from flinkmagic.capturing.writer_calls import WriterCall, writer_field
@@ -35,6 +35,7 @@ class Deferral:
         self._recorder = recorder
         self._pending = recorder.pending
         self._names: set[str] = set()
+        self._checked: dict[tuple[object, ...], SessionSnapshot] = {}
 
     def take(self, df: Any, call: WriterCall, text: str) -> None:
         """Take over a write."""
@@ -54,7 +55,9 @@ class Deferral:
                 raise facts.taken() from None
             recorder.skip(SkippedWrite(facts.label, text, location))
             return
+        session = recorder.snapshot(spark)
         facts.check()
+        self._check_format(df, facts, session)
         sources = sources_of(jplan)
         self._refuse_own_input(facts, sources, location)
         after = self._pending.order(facts.target, facts.overwrites, sources, location)
@@ -75,13 +78,15 @@ class Deferral:
                 sources=sources,
                 text=text,
                 location=location,
-                session=recorder.snapshot(spark),
+                session=session,
                 overwrites=facts.overwrites,
                 dynamic=facts.dynamic,
                 defines=facts.defines,
                 after=after,
             )
         )
+        if recorder.on_write is not None:
+            recorder.on_write(len(self._pending.writes))
 
     def _command(self, spark: Any, df: Any, call: WriterCall, location: SourceLocation) -> Any:
         """Spark's analysed command; None where there is none that could be put off.
@@ -154,6 +159,15 @@ class Deferral:
         for source in sources:
             if source.overlaps(facts.target):
                 raise OverwritesInputError(facts.label, location, str(source), "its own query")
+
+    def _check_format(self, df: Any, facts: WriteFacts, session: SessionSnapshot) -> None:
+        """Ask a file format once for all writes that are alike to it: a loop's writes mostly are."""
+        options = tuple(sorted(facts.options.items()))
+        schema = df._jdf.schema().json()
+        alike = (facts.format, options, facts.partition_by, schema, id(session))
+        if alike not in self._checked:
+            facts.check_format()
+            self._checked[alike] = session  # held, so that no other one gets its id
 
     def _sink_name(self, base: str) -> str:
         base = os.path.splitext(base)[0] or "sink"

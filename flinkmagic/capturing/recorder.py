@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from types import TracebackType
 from typing import Any
 
@@ -59,6 +59,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     earlier : iterable of Program, optional
         What was captured before, oldest first: the block may go on from DataFrames that were made there, and their
         operators keep their words.
+    on_write : callable, optional
+        Called for each deferred write with the number of those that are pending.
 
     Raises
     ------
@@ -83,13 +85,19 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         run_pending: Callable[[Program], object] | None = None,
         namespace: Mapping[str, Any] | None = None,
         earlier: Iterable[Program] = (),
+        on_write: Callable[[int], None] | None = None,
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise SparkConnectSessionError
-        self._program = Program(spark, name=name, cell=location)
+        self._program = Program(
+            spark,
+            name=name,
+            cell=location,
+            namespace=namespace if isinstance(namespace, MutableMapping) else None,
+        )
         if location is not None:
             remember(location)
-        self._recorder = Recorder(self._program, run_pending, tuple(earlier))
+        self._recorder = Recorder(self._program, run_pending, tuple(earlier), on_write)
         self._namespace = namespace
         self._before: dict[str, DataFrame] = {}
 
@@ -158,8 +166,10 @@ class Recorder:
         program: Program,
         run_pending: Callable[[Program], object] | None,
         earlier: tuple[Program, ...] = (),
+        on_write: Callable[[int], None] | None = None,
     ) -> None:
         self.program = program
+        self.on_write = on_write
         self._earlier = earlier
         self.spark: Any = program.spark
         self.thread = threading.get_ident()
@@ -179,6 +189,7 @@ class Recorder:
         self._skipped: list[SkippedWrite] = []
         self._deployed: list[DeferredWrite] = []
         self._snapshots: dict[int, tuple[Any, SessionSnapshot]] = {}
+        self._states: dict[int, tuple[Any, Any]] = {}
         self._resolver: PathResolver | None = None
 
     @property
@@ -226,9 +237,11 @@ class Recorder:
 
     def snapshot(self, spark: Any) -> SessionSnapshot:
         """The session's state now; the same object as before where nothing changed."""
-        state = spark._jsparkSession.sessionState()
-        catalogs = state.catalogManager()
-        confs = state.conf().getAllConfs()
+        if id(spark) not in self._states:
+            state = spark._jsparkSession.sessionState()
+            self._states[id(spark)] = (state.conf(), state.catalogManager())
+        conf, catalogs = self._states[id(spark)]
+        confs = conf.getAllConfs()
         catalog = catalogs.currentCatalog().name()
         database = ".".join(catalogs.currentNamespace())
         known = self._snapshots.get(id(spark))
@@ -270,5 +283,16 @@ class Recorder:
         """
         check_overwrites(self.pending.writes)
         self._fill(self.program)
-        name_results(self.program, before, after)
+        name_results(self.program, before, self._without_rebound(before, after))
         link(self.program, self._earlier)
+
+    def _without_rebound(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+        """The names afterwards, without what a job that ended meanwhile did to them: let them stand for kept rows."""
+
+        def is_same(old: DataFrame, new: DataFrame) -> bool:
+            numbers = [(program.frame_of(old), program.frame_of(new)) for program in self._earlier]
+            return any(one is not None and one == other for one, other in numbers)
+
+        return {
+            name: before[name] if name in before and is_same(before[name], df) else df for name, df in after.items()
+        }

@@ -65,6 +65,9 @@ class WriteFacts:
         Spark's own error for a target that is there and must not be.
     check : callable
         Has Spark refuse what it can refuse before it runs.
+    check_format : callable
+        Has the file format do the same. The answer depends on `format`, `options`, `partition_by`, the rows' schema
+        and the session's configuration alone.
     """
 
     format: str
@@ -81,6 +84,7 @@ class WriteFacts:
     exists: Callable[[], bool] | None = None
     taken: Callable[[], Exception] = RuntimeError
     check: Callable[[], None] = _nothing
+    check_format: Callable[[], None] = _nothing
 
 
 def facts_of(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
@@ -119,7 +123,7 @@ def _files(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
         name=jpath.getName(),
         exists=lambda: writes.path_exists(spark, command),
         taken=lambda: writes.path_exists_error(spark, jpath),
-        check=lambda: writes.check_format(
+        check_format=lambda: writes.check_format(
             spark, df, command.fileFormat(), command.options(), writes.partition_columns(command)
         ),
     )
@@ -161,7 +165,9 @@ def _made_table(spark: Any, df: Any, description: Any, mode: str, command: Any) 
 
     def check() -> None:
         if command is not None:
-            _check_table(spark, df, description, command, exists)
+            _check_table(spark, description, command, exists)
+
+    def check_format() -> None:
         file_format = _file_format(spark, provider)
         if file_format is not None and not (exists and mode == "append"):
             properties = description.storage().properties()
@@ -182,10 +188,11 @@ def _made_table(spark: Any, df: Any, description: Any, mode: str, command: Any) 
         exists=lambda: bool(catalog.tableExists(identifier)),
         taken=lambda: _already_exists(spark, identifier),
         check=check,
+        check_format=check_format,
     )
 
 
-def _check_table(spark: Any, df: Any, description: Any, command: Any, exists: bool) -> None:
+def _check_table(spark: Any, description: Any, command: Any, exists: bool) -> None:
     """Have Spark analyse what `SaveAsV1TableCommand` makes when it runs, and look at the place of a new table."""
     jvm, state = spark._jvm, spark._jsparkSession.sessionState()
     create = java_class(jvm, "org.apache.spark.sql.execution.datasources.CreateTable")

@@ -34,6 +34,7 @@ from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, RETAIN, SHARING, VI
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from flinkmagic.magics.compile_progress import CompileProgress
     from flinkmagic.session import CompiledGraph, Job
 
 
@@ -106,6 +107,8 @@ class FlinkMagics(Magics):
         """
         # What the cell raises is shown from the cell's own line on, as with IPython's own magics.
         __tracebackhide__ = True
+        from flinkmagic.magics.compile_progress import CompileProgress
+
         options = parse_argstring(self.flinkgraph_cell, line)
         name = check_name(options.name)
         if is_blank(cell):
@@ -123,19 +126,21 @@ class FlinkMagics(Magics):
         location = CellSource(
             f"cell {cell_number(self.shell)}", body.filename, body.source, cell_labels(self.shell)
         )
-        with session.capture(
-            spark,
-            name=name,
-            location=location,
-            namespace=self.shell.user_ns,
-            run_pending=run_pending if run_at_once else None,
-            earlier=self.graphs.programs(spark.sparkContext),
-        ) as program:
-            value = body.run(self.shell.user_ns)
-        if not program.writes and (program.deployed or program.skipped):
-            _say_what_is_left(program)
-            return value
-        graph = self._compile(program, name, options)
+        with CompileProgress(name, widget=self.progress == "widget") as progress:
+            with session.capture(
+                spark,
+                name=name,
+                location=location,
+                namespace=self.shell.user_ns,
+                run_pending=run_pending if run_at_once else None,
+                earlier=self.graphs.programs(spark.sparkContext),
+                on_write=progress.captured,
+            ) as program:
+                value = body.run(self.shell.user_ns)
+            if not program.writes and (program.deployed or program.skipped):
+                _say_what_is_left(program)
+                return value
+            graph = self._compile(program, name, options, progress)
         self._keep(graph)
         if run_at_once:
             self._run(graph)
@@ -277,9 +282,12 @@ class FlinkMagics(Magics):
             raise JobRunningError(graph.name)
         run_live(graph, detach=detach, widget=self.progress == "widget")
 
-    def _compile(self, program: Any, name: str, options: Namespace) -> CompiledGraph:
+    def _compile(
+        self, program: Any, name: str, options: Namespace, progress: CompileProgress | None = None
+    ) -> CompiledGraph:
         """Compile under an option's value, else under the configured one."""
-        return session.compile(program, name, **job_options(options, self))
+        on_progress = None if progress is None else progress.planned
+        return session.compile(program, name, on_progress=on_progress, **job_options(options, self))
 
     def _of_frames(self, options: Namespace) -> CompiledGraph:
         """A graph of DataFrames that were made elsewhere."""

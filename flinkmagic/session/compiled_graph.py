@@ -61,6 +61,7 @@ def compile(
     scheduler: str = "default",
     retain: str = "job",
     retain_bytes: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> CompiledGraph:
     """Compile what was captured, or DataFrames, through Flink's graphs. No Spark job is started.
 
@@ -92,6 +93,8 @@ def compile(
         of the session. A later run uses them where the plan, the files, the settings and the code are the same.
     retain_bytes : int, optional
         How many bytes are retained at most, over all graphs of the session, from now on.
+    on_progress : callable, optional
+        Called with the number of sinks that are planned and the number of all, after each of them.
 
     Returns
     -------
@@ -115,7 +118,7 @@ def compile(
         retain=retain,
         retain_bytes=retain_bytes,
     )
-    return CompiledGraph(_sinks_of(program), name, options)
+    return CompiledGraph(_sinks_of(program), name, options, on_progress)
 
 
 def _sinks_of(program: Any) -> Program | dict[str, DataFrame]:
@@ -145,6 +148,8 @@ class CompiledGraph:
         How it is compiled and run.
     jobs : list of Job
         The runs of this graph, oldest first.
+    started : list of callable
+        Called with each job that has started, by the thread that started it.
     """
 
     def __init__(
@@ -152,6 +157,7 @@ class CompiledGraph:
         program: Program | dict[str, DataFrame],
         name: str | None,
         options: JobOptions,
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
         captured = program.name if isinstance(program, Program) else None
         self.name = name or captured or DEFAULT_NAME
@@ -161,13 +167,14 @@ class CompiledGraph:
         )
         self.options = options
         self.jobs: list[Job] = []
+        self.started: list[Callable[[Job], object]] = []
         self._starting = threading.Lock()
         self._views: tuple[GraphView, ...] | None = None
         self._unused_plan: PlannedJob | None = None
         self.stream_graph: StreamGraph
         self.job_graph: JobGraph
         self._compiled: ExecutionGraph
-        self._compile()
+        self._compile(on_progress)
 
     @property
     def execution_graph(self) -> ExecutionGraph:
@@ -209,6 +216,8 @@ class CompiledGraph:
             # A job that could not be started is none of the graph's: it would count as running for ever.
             job._start()
             self.jobs.append(job)
+        for tell in tuple(self.started):
+            tell(job)
         if wait:
             job.wait()
         return job
@@ -319,7 +328,7 @@ class CompiledGraph:
     def _headline(self) -> str:
         return graph_summary(self.stream_graph, self.job_graph, self._compiled, self._slots_planned_for)
 
-    def _compile(self) -> PlannedJob:
+    def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
         """Plan, and make the graphs. What is shown of them is the plan of the next run."""
         program = spanning(self.program) if isinstance(self.program, Program) else self.program
         planned = plan(
@@ -328,6 +337,7 @@ class CompiledGraph:
             slots=self.options.slots,
             share=self.options.share,
             name=self.name,
+            on_progress=on_progress,
         )
         self._unused_plan = planned
         self.sinks = planned.sinks
