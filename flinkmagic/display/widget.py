@@ -38,6 +38,8 @@ class JobView(anywidget.AnyWidget):
     on_run, on_cancel : callable, optional
         Called without arguments when Run (or Run again) and Cancel are clicked. A FlinkMagicError that they raise is
         shown in the view. They should return soon: the kernel hears of no other click until they do.
+    on_touch : callable, optional
+        Called without arguments while somebody points, types or scrolls in the view, every few seconds.
 
     Attributes
     ----------
@@ -69,10 +71,11 @@ class JobView(anywidget.AnyWidget):
         snapshot: JobSnapshot | None = None,
         on_run: Callable[[], object] | None = None,
         on_cancel: Callable[[], object] | None = None,
+        on_touch: Callable[[], object] | None = None,
         tab: str = "job",
     ) -> None:
         self._views: dict[str, View] = dict(views)
-        self._on_run, self._on_cancel = on_run, on_cancel
+        self._on_run, self._on_cancel, self._on_touch = on_run, on_cancel, on_touch
         self._snapshot = snapshot
         self._log = wire.TaskLog()
         self._tasks_sent_at, self._tasks_dirty = 0.0, False
@@ -155,7 +158,8 @@ class JobView(anywidget.AnyWidget):
         )
 
     def _clicked(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        action = {"run": self._on_run, "cancel": self._on_cancel}.get(str(content.get("type")))
+        actions = {"run": self._on_run, "cancel": self._on_cancel, "touch": self._on_touch}
+        action = actions.get(str(content.get("type")))
         if action is None:
             return
         try:

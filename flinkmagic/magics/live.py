@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import shutil
 import sys
-import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle, display
 
 from flinkmagic.display import progress_line, to_table, to_text
 from flinkmagic.errors import JobFailedError
+from flinkmagic.magics.live_view import LiveView, final_bundle, follow_beside
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job
-
-if TYPE_CHECKING:
-    from flinkmagic.display.widget import JobView
-
-UPDATE_S = 0.25
-"""Between two looks at a running job: 4 updates a second."""
 
 
 def run_live(graph: CompiledGraph, *, detach: bool = False, widget: bool = True) -> Job:
@@ -46,17 +40,14 @@ def run_live(graph: CompiledGraph, *, detach: bool = False, widget: bool = True)
         Where the kernel was interrupted; the job has been cancelled by then.
     """
     job = graph.run(wait=False)
-    shown: _LiveView | _NotebookLine | _TerminalLine
+    shown: LiveView | _NotebookLine | _TerminalLine
     if not in_notebook():
         shown = _TerminalLine(graph, job, detached=detach)
     elif widget:
-        shown = _LiveView(graph, job)
+        shown = LiveView(graph, job)
     else:
         shown = _NotebookLine(graph, job)
-    watcher = threading.Thread(
-        target=_follow, args=(job, shown), name=f"flinkmagic-view-{graph.name}", daemon=True
-    )
-    watcher.start()
+    watcher = follow_beside(job, shown)
     if detach:
         return job
     try:
@@ -88,67 +79,13 @@ def show_live(graph: CompiledGraph) -> None:
         print(to_text(graph.view("job")))
         print(progress_line(job.snapshot()) if job is not None and not job.status.is_terminal else graph.summary())
         return
-    shown = _LiveView(graph, job, can_run=True)
-    if job is not None and not job.status.is_terminal:
-        _follow_beside(job, shown)
+    LiveView(graph, job, lasting=True)
 
 
 def in_notebook() -> bool:
     """Whether a front end shows rich output, and can change it later."""
     shell = get_ipython()
     return shell is not None and hasattr(shell, "kernel")
-
-
-def _follow(job: Job, shown: _LiveView | _NotebookLine | _TerminalLine) -> None:
-    """Bring a view up to date until its job is over, then leave what is to stay."""
-    while not job.wait(UPDATE_S).is_terminal:
-        shown.update()
-    # The status can be terminal a moment before Spark has ended the job's last task.
-    job.wait()
-    shown.end()
-
-
-def _follow_beside(job: Job, shown: _LiveView) -> None:
-    threading.Thread(
-        target=_follow, args=(job, shown), name=f"flinkmagic-view-{job.name}", daemon=True
-    ).start()
-
-
-class _LiveView:
-    """The widget. When its job is over a picture takes its place in the output, which is what a notebook saves.
-
-    A widget's view is saved without its state, and would reopen as an error.
-    """
-
-    def __init__(self, graph: CompiledGraph, job: Job | None, *, can_run: bool = False) -> None:
-        from flinkmagic.display.widget import JobView
-
-        self._graph, self._job = graph, job
-        self._view: JobView = JobView(
-            {view.kind: view for view in graph.views()},
-            snapshot=job.snapshot() if job is not None else None,
-            on_run=self._run if can_run else None,
-            on_cancel=self._cancel,
-        )
-        self._handle: DisplayHandle = display(self._view, display_id=True)
-
-    def update(self) -> None:
-        if self._job is not None:
-            self._view.update(self._job.snapshot())
-
-    def end(self) -> None:
-        self.update()
-        if self._job is not None:
-            self._handle.update(_final_bundle(self._graph, self._job), raw=True)
-        self._view.close()
-
-    def _run(self) -> None:
-        self._job = self._graph.run(wait=False)
-        _follow_beside(self._job, self)
-
-    def _cancel(self) -> None:
-        if self._job is not None:
-            self._job.cancel()
 
 
 class _NotebookLine:
@@ -165,7 +102,7 @@ class _NotebookLine:
         self._handle.update(self._line(), raw=True)
 
     def end(self) -> None:
-        self._handle.update(_final_bundle(self._graph, self._job), raw=True)
+        self._handle.update(final_bundle(self._graph, self._job), raw=True)
 
 
 class _TerminalLine:
@@ -195,7 +132,3 @@ class _TerminalLine:
         job_graph = next(view for view in self._graph.views() if view.kind == "job")
         print(to_table(job_graph, snapshot, width=shutil.get_terminal_size().columns - 1))
         print(self._graph.summary(), flush=True)
-
-
-def _final_bundle(graph: CompiledGraph, job: Job) -> Mapping[str, Any]:
-    return {**graph.mime_bundle(job.snapshot()), "text/plain": graph.summary()}

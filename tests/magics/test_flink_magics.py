@@ -97,10 +97,20 @@ def test_an_interrupt_cancels_the_job_and_leaves_the_session(kernel) -> None:
         "sleepy = F.udf(lambda value: __import__('time').sleep(60) or value, 'long')\n"
         "spark.range(0, 2, 1, 2).select(sleepy('id').alias('id')).write.json('endless_out')\n"
     )
+    # Another job of the session goes on.
+    kernel.run(
+        "%%flinkgraph beside\n"
+        "nap = F.udf(lambda value: __import__('time').sleep(6) or value, 'long')\n"
+        "spark.range(0, 1, 1, 1).select(nap('id').alias('id')).write.mode('overwrite').json('beside_out')\n"
+    )
+    kernel.run("%flinkrun beside --detach")
     interrupt = threading.Timer(3.0, kernel.manager.interrupt_kernel)
     interrupt.start()
     assert kernel.run("%flinkrun endless").error_name == "KeyboardInterrupt"
     assert kernel.run("print(endless.jobs[-1].status, spark.range(3).count())").stdout.strip() == "CANCELED 3"
+    states = kernel.run("print([str(state) for state in endless.jobs[-1].info().status_timestamps])").stdout
+    assert states.index("RUNNING") < states.index("CANCELLING") < states.index("CANCELED")
+    assert kernel.run("print(beside.jobs[-1].wait())").stdout.strip() == "FINISHED"
 
 
 def test_jobs_are_listed_with_their_log_and_errors(kernel) -> None:

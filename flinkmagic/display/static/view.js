@@ -9,6 +9,7 @@ const TABS = [
   ["timeline", "Timeline"],
 ];
 const NARROW = 760;
+const TOUCH_MS = 15000;
 const [MIN_HEIGHT, MAX_HEIGHT] = [380, 660];
 
 class JobView {
@@ -42,6 +43,9 @@ class JobView {
     }
     this.main = h("div.fm-main", {}, this.stage);
     this.root = h("div.flinkmagic-view", { role: "region", "aria-label": `Job ${this.about.name}` }, this.header(), this.bar(), this.main, this.errors, this.legend);
+    for (const kind of ["pointerdown", "pointermove", "wheel", "keydown"]) {
+      this.root.addEventListener(kind, () => this.touch(), { passive: true });
+    }
     this.root.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && this.model.get("selected")) this.select("", null, {});
     });
@@ -227,6 +231,14 @@ class JobView {
   }
 
   // What the reader does -------------------------------------------------------------------------------------------
+
+  /** Tell the kernel that somebody uses the view: one that nobody uses becomes a picture when its job is over. */
+  touch() {
+    const now = performance.now();
+    if (now - (this.touched ?? -Infinity) < TOUCH_MS) return;
+    this.touched = now;
+    this.model.send({ type: "touch" });
+  }
 
   act() {
     const { action } = this.frame;
