@@ -8,6 +8,7 @@ are covered. Tables are compared by catalog identity, and by the folder in which
 from __future__ import annotations
 
 import fnmatch
+import functools
 import os
 import re
 import sys
@@ -73,13 +74,19 @@ class Source(Target):
     listed: bool = False
 
 
-def _parts(path: str) -> list[str]:
+@functools.lru_cache(maxsize=4096)
+def _parts(path: str) -> tuple[str, ...]:
     if _CASE_BLIND:
         path = path.casefold()
-    return path.rstrip("/").split("/")
+    return tuple(path.rstrip("/").split("/"))
 
 
-def _starts_with(parts: list[str], prefix: list[str]) -> bool:
+@functools.lru_cache(maxsize=4096)
+def _is_pattern(path: str) -> bool:
+    return _GLOB.search(path) is not None
+
+
+def _starts_with(parts: tuple[str, ...], prefix: tuple[str, ...]) -> bool:
     return len(parts) >= len(prefix) and all(map(_part_matches, parts, prefix))
 
 
@@ -93,9 +100,14 @@ def _part_matches(one: str, other: str) -> bool:
 
 
 def _paths_overlap(one: str, other: str) -> bool:
+    """Asked for each pair of a program's writes."""
     if one == other:
         return True
-    return all(map(_part_matches, _parts(one), _parts(other)))
+    parts, others = _parts(one), _parts(other)
+    if not _is_pattern(one) and not _is_pattern(other):
+        shorter = min(len(parts), len(others))
+        return parts[:shorter] == others[:shorter]
+    return all(map(_part_matches, parts, others))
 
 
 def resolve_uri(uri: str) -> str:
@@ -154,9 +166,21 @@ def _leaf_sources(leaf: Any) -> Iterator[Source]:
         yield table_of(leaf.tableMeta())
     elif kind.startswith("DataSourceV2"):
         yield from _v2_sources(leaf)
+    elif kind == "InMemoryRelation":
+        yield from _kept_sources(leaf.cacheBuilder())
     elif kind in ("LogicalRDD", "ExternalRDD"):
         for path, listed in rdd_paths(leaf.rdd()):
             yield Source(path=resolve_uri(path), listed=listed)
+
+
+def _kept_sources(builder: Any) -> Iterator[Source]:
+    """What kept rows were computed from: where some are lost, Spark reads it again."""
+    if builder.productArity() > 4:  # from 4.0 on it keeps the logical plan
+        yield from sources_of(builder.logicalPlan())
+        return
+    for scan in items(builder.cachedPlan().collectLeaves()):
+        if simple_name(scan) == "FileSourceScanExec":
+            yield from _root_sources(scan.relation().location().rootPaths(), listed=True)
 
 
 def _relation_sources(leaf: Any) -> Iterator[Source]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flinkmagic.capturing.java import skip_commands
+
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
@@ -62,8 +64,7 @@ class SessionClones:
         """The QueryExecution of an analysed plan; a command on top is planned and not run. On 3.5 and 4.x."""
         jvm = self._spark._jvm
         assert jvm is not None
-        skip = jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-        return clone.sessionState().executePlan(logical_plan, skip)
+        return clone.sessionState().executePlan(logical_plan, skip_commands(jvm))
 
     def reuses_exchanges(self, clone: JavaObject) -> bool:
         """Whether the user lets Spark reuse equal exchanges."""

@@ -98,9 +98,10 @@ class PartitionCounts:
             return together if together > 0 and len(set(streams)) == 1 else sum(streams)
         if node.kind == "CartesianProductExec":
             return streams[0] * streams[1]
-        return {"": streams[0], "outer": streams[0] + 1, "semi": self._forest.sc.defaultParallelism}[
-            self._looks_for_matches(node)
-        ]
+        matches = self._looks_for_matches(node)
+        if matches == "semi":
+            return self._forest.sc.defaultParallelism
+        return streams[0] + 1 if matches == "outer" else streams[0]
 
     def _looks_for_matches(self, node: PlanNode) -> str:
         """Whether a nested loop join must find out which rows of the broadcast side have a match: empty if not.
