@@ -27,7 +27,6 @@ from flinkmagic.planning.handles import (
     StageHandle,
 )
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
-from flinkmagic.scheduling.execution_replacement import replace_executions
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
@@ -198,7 +197,7 @@ class StageHost:
         if at_ms is not None:
             at_ms = max(at_ms, float(self._graph.timestamps(self._graph.state_of(vertex))[vertex]))
         topology = self._scheduler.topology
-        return replace_executions(self._scheduler, topology.vertices_of(topology.region_of[vertex]), loss, at_ms)
+        return self._scheduler.replace_executions(topology.vertices_of(topology.region_of[vertex]), loss, at_ms)
 
     def _remade_run(self, job_vertex: ExecutionJobVertex) -> RemadeRun:
         handle = job_vertex.job_vertex.operator_factory
@@ -214,6 +213,8 @@ class StageHost:
         index, before = run.job_vertex.index, self._earlier.get(run.job_vertex.index)
         launched = run.has_launched or (before is not None and before.launched)
         self._earlier[index] = EarlierRun(launched, reached_commit=run.has_all_successes)
+        if run.stage_run is not None:
+            run.stage_run.tasks_over()
         self._provider.run_over(run)
 
     def later(self, action: Callable[[], None]) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 
-from flinkmagic.errors import JobSuspendedError, TaskCanceledError
+from flinkmagic.errors import ExecutorRecoveryError, JobSuspendedError, TaskCanceledError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_settings import InputDependencyConstraint
@@ -16,30 +15,27 @@ from flinkmagic.scheduling.execution_deployer import DefaultExecutionDeployer
 from flinkmagic.scheduling.execution_failure_handler import ExecutionFailureHandler
 from flinkmagic.scheduling.execution_operations import ON_EXECUTOR, ExecutionOperations
 from flinkmagic.scheduling.execution_vertex_versioner import ExecutionVertexVersioner
-from flinkmagic.scheduling.executions import Executions
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_recovery import JobRecovery, RecoveredJob
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.job_status_machine import JobStatusMachine
-from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
-from flinkmagic.scheduling.partition_tracker import (
-    JobMasterPartitionTracker,
-    RegionPartitionGroupReleaseStrategy,
-)
+from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
+from flinkmagic.scheduling.partition_tracker import RegionPartitionGroupReleaseStrategy
 from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
 from flinkmagic.scheduling.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
+from flinkmagic.scheduling.scheduler_base import SchedulerBase
 from flinkmagic.scheduling.scheduler_components import make_allocator, make_failover_strategy
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, JobListener
+from flinkmagic.scheduling.scheduler_ng import JobListener
 from flinkmagic.scheduling.scheduler_validation import validate_scheduler
-from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
 
 _S = ExecutionState
 _ENDING = frozenset({JobStatus.CANCELLING, JobStatus.FAILING})
+_GOES_ON = frozenset({JobStatus.RUNNING, JobStatus.RESTARTING})
+_REPLACEABLE = frozenset({*ON_EXECUTOR, ExecutionState.FINISHED})
 
 
-class DefaultScheduler:
+class DefaultScheduler(SchedulerBase):
     """Schedules one job, region by region, over slots that somebody else provides.
 
     Everything runs on the main thread. Calls of providers and gateways may complete futures within the call;
@@ -104,17 +100,16 @@ class DefaultScheduler:
         release_partitions: bool = True,
         keep_results_of_failed_job: bool = False,
     ) -> None:
-        self.execution_graph = execution_graph
-        self.topology = SchedulingTopology(execution_graph)
-        self.event_log = event_log if event_log is not None else JobEventLog(clock)
-        self._main_thread = main_thread
-        self._clock = clock
-        self._rpc_timeout_ms = rpc_timeout_ms
+        super().__init__(
+            execution_graph,
+            main_thread=main_thread,
+            clock=clock,
+            listeners=listeners,
+            event_log=event_log,
+            rpc_timeout_ms=rpc_timeout_ms,
+            keep_results_of_failed_job=keep_results_of_failed_job,
+        )
         self._release_partitions = release_partitions
-        self._keep_results_of_failed_job = keep_results_of_failed_job
-        self._status = JobStatusMachine(execution_graph.job_graph.name, clock, listeners)
-        self.executions = Executions(execution_graph, clock, listeners)
-        self.tracker = JobMasterPartitionTracker(execution_graph.job_id, self.topology)
         self.release_strategy = RegionPartitionGroupReleaseStrategy(self.topology)
         self.allocator = make_allocator(
             execution_graph, self.executions, slot_provider, slot_sharing_groups, self.topology
@@ -146,49 +141,11 @@ class DefaultScheduler:
             exception_history_size,
         )
         self._waiting_for_restart: set[int] = set()
-        self._io_metrics: dict[int, IOMetrics] = {}
-        self._failure_cause: BaseException | None = None
-        self._termination_future: Future[JobStatus] = Future()
         self._status.transition(JobStatus.CREATED)
-
-    @property
-    def job_status(self) -> JobStatus:
-        """The state of the job as a whole."""
-        return self._status.status
-
-    @property
-    def termination_future(self) -> Future[JobStatus]:
-        """Done with the status in which the job ended here."""
-        return self._termination_future
-
-    @property
-    def failure_cause(self) -> BaseException | None:
-        """Why the job fails or failed, or restarted last."""
-        return self._failure_cause
 
     def validate(self) -> None:
         """Raise `InvariantViolatedError` where the state is not as it must be. For tests: it looks at everything."""
         validate_scheduler(self)
-
-    def request_job(self) -> ExecutionGraphInfo:
-        """A picture of the job; callable from any thread."""
-        if self._termination_future.done():
-            return self._picture()
-        return ask(self._main_thread, self._picture, self._rpc_timeout_ms / 1000.0)
-
-    def _picture(self) -> ExecutionGraphInfo:
-        return ExecutionGraphInfo(
-            job_id=self.execution_graph.job_id,
-            job_name=self.execution_graph.job_graph.name,
-            job_status=self.job_status,
-            status_timestamps=dict(self._status.timestamps),
-            archived_execution_graph=self.execution_graph.archive(),
-            exception_history=self._failure_handler.history.entries(),
-            failure_cause=self._failure_cause,
-            number_of_restarts=self._failure_handler.number_of_restarts,
-            io_metrics=dict(self._io_metrics),
-            at_ms=self._clock.now_ms(),
-        )
 
     def start_scheduling(self, recovered: RecoveredJob | None = None) -> None:
         """Begin, or go on where a former process ended: what can be scheduled is."""
@@ -244,36 +201,11 @@ class DefaultScheduler:
             self.strategy.on_execution_finished(vertex)
         self._end_if_all_terminal()
 
-    def _finish_if_all_finished(self) -> bool:
-        if self.executions.n_finished < self.topology.n_vertices:
-            return False
-        if self.job_status is JobStatus.RUNNING:
-            self._status.transition(JobStatus.FINISHED)
-            self._on_terminal()
-        return True
-
     def _end_execution(
         self, vertex: int, to: ExecutionState, error: BaseException | None = None, at_ms: float | None = None
     ) -> None:
         self._operations.end(vertex, to, error, at_ms)
         self._end_if_all_terminal()
-
-    def _end_if_all_terminal(self) -> None:
-        if self.executions.n_terminal == self.topology.n_vertices:
-            if self.job_status is JobStatus.CANCELLING:
-                self._status.transition(JobStatus.CANCELED)
-                self._on_terminal()
-            elif self.job_status is JobStatus.FAILING:
-                self._status.transition(JobStatus.FAILED, self._failure_cause)
-                self._on_terminal()
-
-    def _on_terminal(self) -> None:
-        status = self.job_status
-        is_finished = status is JobStatus.FINISHED
-        keep_all = status is JobStatus.SUSPENDED or (self._keep_results_of_failed_job and not is_finished)
-        self.tracker.end(keep_all=keep_all, keep_persistent=is_finished)
-        self.event_log.add("scheduler", f"the job is {status}")
-        self._termination_future.set_result(status)
 
     def fail_execution(self, vertex: int, error: BaseException) -> None:
         """Fail the current execution of a vertex, for a reason that its executor does not know."""
@@ -304,14 +236,44 @@ class DefaultScheduler:
         """Take a failure that is no single task's: all tasks are restarted."""
         self._handle_failure(ExceptionHistoryEntry(cause, self._clock.now_ms()))
 
+    def replace_executions(
+        self, vertices: Sequence[int], cause: ExecutorRecoveryError, at_ms: float | None = None
+    ) -> bool:
+        """Give the vertices of a region new executions, as their executor runs them again by itself.
+
+        Flink's executors do nothing by themselves: the JobMaster restarts regions. Spark runs lost tasks again and
+        remakes lost outputs, and only says so. That is no restart of the job: no strategy is asked, nothing else is
+        cancelled.
+
+        1. Executions that run have FAILED of `cause`; those that are FINISHED stay so, as prior ones.
+        2. Consumers that are not scheduled yet wait for the new ones; those that are stay as they are.
+        3. The new ones are scheduled whatever becomes of their inputs: they run already.
+
+        Returns
+        -------
+        bool
+            False, and nothing has changed, where the job is ending or is about to restart them itself.
+        """
+        states = [self.executions.state(vertex) for vertex in vertices]
+        if self.job_status not in _GOES_ON or not _REPLACEABLE.issuperset(states):
+            return False
+        if not self._waiting_for_restart.isdisjoint(vertices):
+            return False
+        entry = self._history_entry(vertices[-1], cause)
+        self.event_log.add("scheduler", f"{entry}; it is run again where it was submitted")
+        self._failure_handler.note_recovery(entry, vertices)
+        for vertex, state in zip(vertices, states, strict=True):
+            if state in ON_EXECUTOR:
+                self._operations.end(vertex, _S.FAILED, cause, at_ms)
+        self._versioner.record_modifications(vertices)
+        self.strategy.on_vertices_reset(vertices)
+        for vertex in vertices:
+            self._reset(vertex)
+        self.strategy.restart_at_once(vertices)
+        return True
+
     def _handle_task_failure(self, vertex: int, error: BaseException) -> None:
-        execution = self.execution_graph.execution_vertex(vertex).current_execution
-        self._handle_failure(
-            ExceptionHistoryEntry(
-                error, self._clock.now_ms(), vertex, self.executions.task_name(vertex),
-                execution.attempt_id.attempt, execution.resource_id,
-            )
-        )
+        self._handle_failure(self._history_entry(vertex, error))
 
     def _handle_failure(self, entry: ExceptionHistoryEntry) -> None:
         self.event_log.add("scheduler", str(entry))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flinkmagic.errors import RecoverySuppressedError, SuppressRestartsError
+from flinkmagic.errors import ExecutorRecoveryError, RecoverySuppressedError, SuppressRestartsError
 from flinkmagic.scheduling.exception_history import ExceptionHistory, ExceptionHistoryEntry
 
 if TYPE_CHECKING:
@@ -68,6 +69,17 @@ class ExecutionFailureHandler:
             self.number_of_restarts += 1
         self.history.add(entry, vertices, is_new_attempt)
         return FailureHandlingResult(vertices, self._restart_strategy.backoff_ms())
+
+    def note_recovery(self, entry: ExceptionHistoryEntry, vertices: Sequence[int]) -> None:
+        """Note what an executor makes good by itself; entries of one loss belong together."""
+        entries = self.history.entries()
+        last = entries[-1].root.error if entries else None
+        belongs = (
+            isinstance(last, ExecutorRecoveryError)
+            and isinstance(entry.error, ExecutorRecoveryError)
+            and last.belongs_with(entry.error)
+        )
+        self.history.add(entry, vertices, not belongs)
 
 
 def _is_unrecoverable(error: BaseException | None) -> bool:

@@ -26,18 +26,31 @@ class FinishedTask:
     resource_id: str | None
 
 
+@dataclass(frozen=True)
+class StoredDataset:
+    """Rows of a job that lie in files, by their key: in which folder, and of which schema."""
+
+    key: str
+    folder: str
+    schema_json: str
+
+
 @dataclass
 class StoredJob:
     """What a journal says of a job.
 
     `finished` holds the tasks of regions that were finished as a whole, by (job vertex id, subtask).
     `status` is the last one that was noted; None where the job never started.
+    `datasets` holds the rows that were written, by key; `writes` by the key of a committed write the files of its
+    target then (None: there were none).
     """
 
     job_graph: JobGraph
     status: JobStatus | None = None
     finished: dict[tuple[str, int], FinishedTask] = field(default_factory=dict)
     entries: int = 0
+    datasets: dict[str, StoredDataset] = field(default_factory=dict)
+    writes: dict[str, list[str] | None] = field(default_factory=dict)
 
     @property
     def is_over(self) -> bool:
@@ -97,6 +110,11 @@ class JobGraphStore:
             elif entry.kind == "tasks_reset":
                 for job_vertex_id, subtask in entry.data["tasks"]:
                     stored.finished.pop((job_vertex_id, subtask), None)
+            elif entry.kind == "dataset_written":
+                dataset = StoredDataset(entry.data["key"], entry.data["folder"], entry.data["schema"])
+                stored.datasets[dataset.key] = dataset
+            elif entry.kind == "write_committed":
+                stored.writes[entry.data["key"]] = entry.data["files"]
         return stored
 
     def take_up(self, job_id: str) -> tuple[StoredJob, JobJournal]:
@@ -125,6 +143,17 @@ def append_finished(journal: JobJournal, tasks: Iterable[FinishedTask]) -> None:
 def append_reset(journal: JobJournal, tasks: Sequence[tuple[str, int]]) -> None:
     """Note that tasks which were finished are run again."""
     journal.append("tasks_reset", {"tasks": [list(task) for task in tasks]})
+
+
+def append_dataset(journal: JobJournal, dataset: StoredDataset) -> None:
+    """Note that rows lie in files."""
+    data = {"key": dataset.key, "folder": dataset.folder, "schema": dataset.schema_json}
+    journal.append("dataset_written", data)
+
+
+def append_write(journal: JobJournal, key: str, files: list[str] | None) -> None:
+    """Note that a write is committed, and what its target held then."""
+    journal.append("write_committed", {"key": key, "files": files})
 
 
 def append_status(journal: JobJournal, status: JobStatus) -> None:

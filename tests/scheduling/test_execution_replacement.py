@@ -1,10 +1,9 @@
-"""Executions that run again without the scheduler's doing: each rule of `replace_executions`."""
+"""Executions that run again without the scheduler's doing: each rule of `DefaultScheduler.replace_executions`."""
 
 from __future__ import annotations
 
 from flinkmagic.errors import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution_state import ExecutionState as S
-from flinkmagic.scheduling.execution_replacement import replace_executions
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
@@ -18,7 +17,7 @@ def test_a_running_execution_fails_and_the_next_one_is_asked_for_at_once(job, be
         b.give_slot(request)
     b.run(0, 1)
     b.take_calls()
-    assert replace_executions(b.scheduler, [0], LOST, 7.0)
+    assert b.scheduler.replace_executions([0], LOST, 7.0)
     b.scheduler.validate()
     assert b.states() == "SR.."
     assert b.take_calls() == [[0]]
@@ -33,7 +32,7 @@ def test_no_restart_is_spent(job, bench) -> None:
     b = bench(job(TWO_STAGES), restart_strategy=FixedDelayRestartBackoffTimeStrategy(1, 0.0)).start()
     b.run(0, 1)
     for _ in range(5):
-        assert replace_executions(b.scheduler, [0], LOST)
+        assert b.scheduler.replace_executions([0], LOST)
         b.run(0)
     assert b.scheduler.request_job().number_of_restarts == 0
     b.fail(0)
@@ -45,10 +44,10 @@ def test_no_restart_is_spent(job, bench) -> None:
 def test_one_loss_is_one_entry_of_the_history(job, bench) -> None:
     b = bench(job(TWO_STAGES)).start()
     b.run(0, 1)
-    replace_executions(b.scheduler, [0], LOST)
-    replace_executions(b.scheduler, [1], ExecutorLostError("tm-1", "the same"))
+    b.scheduler.replace_executions([0], LOST)
+    b.scheduler.replace_executions([1], ExecutorLostError("tm-1", "the same"))
     b.run(0, 1)
-    replace_executions(b.scheduler, [1], ExecutorLostError("tm-2", "another one"))
+    b.scheduler.replace_executions([1], ExecutorLostError("tm-2", "another one"))
     first, second = b.scheduler.request_job().exception_history
     assert [entry.task_name for entry in (first.root, *first.concurrent)] == ["Source: map (1/2)", "Source: map (2/2)"]
     assert (first.restarted, second.restarted, second.root.attempt) == ([0, 1], (1,), 1)
@@ -58,7 +57,7 @@ def test_one_loss_is_one_entry_of_the_history(job, bench) -> None:
 def test_consumers_wait_for_what_is_made_once_more(job, bench) -> None:
     b = bench(job(TWO_STAGES)).start()
     b.finish(0)
-    assert replace_executions(b.scheduler, [0], OutputLostError("map (1/2)", "tm-1"))
+    assert b.scheduler.replace_executions([0], OutputLostError("map (1/2)", "tm-1"))
     b.scheduler.validate()
     b.take_calls()
     b.finish(1)
@@ -75,7 +74,7 @@ def test_consumers_that_run_go_on_and_the_job_ends_with_the_last_of_all(job, ben
     b = bench(job(TWO_STAGES)).start()
     b.finish(0, 1)
     b.run(2, 3)
-    assert replace_executions(b.scheduler, [1], OutputLostError("map (2/2)", None))
+    assert b.scheduler.replace_executions([1], OutputLostError("map (2/2)", None))
     assert b.states() == "FDRR"
     for vertex in (2, 3):
         b.scheduler.update_task_execution_state(b.transition(vertex, S.FINISHED))
@@ -90,7 +89,7 @@ def test_a_chain_is_replaced_as_a_whole(job, bench) -> None:
     b.run(0, 2)
     region = b.scheduler.topology.vertices_of(b.scheduler.topology.region_of[0])
     assert list(region) == [0, 2]
-    assert replace_executions(b.scheduler, region, LOST)
+    assert b.scheduler.replace_executions(region, LOST)
     b.scheduler.validate()
     assert b.states() == "DDDD"
     assert [b.graph.execution_vertex(vertex).current_execution.attempt for vertex in range(4)] == [1, 0, 1, 0]
@@ -100,17 +99,17 @@ def test_nothing_is_replaced_in_a_job_that_ends(job, bench) -> None:
     b = bench(job(TWO_STAGES)).start()
     b.run(0, 1)
     b.scheduler.cancel()
-    assert not replace_executions(b.scheduler, [0], LOST)
+    assert not b.scheduler.replace_executions([0], LOST)
     assert b.states() == "CCcc"
     b.confirm_cancellations()
     assert b.status is JobStatus.CANCELED
-    assert not replace_executions(b.scheduler, [0], LOST)
+    assert not b.scheduler.replace_executions([0], LOST)
 
 
 def test_what_waits_for_its_restart_is_left_to_it(job, bench) -> None:
     b = bench(job(TWO_STAGES), restart_strategy=FixedDelayRestartBackoffTimeStrategy(1, 100.0)).start()
     b.run(0, 1)
     b.fail(0)
-    assert not replace_executions(b.scheduler, [0], LOST)
+    assert not b.scheduler.replace_executions([0], LOST)
     b.settle(100)
     assert [b.graph.execution_vertex(0).current_execution.attempt, b.states()] == [1, "DR.."]

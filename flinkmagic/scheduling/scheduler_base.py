@@ -1,0 +1,117 @@
+"""The life of a job as a whole: its states, its end, its picture for others (Flink's `SchedulerBase`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry
+from flinkmagic.scheduling.execution_failure_handler import ExecutionFailureHandler
+from flinkmagic.scheduling.executions import Executions
+from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.job_status_machine import JobStatusMachine
+from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
+from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, JobListener
+from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
+from flinkmagic.scheduling.task_executor_gateway import IOMetrics
+
+
+class SchedulerBase:
+    """What every scheduler knows of its job. For the parameters see `DefaultScheduler`."""
+
+    _failure_handler: ExecutionFailureHandler
+    """Made by the scheduler that derives from this."""
+
+    def __init__(
+        self,
+        execution_graph: ExecutionGraph,
+        *,
+        main_thread: ComponentMainThreadExecutor,
+        clock: Clock,
+        listeners: Sequence[JobListener],
+        event_log: JobEventLog | None,
+        rpc_timeout_ms: float,
+        keep_results_of_failed_job: bool,
+    ) -> None:
+        self.execution_graph = execution_graph
+        self.topology = SchedulingTopology(execution_graph)
+        self.event_log = event_log if event_log is not None else JobEventLog(clock)
+        self.executions = Executions(execution_graph, clock, listeners)
+        self.tracker = JobMasterPartitionTracker(execution_graph.job_id, self.topology)
+        self._main_thread = main_thread
+        self._clock = clock
+        self._rpc_timeout_ms = rpc_timeout_ms
+        self._keep_results_of_failed_job = keep_results_of_failed_job
+        self._status = JobStatusMachine(execution_graph.job_graph.name, clock, listeners)
+        self._io_metrics: dict[int, IOMetrics] = {}
+        self._failure_cause: BaseException | None = None
+        self._termination_future: Future[JobStatus] = Future()
+
+    @property
+    def job_status(self) -> JobStatus:
+        """The state of the job as a whole."""
+        return self._status.status
+
+    @property
+    def termination_future(self) -> Future[JobStatus]:
+        """Done with the status in which the job ended here."""
+        return self._termination_future
+
+    @property
+    def failure_cause(self) -> BaseException | None:
+        """Why the job fails or failed, or restarted last."""
+        return self._failure_cause
+
+    def request_job(self) -> ExecutionGraphInfo:
+        """A picture of the job; callable from any thread."""
+        if self._termination_future.done():
+            return self._picture()
+        return ask(self._main_thread, self._picture, self._rpc_timeout_ms / 1000.0)
+
+    def _picture(self) -> ExecutionGraphInfo:
+        return ExecutionGraphInfo(
+            job_id=self.execution_graph.job_id,
+            job_name=self.execution_graph.job_graph.name,
+            job_status=self.job_status,
+            status_timestamps=dict(self._status.timestamps),
+            archived_execution_graph=self.execution_graph.archive(),
+            exception_history=self._failure_handler.history.entries(),
+            failure_cause=self._failure_cause,
+            number_of_restarts=self._failure_handler.number_of_restarts,
+            io_metrics=dict(self._io_metrics),
+            at_ms=self._clock.now_ms(),
+        )
+
+    def _finish_if_all_finished(self) -> bool:
+        if self.executions.n_finished < self.topology.n_vertices:
+            return False
+        if self.job_status is JobStatus.RUNNING:
+            self._status.transition(JobStatus.FINISHED)
+            self._on_terminal()
+        return True
+
+    def _end_if_all_terminal(self) -> None:
+        if self.executions.n_terminal == self.topology.n_vertices:
+            if self.job_status is JobStatus.CANCELLING:
+                self._status.transition(JobStatus.CANCELED)
+                self._on_terminal()
+            elif self.job_status is JobStatus.FAILING:
+                self._status.transition(JobStatus.FAILED, self._failure_cause)
+                self._on_terminal()
+
+    def _on_terminal(self) -> None:
+        status = self.job_status
+        is_finished = status is JobStatus.FINISHED
+        keep_all = status is JobStatus.SUSPENDED or (self._keep_results_of_failed_job and not is_finished)
+        self.tracker.end(keep_all=keep_all, keep_persistent=is_finished)
+        self.event_log.add("scheduler", f"the job is {status}")
+        self._termination_future.set_result(status)
+
+    def _history_entry(self, vertex: int, error: BaseException) -> ExceptionHistoryEntry:
+        execution = self.execution_graph.execution_vertex(vertex).current_execution
+        name, attempt = self.executions.task_name(vertex), execution.attempt_id.attempt
+        return ExceptionHistoryEntry(error, self._clock.now_ms(), vertex, name, attempt, execution.resource_id)
