@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_ROUNDS_S = (0.1, 0.1, 0.15, 0.25, 0.4, 0.6, 0.9, 1.5)
+_ROUNDS_S = (0.1, 0.1, 0.15, 0.25, *([0.3] * 100))
 """Waits between looks: the interruption takes a moment to reach a task, and a starting worker cannot be ended yet."""
 
 
 def end_python_workers(sc: SparkContext, tag: str, is_over: Callable[[], bool]) -> None:
-    """End the workers of cancelled tasks under a tag, on a thread of its own; `is_over` says when nobody is left."""
+    """End the workers of cancelled tasks under a tag, on a thread of its own; `is_over` says when no task is left."""
     if not sc._jsc.sc().isLocal():
         return
     cls = java_class(sc, "PythonWorkers")

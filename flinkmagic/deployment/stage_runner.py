@@ -84,15 +84,23 @@ class StageRunner:
         Under which jobs run.
     kept : KeptResults
         Where results go.
+    done : callable
+        Told of each stage that is done, on its thread, before anybody else is.
     """
 
     def __init__(
-        self, sc: SparkContext, jsession: JavaObject | None, properties: JobProperties, kept: KeptResults
+        self,
+        sc: SparkContext,
+        jsession: JavaObject | None,
+        properties: JobProperties,
+        kept: KeptResults,
+        done: Callable[[StageHandle, KeptResults], None] = lambda _handle, _kept: None,
     ) -> None:
         self.sc = sc
         self.jsession = jsession
         self.properties = properties
         self.kept = kept
+        self._done = done
         self._map_outputs = MapOutputs(sc)
 
     def run(
@@ -135,6 +143,7 @@ class StageRunner:
             self._in_sql_execution(handle.query_execution, "collect", batches, batches.count)
         else:
             raise TypeError(f"there is no way to run a {type(handle).__name__}")
+        self._done(handle, self.kept)
         return StageOutcome()
 
     def _write(self, handle: WriteStageHandle, plan: JavaObject) -> None:
@@ -241,6 +250,7 @@ class StageRun:
         self._earlier = earlier
         self._on_outcome = on_outcome
         self._cancelled = threading.Event()
+        self._tasks_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=tag, daemon=True)
 
     @property
@@ -261,9 +271,13 @@ class StageRun:
             for tag in tags:
                 cancel_jobs(self._runner.sc, tag)
                 if first:
-                    end_python_workers(self._runner.sc, tag, lambda: not self._thread.is_alive())
+                    end_python_workers(self._runner.sc, tag, self._tasks_over.is_set)
         except (Py4JError, OSError, AttributeError) as gone:
             _LOG.debug("nothing to cancel under %s, the session is gone: %s", self.tag, gone)
+
+    def tasks_over(self) -> None:
+        """Hear that no task of this submission is left."""
+        self._tasks_over.set()
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the thread; whether it has ended."""

@@ -89,6 +89,7 @@ class FakeStage:
         self.earlier = earlier
         self.started = self.is_cancelled = self.over = False
         self.cancels = 0
+        self.has_no_tasks = False
         self.stage_id = None
         self.job_id = None
 
@@ -98,6 +99,9 @@ class FakeStage:
     def cancel(self):
         self.is_cancelled = True
         self.cancels += 1
+
+    def tasks_over(self):
+        self.has_no_tasks = True
 
     def join(self, timeout_s):
         return True

@@ -165,9 +165,11 @@ def test_cancel_waits_for_the_tasks_to_end():
     spark.conclude("Map", RuntimeError("cancelled"))
     assert spark.scheduler.job_status is JobStatus.CANCELLING
     assert len(spark.provider.active_runs()) == 1
+    assert not spark.stage("Map").has_no_tasks
     spark.end(task, "KILLED")
     assert spark.scheduler.job_status is JobStatus.CANCELED
     assert spark.provider.active_runs() == []
+    assert spark.stage("Map").has_no_tasks
 
 
 def test_a_cancelled_stage_whose_job_starts_late_is_cancelled_again():
