@@ -5,11 +5,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkmagic.errors import RestartStrategyError, UnknownSchedulerError
 from flinkmagic.scheduling.clock import Clock
-from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.restart_strategy import (
     ExponentialDelayRestartBackoffTimeStrategy,
     FailureRateRestartBackoffTimeStrategy,
@@ -18,8 +17,11 @@ from flinkmagic.scheduling.restart_strategy import (
     RestartBackoffTimeStrategy,
 )
 
-SCHEDULERS: dict[str, type[DefaultScheduler]] = {"default": DefaultScheduler}
-"""By the name that `--scheduler` gives (`jobmanager.scheduler`). Flink's other scheduler for batch jobs, the adaptive
+if TYPE_CHECKING:
+    from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+
+SCHEDULERS = ("default",)
+"""The names that `--scheduler` takes (`jobmanager.scheduler`). Flink's other scheduler for batch jobs, the adaptive
 one, is derived from this one, too."""
 
 RestartStrategyFactory = Callable[[Clock, random.Random], RestartBackoffTimeStrategy]
@@ -36,13 +38,17 @@ def check_scheduler(name: str) -> str:
         Where there is none.
     """
     if name not in SCHEDULERS:
-        raise UnknownSchedulerError(name, sorted(SCHEDULERS))
+        raise UnknownSchedulerError(name, list(SCHEDULERS))
     return name
 
 
 def create_scheduler(name: str, *arguments: Any, **options: Any) -> DefaultScheduler:
     """Make the scheduler of that name; the arguments are its class's (Flink's `SchedulerNGFactory`)."""
-    return SCHEDULERS[check_scheduler(name)](*arguments, **options)
+    check_scheduler(name)
+    # Not before it is needed: names alone are checked and completed when no job is near.
+    from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+
+    return DefaultScheduler(*arguments, **options)
 
 
 def parse_duration_ms(text: str) -> float | None:

@@ -1,0 +1,27 @@
+"""What `%load_ext flinkmagic` brings along: little, as it runs in every session that may never compile a graph."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+SCRIPT = """
+import sys
+import pyspark.sql
+from IPython.core.interactiveshell import InteractiveShell
+before = set(sys.modules)
+shell = InteractiveShell.instance()
+shell.run_line_magic("load_ext", "flinkmagic")
+assert "flinkgraph" in shell.magics_manager.magics["cell"]
+print(sorted({name.split(".")[0] for name in set(sys.modules) - before}))
+print(sorted(name for name in sys.modules if name.startswith("flinkmagic.")))
+"""
+
+
+def test_neither_numerics_nor_widgets_nor_the_scheduler_are_loaded() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    packages, modules = done.stdout.splitlines()[-2:]
+    for heavy in ("numpy", "scipy", "ipywidgets", "anywidget", "graphviz", "fastjsonschema"):
+        assert repr(heavy) not in packages
+    for heavy in ("flinkmagic.scheduling.default_scheduler", "flinkmagic.planning.planner", "flinkmagic.display.svg"):
+        assert repr(heavy) not in modules
