@@ -19,14 +19,25 @@ class FrameRegistry:
 
     def __init__(self) -> None:
         self._numbers: dict[int, tuple[int, weakref.ref[Any]]] = {}
+        self._aliases: dict[int, tuple[int, weakref.ref[Any]]] = {}
         self._uses: Counter[int] = Counter()
         self._next = 0
         self.kept: dict[int, DataFrame] = {}
 
     def number(self, df: DataFrame) -> int | None:
         """The number of a frame that is known, by identity."""
-        entry = self._numbers.get(id(df))
+        entry = self._numbers.get(id(df)) or self._aliases.get(id(df))
         return entry[0] if entry is not None and entry[1]() is df else None
+
+    def alias(self, df: DataFrame, number: int) -> None:
+        """Know a frame by the number of another: it has the rows that the other was defined to have."""
+        if self.number(df) is None:
+            self._put(self._aliases, df, number)
+
+    def aliases(self) -> list[tuple[DataFrame, int]]:
+        """The frames that are known by the numbers of others, and still held by somebody."""
+        found = [(ref(), number) for number, ref in list(self._aliases.values())]
+        return [(df, number) for df, number in found if df is not None]
 
     def living(self) -> dict[int, DataFrame]:
         """The frames that somebody still holds, by their numbers."""
@@ -43,13 +54,17 @@ class FrameRegistry:
         known = self.number(df)
         if known is not None:
             return known
-        number, key = self.reserve(), id(df)
+        return self._put(self._numbers, df, self.reserve())
+
+    @staticmethod
+    def _put(numbers: dict[int, tuple[int, weakref.ref[Any]]], df: DataFrame, number: int) -> int:
+        key = id(df)
 
         def forget(ref: weakref.ref[Any]) -> None:
-            if self._numbers.get(key, (None, None))[1] is ref:
-                del self._numbers[key]
+            if numbers.get(key, (None, None))[1] is ref:
+                del numbers[key]
 
-        self._numbers[key] = (number, weakref.ref(df, forget))
+        numbers[key] = (number, weakref.ref(df, forget))
         return number
 
     def use(self, df: DataFrame) -> int:
@@ -57,11 +72,11 @@ class FrameRegistry:
         number = self.add(df)
         self._uses[number] += 1
         if self._uses[number] > 1:
-            self.kept[number] = df
+            self.kept.setdefault(number, df)
         return number
 
     def keep(self, df: DataFrame) -> int:
         """Hold a frame as long as the registry's `kept` is held."""
         number = self.add(df)
-        self.kept[number] = df
+        self.kept.setdefault(number, df)
         return number

@@ -6,9 +6,9 @@ cell made is the very object that a later cell calls. Expression ids need no car
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.pending import check_overwrites
 from flinkmagic.capturing.program import DeferredWrite, Program, RecordedCall, SessionSnapshot, Use
@@ -38,11 +38,15 @@ def link(program: Program, earlier: Iterable[Program]) -> None:
     program.uses = tuple(found)
 
 
-def over_frames(frames: Mapping[str, DataFrame], earlier: Iterable[Program] = (), name: str | None = None) -> Program:
+def over_frames(
+    frames: Mapping[str, DataFrame],
+    earlier: Iterable[Program] = (),
+    name: str | None = None,
+    namespace: MutableMapping[str, Any] | None = None,
+) -> Program:
     """A program whose results are DataFrames that exist already, be they earlier programs' or nobody's."""
-    program = Program(
-        next(iter(frames.values())).sparkSession, name=name, results=dict(frames), complete=True
-    )
+    spark = next(iter(frames.values())).sparkSession
+    program = Program(spark, name=name, results=dict(frames), complete=True, namespace=namespace)
     for df in frames.values():
         program.registry.keep(df)
     program.frames = dict(program.registry.kept)
@@ -72,7 +76,13 @@ def merge(programs: Sequence[Program], name: str | None = None) -> Program:
     """
     last = programs[-1]
     whole = Program(
-        last.spark, name=name or last.name, cell=last.cell, session=last.session, complete=True, parts=tuple(programs)
+        last.spark,
+        name=name or last.name,
+        cell=last.cell,
+        session=last.session,
+        complete=True,
+        parts=tuple(programs),
+        namespace=last.namespace,
     )
     numberings: dict[Program, Callable[[int], int]] = {}
     calls: list[RecordedCall] = []
@@ -126,6 +136,10 @@ def _lineage(programs: Sequence[Program]) -> list[Program]:
 def _numbering(program: Program, whole: Program) -> Callable[[int], int]:
     """What the whole calls a frame: a living one by identity; one that is gone can be nobody else's."""
     known = {number: whole.registry.use(df) for number, df in program.registry.living().items()}
+    for df, number in program.registry.aliases():
+        if number not in known:
+            known[number] = whole.registry.reserve()
+        whole.registry.alias(df, known[number])
 
     def number_of(number: int) -> int:
         if number not in known:

@@ -6,7 +6,7 @@ well; where the cell raised it stays empty, so that nothing of a failed cell can
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -282,6 +282,8 @@ class Program:
         DataFrames of earlier programs that it goes on from.
     parts : tuple of Program
         Of a merged program: those that it consists of.
+    namespace : mutable mapping, optional
+        Where its names are bound, if the capture was given a namespace: there names may come to stand for kept rows.
     result_sessions : mapping of str to SessionSnapshot
         Of a merged program: by the name of a result the session at the end of the program that it comes from.
     registry : FrameRegistry
@@ -303,6 +305,7 @@ class Program:
     complete: bool = False
     uses: tuple[Use, ...] = ()
     parts: tuple[Program, ...] = ()
+    namespace: MutableMapping[str, Any] | None = field(default=None, repr=False)
     result_sessions: Mapping[str, SessionSnapshot | None] = field(default_factory=dict)
     registry: FrameRegistry = field(default_factory=FrameRegistry, repr=False)
 

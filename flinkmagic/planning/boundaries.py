@@ -31,6 +31,7 @@ hides their columns and statistics from the optimiser, and its RDD can be made o
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,7 +64,8 @@ _READ_ONCE = {
 }
 """Why the rows of a leaf, or of an RDD in its lineage, should be read once."""
 _FILE_SCANS = "org.apache.spark.sql.execution.datasources.v2."
-_MAY_STAND_OVER_A_BARE_SCAN = frozenset({"ColumnarToRowExec", "WholeStageCodegenExec", "InputAdapter"})
+_MAKES_ROWS_OTHERS = re.compile(r"Exec$(?<!ScanExec)(?<!ColumnarToRowExec)(?<!WholeStageCodegenExec)(?<!RelationExec)")
+"""Operators; but scans, and what stands over a scan only to hand its rows on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +173,7 @@ class Boundaries:
             why = worth_keeping(cuts.kinds(query_execution.executedPlan()).splitlines(), self._share)
             if why:
                 name = self._name(frame)
-                dataset_id = f"{name} {uuid.uuid4().hex[:8]}"
+                dataset_id = f"{name} ({uuid.uuid4().hex[:8]})"
                 relation = cuts.relation(query_execution, frame.plan, dataset_id)
                 cuts.cut(number, relation)
                 yield Boundary(
@@ -261,6 +263,6 @@ def worth_keeping(kinds: Sequence[str], share: Sharing) -> str:
             return _READ_ONCE[name]
         if name.endswith("Scan") and not kind.startswith(_FILE_SCANS):
             return "its source may give other rows when it is read again"
-    if share == "always" and len(set(names) - _MAY_STAND_OVER_A_BARE_SCAN) > 1:
+    if share == "always" and any(map(_MAKES_ROWS_OTHERS.search, names)):
         return "everything is shared"
     return ""

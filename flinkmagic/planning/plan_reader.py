@@ -7,6 +7,7 @@ code generation (``WholeStageCodegenExec``, ``InputAdapter``) are no operators a
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -134,7 +135,7 @@ class PlanForest:
             number=number,
             kind=record["class"].rpartition(".")[2],
             class_name=record["class"],
-            name=record["name"].strip(),
+            name=_RUN.sub("", record["name"].strip()),
             text=record["text"],
             output=tuple(record["output"]),
             children=tuple(node(child) for child in record["children"]),
@@ -151,6 +152,10 @@ class PlanForest:
     def jvm_node(self, node: PlanNode) -> JavaObject:
         """The ``SparkPlan`` of a node, as it was read."""
         return self._reader.node(node.number)
+
+
+_RUN = re.compile(r" \([0-9a-f]{8}\)$")
+"""What tells the kept rows of one run from those of another in the name of their relation (see `boundaries`)."""
 
 
 def _known(count: int | None) -> int | None:

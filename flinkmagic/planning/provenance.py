@@ -141,7 +141,8 @@ class Provenance:
                 continue
             if not _below(node):
                 call = calls[-1]
-                calls = (call if call.method in _READS else self._read_below(call, node) or call,)
+                is_read = call.method in _READS or node.kind == CACHED_SCAN  # kept rows are the call's own
+                calls = (call if is_read else self._read_below(call, node) or call,)
             found[node.number] = calls
         return found
 

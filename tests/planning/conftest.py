@@ -15,6 +15,7 @@ from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.planning import PlannedJob
 from flinkmagic.planning.handles import (
+    BoundaryStageHandle,
     BroadcastStageHandle,
     ResultStageHandle,
     ShuffleMapStageHandle,
@@ -113,6 +114,8 @@ class Runner:
                 self._submit(handle.shuffle_dependency)
         elif isinstance(handle, BroadcastStageHandle):
             handle.exchange.relationFuture().get()
+        elif isinstance(handle, BoundaryStageHandle):
+            handle.relation.cacheBuilder().cachedColumnBuffers().count()
         elif isinstance(handle, SubqueryStageHandle):
             handle.subquery.executeCollect()
         else:

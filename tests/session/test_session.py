@@ -52,8 +52,8 @@ def test_a_run_ends_finished_with_the_rows_of_a_plain_run(ran, spark) -> None:
 
 def test_the_graphs_agree(ran) -> None:
     graph, _ = ran
-    assert [vertex.parallelism for vertex in graph.job_graph.vertices_in_topological_order()] == [2, 2, 2]
-    assert graph.execution_graph.n_vertices == 6
+    assert [vertex.parallelism for vertex in graph.job_graph.vertices_in_topological_order()] == [2, 2, 2, 2]
+    assert graph.execution_graph.n_vertices == 8
     operators = sum(len(vertex.operators) for vertex in graph.job_graph.vertices_in_topological_order())
     assert operators == len(graph.stream_graph.nodes)
 
@@ -61,7 +61,7 @@ def test_the_graphs_agree(ran) -> None:
 def test_tasks_are_spark_s_own(ran) -> None:
     graph, _ = ran
     tasks = graph.jobs[-1].tasks()
-    assert len(tasks) == 6
+    assert len(tasks) == 8
     assert {task.state for task in tasks} == {ExecutionState.FINISHED}
     assert {task.executor for task in tasks} == {"driver"}
     assert all(task.start_ms <= task.end_ms for task in tasks)
@@ -73,8 +73,8 @@ def test_tasks_are_spark_s_own(ran) -> None:
 def test_the_summary_tells_what_became_of_each_sink(ran) -> None:
     graph, out = ran
     text = graph.summary()
-    assert "in 3 job vertices, 6 tasks, 6 regions; 2 slots" in text
-    assert "shared by 2 sinks (totals, high) and computed once" in text
+    assert "in 4 job vertices, 8 tasks, 8 regions; 2 slots" in text
+    assert "totals is shared by 2 sinks (totals, high) and computed once: it holds a shuffle" in text
     assert "FINISHED" in text
     assert f"✓ totals: json, errorifexists -> file:{out / 'totals'} (test_session.py, line" in text
 
@@ -83,7 +83,7 @@ def test_the_snapshot_and_the_pictures_hold_the_final_states(ran) -> None:
     graph, _ = ran
     snapshot = graph.jobs[-1].snapshot()
     assert snapshot.status == "FINISHED"
-    assert snapshot.task_counts == {"FINISHED": 6}
+    assert snapshot.task_counts == {"FINISHED": 8}
     bundle = graph._repr_mimebundle_()
     assert "2 subtasks finished" in bundle["image/svg+xml"]
     assert json.dumps(dict(bundle))

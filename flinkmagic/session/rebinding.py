@@ -1,0 +1,94 @@
+"""The names of results and boundaries after a run: they stand for what was computed, as after ``persist()``.
+
+1. A name is bound anew only where it still stands for the very DataFrame of the program, in the namespace that the
+   program was captured in, and only after a run that has finished. A program that was captured without a namespace of
+   its own (a ``with`` block in a function, say) keeps its names: a block of Python code does not change variables.
+2. What it is bound to has the same columns (for a boundary the very same, by expression id), belongs to the user's own
+   session, and reads the kept rows.
+3. When the rows are let go of, and when the graph runs again, names that still stand for kept rows stand for what they
+   were defined as.
+4. Only names do this. A DataFrame that is defined anew, however equal, is computed anew.
+
+IPython's own names (``_``, ``_12``) begin with an underscore and are left alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.capturing.program import Program
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session.options import NO_RETENTION
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flinkmagic.deployment import SparkDeployment
+    from flinkmagic.session.options import JobOptions
+
+
+class Rebinding:
+    """The names of one run.
+
+    Parameters
+    ----------
+    program : Program
+        What was captured, with its namespace.
+    """
+
+    def __init__(self, program: Program) -> None:
+        assert program.namespace is not None
+        self._program = program
+        self._namespace: MutableMapping[str, Any] = program.namespace
+        self._lock = threading.Lock()
+        self._bound: list[tuple[str, DataFrame, DataFrame]] = []
+        self._is_over = False
+
+    def bind(self, deployment: SparkDeployment) -> None:
+        """Let names stand for what a deployment, which is over, has kept."""
+        if deployment.status is not JobStatus.FINISHED:
+            return
+        kept = list(self._kept(deployment))
+        with self._lock:
+            for originals, frame in () if self._is_over else kept:
+                for name in _names_of(self._namespace, originals):
+                    self._bound.append((name, self._namespace[name], frame))
+                    self._namespace[name] = frame
+
+    def restore(self) -> None:
+        """Let names stand for what they were defined as, for good."""
+        with self._lock:
+            self._is_over = True
+            for name, original, frame in self._bound:
+                if self._namespace.get(name) is frame:
+                    self._namespace[name] = original
+            self._bound.clear()
+
+    def _kept(self, deployment: SparkDeployment) -> Iterator[tuple[tuple[DataFrame, ...], DataFrame]]:
+        for boundary, frame in deployment.kept_boundaries():
+            for original in boundary.dataframes:
+                number = self._program.frame_of(original)
+                if number is not None:
+                    self._program.registry.alias(frame, number)
+            yield boundary.dataframes, frame
+        finished = {sink.name for sink in deployment.finished_sinks() if sink.kind == "result"}
+        for name, original in self._program.results.items():
+            if name in finished:
+                frame, number = deployment.result(name), self._program.frame_of(original)
+                if number is not None:
+                    self._program.registry.alias(frame, number)
+                yield (original,), frame
+
+
+def rebinding(program: Program | Mapping[str, DataFrame], options: JobOptions) -> Rebinding | None:
+    """What to do to the names of a program after its run; None where they are left alone."""
+    if options.retain == NO_RETENTION or not isinstance(program, Program) or program.namespace is None:
+        return None
+    return Rebinding(program)
+
+
+def _names_of(namespace: Mapping[str, Any], frames: Iterable[DataFrame]) -> list[str]:
+    wanted = {id(frame) for frame in frames}
+    return [name for name, value in list(namespace.items()) if id(value) in wanted and not name.startswith("_")]
