@@ -83,6 +83,9 @@ class FlinkMagics(Magics):
     retain_bytes = Int(
         None, allow_none=True, min=0, help="How many bytes are retained at most, over all graphs; None: as it was."
     ).tag(config=True)
+    checkpoint_dir = Unicode(
+        None, allow_none=True, help="A folder in which is recorded how far a run came, for another kernel to take up."
+    ).tag(config=True)
     progress = Enum(
         ["widget", "line"],
         "widget",
@@ -294,12 +297,14 @@ class FlinkMagics(Magics):
         frames = {name: self._frame(name) for name in options.names}
         context = next(iter(frames.values())).sparkSession.sparkContext
         name = check_name(options.name or DEFAULT_NAME)
-        graph = self._compile(over_frames(frames, self.graphs.programs(context), name, self.shell.user_ns), name, options)
+        program = over_frames(frames, self.graphs.programs(context), name, self.shell.user_ns)
+        graph = self._compile(program, name, options)
         self._keep(graph)
         return graph
 
     def _of_all(self, options: Namespace) -> CompiledGraph:
-        """One graph of all that the session has defined."""
+        """One graph of all that the session has defined; what cells have in common stands in it once."""
+        options.share = options.share or "always"
         programs = self.graphs.programs(session_of(self.shell).sparkContext)
         if not programs:
             raise NoGraphError()

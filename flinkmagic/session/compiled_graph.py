@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ from flinkmagic.graph.report import report_execution_graph, report_job_graph, re
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.planning import PlannedJob, plan
 from flinkmagic.planning.requests import named_frames
+from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
 from flinkmagic.session.options import NO_RESTART, JobOptions
@@ -61,6 +63,7 @@ def compile(
     scheduler: str = "default",
     retain: str = "job",
     retain_bytes: int | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> CompiledGraph:
     """Compile what was captured, or DataFrames, through Flink's graphs. No Spark job is started.
@@ -93,6 +96,9 @@ def compile(
         of the session. A later run uses them where the plan, the files, the settings and the code are the same.
     retain_bytes : int, optional
         How many bytes are retained at most, over all graphs of the session, from now on.
+    checkpoint_dir : path, optional
+        A folder in which is recorded how far a run came: what several sinks share, and finished writes. A run of a
+        graph of the same name in another process goes on from there. Driver and executors must see it alike.
     on_progress : callable, optional
         Called with the number of sinks that are planned and the number of all, after each of them.
 
@@ -117,6 +123,7 @@ def compile(
         scheduler=scheduler,
         retain=retain,
         retain_bytes=retain_bytes,
+        checkpoint_dir=os.fspath(checkpoint_dir) if checkpoint_dir is not None else None,
     )
     return CompiledGraph(_sinks_of(program), name, options, on_progress)
 
@@ -212,7 +219,8 @@ class CompiledGraph:
             planned = self._unused_plan or self._compile()
             self._unused_plan = None
             names = rebinding(self.program, self.options)
-            job = Job(self.name, planned, build_execution_graph(self.job_graph), self.spark, self.options, names)
+            graph = build_execution_graph(self.job_graph, SystemClock().now_ms())
+            job = Job(self.name, planned, graph, self.spark, self.options, names)
             # A job that could not be started is none of the graph's: it would count as running for ever.
             job._start()
             self.jobs.append(job)

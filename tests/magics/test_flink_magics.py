@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -168,6 +169,9 @@ def test_a_graph_is_tried_on_another_cluster(kernel) -> None:
     kernel.run("%flinkrun tried")
     after = kernel.run("%flinksim tried --task-managers 1 --slots 1").displays[0]
     assert "tried, as it was" in after["text/plain"]
+    # Seconds since the run began, not since the epoch.
+    seconds = [float(found) for found in re.findall(r"([\d.]+) ?s\b", after["text/plain"])]
+    assert 0 < max(seconds) < 600
     assert "tried, simulated on 1 slot" in after["text/plain"]
     ElementTree.fromstring(after["image/svg+xml"])
     longer = kernel.run("%flinksim tried --task-seconds 30 --faults 2 --seed 4 --restart fixed-delay:9:1s")
@@ -179,7 +183,11 @@ def test_a_graph_is_tried_on_another_cluster(kernel) -> None:
 
 def test_help(kernel) -> None:
     told = kernel.run("print(get_ipython().find_cell_magic('flinkgraph').__doc__)").stdout
-    assert "%%flinkgraph [--parallelism N] [--slots N] [--restart STRATEGY] [--run]" in told
+    for option in (
+        "--parallelism N", "--slots N", "--share {auto,always,never}", "--restart STRATEGY", "--scheduler {default}",
+        "--retain {none,job,session}", "--retain-bytes BYTES", "--run",
+    ):  # fmt: skip
+        assert f"[{option}]" in " ".join(told.split())
     assert "how many partitions shuffles make" in told
 
 
@@ -484,3 +492,18 @@ def test_a_job_whose_cell_ran_again_can_still_be_cancelled(kernel) -> None:
     assert kernel.run("%flinkrun lasting").error_name == "JobRunningError"
     assert kernel.run("%flinkcancel lasting").stdout.strip() == "lasting is CANCELED."
     assert "old" not in kernel.run("%flinkjobs").stdout
+
+
+def test_what_cells_have_in_common_stands_once_in_the_session_s_graph(bare_kernel) -> None:
+    bare_kernel.run("%load_ext flinkmagic\nfrom pyspark.sql import functions as F")
+    bare_kernel.run("%%flinkgraph one\nsmall = spark.range(0, 100, 1, 2).where('id > 3')\nsmall.write.json('one')")
+    bare_kernel.run("%%flinkgraph two\nsmall.selectExpr('id + 1 AS next').write.json('two')")
+    assert bare_kernel.run("%flinkgraph --name everything").status == "ok"
+    told = bare_kernel.run(
+        "reads = [n for n in everything.stream_graph.nodes.values() if not n.in_edges]\n"
+        "print(len(reads), [(n.metadata or {}).get('call') for n in reads], everything.warnings)\n"
+        "print(sorted({(n.metadata or {}).get('cell', '') for n in everything.stream_graph.nodes.values()}))\n"
+        "print(everything.summary())"
+    ).stdout
+    assert told.startswith("1 ['range(0, 100, 1, 2)']"), told
+    assert "small is shared by 2 sinks (one, two) and computed once" in told
