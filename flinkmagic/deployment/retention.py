@@ -12,6 +12,7 @@ The rules, as the code keeps them:
 5. A write that was finished by a run that *failed* is not run again if its rows, its options and the files of its
    target are still the same, and no earlier write to its target runs again. After a run that finished, all writes run.
 6. After a job that was cancelled nothing is retained.
+7. With a folder for checkpoints, boundaries and finished writes are looked for there, too (`checkpoints`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.deployment.checkpoints import Checkpoints
 from flinkmagic.deployment.kept_results import KeptResults, KeptRows
 from flinkmagic.deployment.map_outputs import MapOutputs
 from flinkmagic.deployment.retained_results import RetainedResult, RetainedResults, retained_results
@@ -93,10 +95,21 @@ class Retention:
         For whom results are retained: nobody, later runs under the same name, all later graphs of the session.
     bound : int, optional
         How many bytes may be retained from now on, over all graphs.
+    checkpoints : Checkpoints, optional
+        Where another process left, and will find, how far the job came.
     """
 
-    def __init__(self, sc: SparkContext, graph_name: str, retain: str, bound: int | None = None) -> None:
+    def __init__(
+        self,
+        sc: SparkContext,
+        graph_name: str,
+        retain: str,
+        bound: int | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
         self._sc = sc
+        self._checkpoints = checkpoints
+        self._results: dict[int, StageResult] = {}
         self._name = graph_name
         self._retain = retain
         self._store: RetainedResults = retained_results(sc)
@@ -113,7 +126,10 @@ class Retention:
         """Find what is there already, and let the job's plans use it."""
         if self._retain == "none":
             self._forget()
-            return NOTHING
+            if self._checkpoints is None:
+                return NOTHING
+        if self._checkpoints is not None:
+            self._checkpoints.open(graph.job_graph)
         keys = ResultKeys(self._sc, planned.relations)
         unchanged = _Unchanged(keys)
         vertex_of = _vertices_by_handle(graph)
@@ -123,9 +139,9 @@ class Retention:
             if isinstance(key, NoKey):
                 self.reasons[result.handle.name] = key.reason
                 continue
-            self._keys[id(result.handle)] = key
-            entry = self._store.find(self._name, key.digest, of_session=self._retain == "session")
-            if entry is None or result.kind == "write" or not unchanged(key) or not entry.is_there():
+            self._keys[id(result.handle)], self._results[id(result.handle)] = key, result
+            entry = self._find(result, key)
+            if result.kind == "write" or entry is None or not unchanged(key) or not entry.is_there():
                 continue
             if self._use(result, entry, kept):
                 found[vertex_of[id(result.handle)]] = (result, entry)
@@ -136,6 +152,12 @@ class Retention:
         self._taken_up = TakenUp(frozenset(finished), results, frozenset(written))
         return self._taken_up
 
+    def _find(self, result: StageResult, key: ResultKey) -> RetainedResult | None:
+        entry = self._store.find(self._name, key.digest, of_session=self._retain == "session")
+        if entry is None and self._checkpoints is not None:
+            entry = self._checkpoints.find(result, key)
+        return entry
+
     def _use(self, result: StageResult, entry: RetainedResult, kept: KeptResults) -> bool:
         """Let the job use a result; False where it went just now."""
         self._store.use(entry)
@@ -144,7 +166,10 @@ class Retention:
         if isinstance(result.handle, BoundaryStageHandle):
             builder, rows = entry.computed
             result.adopt(builder)
-            return kept.take_over_boundary(result.handle, rows)
+            is_held = kept.take_over_boundary(result.handle, rows)
+            if not entry.name:  # it was made for this job alone, and the store does not hold it
+                rows.let_go()
+            return is_held
         result.adopt(entry.computed)
         return True
 
@@ -152,7 +177,8 @@ class Retention:
         self, planned: PlannedJob, vertex_of: Mapping[int, int], keys: ResultKeys, unchanged: _Unchanged
     ) -> set[int]:
         """Rule 5."""
-        earlier = self._store.writes.get(self._name, {})
+        earlier = dict(self._checkpoints.writes) if self._checkpoints is not None else {}
+        earlier.update(self._store.writes.get(self._name, {}))
         again, written = set(range(len(planned.sinks))), set()
         for result in planned.results:
             key = self._keys.get(id(result.handle))
@@ -172,6 +198,23 @@ class Retention:
     def _forget(self) -> None:
         self._store.drop(lambda one: one.graph == self._name and not one.for_session)
         self._store.writes.pop(self._name, None)
+
+    # -- meanwhile -------------------------------------------------------------------------------------
+
+    def stage_done(self, handle: StageHandle, kept: KeptResults) -> None:
+        """Write and record what another process would need; on the thread of a stage that is done."""
+        key, result = self._keys.get(id(handle)), self._results.get(id(handle))
+        if self._checkpoints is None or key is None or result is None:
+            return
+        if isinstance(handle, BoundaryStageHandle):
+            self._checkpoints.write_rows(handle, key, kept)
+        elif result.target:
+            self._checkpoints.record_write(key, ResultKeys(self._sc).listing(result.target))
+
+    def abandon(self) -> None:
+        """The job could not be started."""
+        if self._checkpoints is not None:
+            self._checkpoints.close(JobStatus.FAILED)
 
     # -- after -----------------------------------------------------------------------------------------
 
@@ -193,6 +236,8 @@ class Retention:
         bytes_by_partition : mapping of str to tuple of int
             By the id of a job vertex that wrote a shuffle.
         """
+        if self._checkpoints is not None:
+            self._checkpoints.close(status)
         if self._retain == "none" or status is JobStatus.CANCELED:
             self._forget()
             return

@@ -174,11 +174,14 @@ class SparkDeployment:
             # Nothing was submitted; no thread may stay behind.
             self._monitor.stop()
             self._main_thread.stop()
+            if self._retention is not None:
+                self._retention.abandon()
             raise
 
     def _start(self, planned: PlannedJob) -> None:
         properties = JobProperties(self._sc, group=self._prefix.rstrip("-"), pool=self._prefix.rstrip("-"))
-        runner = StageRunner(self._sc, planned.session_clone, properties, self._kept)
+        done = {"done": self._retention.stage_done} if self._retention is not None else {}
+        runner = StageRunner(self._sc, planned.session_clone, properties, self._kept, **done)
         self._host.make_stage = partial(StageRun, runner)
         self.scheduler.termination_future.add_done_callback(lambda _: self._on_idle())
         self._monitor.start(

@@ -67,9 +67,10 @@ _JOB_ARGUMENTS = (
              "all later graphs"),
     argument("--retain-bytes", type=size, metavar="BYTES", help="how much is retained at most, over all graphs (500m, "
              "8g)"),
+    argument("--checkpoint-dir", metavar="DIR", help="record there how far a run came, for another kernel to take up"),
 )
 
-_JOB_OPTIONS = ("parallelism", "slots", "share", "restart", "scheduler", "retain", "retain_bytes")
+_JOB_OPTIONS = ("parallelism", "slots", "share", "restart", "scheduler", "retain", "retain_bytes", "checkpoint_dir")
 """The keywords of `flinkmagic.compile` that an option sets."""
 
 

@@ -191,6 +191,7 @@ class StageHandles:
                 relation.cacheBuilder().cachedPlan(),
                 ("boundary",),
                 computed=lambda: self._rebuilder.relation(relation).cacheBuilder(),
+                over=lambda plan: self._rebuilder.keptOver(relation, plan),
                 adopt=lambda earlier: self._rebuilder.adoptKept(relation, earlier),
             )
         )

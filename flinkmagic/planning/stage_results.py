@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from flinkmagic.planning.handles import StageHandle
 
@@ -39,6 +39,8 @@ class StageResult:
         Of a write to files: the folder that it writes to, where all that it leaves behind can be seen.
     computed : callable
         Spark's object, once the stage has run.
+    over : callable
+        Of a boundary: the builder of rows that another ``SparkPlan`` of the same columns computes, to be adopted.
     adopt : callable
         Takes such an object of an earlier job: the plans of this job then use it in place of the stage. To be called
         before any stage of the job has run.
@@ -51,4 +53,5 @@ class StageResult:
     sink: int = -1
     target: str = ""
     computed: Callable[[], JavaObject | None] = field(default=lambda: None, repr=False)
+    over: Callable[[JavaObject], Any] = field(default=lambda _: None, repr=False)
     adopt: Callable[[JavaObject], None] = field(default=lambda _: None, repr=False)

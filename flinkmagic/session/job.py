@@ -7,9 +7,11 @@ import threading
 import weakref
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecord
+from flinkmagic.deployment.checkpoints import Checkpoints
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.deployment.retention import Retention
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
@@ -60,7 +62,7 @@ class Job:
             slots=options.slots,
             restart_strategy=_restart_strategy(options.restart),
             scheduler=options.scheduler,
-            retention=Retention(spark.sparkContext, name, options.retain, options.retain_bytes),
+            retention=_retention(spark, name, options),
         )
         # Kept rows and shuffle files live as long as somebody can ask this job for them.
         self._names = names
@@ -179,6 +181,12 @@ class Job:
         self._deployment.termination_future.add_done_callback(
             partial(_bind_names, self._deployment, self._names, self._are_names_bound)
         )
+
+
+def _retention(spark: SparkSession, name: str, options: JobOptions) -> Retention:
+    sc, folder = spark.sparkContext, options.checkpoint_dir
+    checkpoints = Checkpoints(sc, Path(folder), name) if folder is not None else None
+    return Retention(sc, name, options.retain, options.retain_bytes, checkpoints)
 
 
 def _restart_strategy(text: str) -> RestartBackoffTimeStrategy | None:

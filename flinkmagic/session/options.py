@@ -42,6 +42,8 @@ class JobOptions:
     retain_bytes : int, optional
         How many bytes of results are retained at most, over all graphs of the session; what was not used for the
         longest time goes first. By default the bound stays as it is (8 GiB at first).
+    checkpoint_dir : str, optional
+        A folder in which is recorded how far a run came, so that another process can take it up.
 
     Raises
     ------
@@ -64,6 +66,7 @@ class JobOptions:
     scheduler: str = "default"
     retain: str = "job"
     retain_bytes: int | None = None
+    checkpoint_dir: str | None = None
 
     def __post_init__(self) -> None:
         for number in (self.parallelism, self.slots):

@@ -18,9 +18,12 @@ from flinkmagic.scheduling.job_graph_codec import decode_job_graph, encode_job_g
 from flinkmagic.scheduling.job_graph_store import (
     FinishedTask,
     JobGraphStore,
+    StoredDataset,
+    append_dataset,
     append_finished,
     append_reset,
     append_status,
+    append_write,
 )
 from flinkmagic.scheduling.job_status import JobStatus
 
@@ -54,6 +57,19 @@ def test_what_was_written_is_read_again(store: JobGraphStore, job) -> None:
     assert encode_job_graph(stored.job_graph) == encode_job_graph(job_graph)
     assert store.job_ids() == [JOB_ID]
     assert not stored.is_over
+
+
+def test_rows_and_committed_writes_are_noted_by_key(store: JobGraphStore, job) -> None:
+    store.put_job_graph(job(STAGES))
+    _, journal = store.take_up(JOB_ID)
+    dataset = StoredDataset("a", "a.parquet", '{"type":"struct","fields":[]}')
+    append_dataset(journal, dataset)
+    append_write(journal, "b", ["file:/out/part-0|10|1"])
+    append_write(journal, "c", None)
+    journal.close()
+    stored = store.read(JOB_ID)
+    assert stored.datasets == {"a": dataset}
+    assert stored.writes == {"b": ["file:/out/part-0|10|1"], "c": None}
 
 
 def test_a_journal_goes_on_where_it_ended(store: JobGraphStore, job) -> None:

@@ -57,6 +57,11 @@ public class PlanRebuilder {
         kept.put(relation.cacheBuilder(), computed);
     }
 
+    /** The builder of a relation's rows where another plan of the same columns computes them. */
+    public synchronized CachedRDDBuilder keptOver(InMemoryRelation relation, SparkPlan plan) throws Exception {
+        return withPlan(relation.cacheBuilder(), plan);
+    }
+
     /** The exchange that is run for one that was read, or that ran in an earlier job. */
     public synchronized Exchange exchange(SparkPlan plan) throws Exception {
         SparkPlan rebuilt = rebuild(plan);

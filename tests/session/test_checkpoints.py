@@ -1,0 +1,133 @@
+"""A job whose kernel dies is taken up by another one, which runs the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+import flinkmagic
+from flinkmagic.errors import CheckpointInUseError
+from flinkmagic.scheduling.job_graph_store import JobGraphStore
+from flinkmagic.scheduling.job_status import JobStatus
+
+PROCESS = Path(__file__).with_name("checkpoint_process.py")
+
+
+@pytest.fixture
+def folder(spark, tmp_path):
+    spark.range(0, 200, 1, 2).selectExpr("id", "id % 7 AS k").write.parquet(str(tmp_path / "numbers"))
+    return tmp_path
+
+
+def start(folder):
+    return subprocess.Popen(
+        [sys.executable, str(PROCESS), str(folder)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def stored(folder):
+    store = JobGraphStore(folder / "checkpoints")
+    (job_id,) = store.job_ids()
+    return store.read(job_id)
+
+
+def is_recorded(folder):
+    """Whether the shared rows and the sound write are in the journal."""
+    if not list((folder / "checkpoints").glob("*.journal")):
+        return False
+    job = stored(folder)
+    return len(job.datasets) == 1 and len(job.writes) == 1
+
+
+def test_another_kernel_takes_the_job_up_and_runs_the_rest(spark, folder):
+    first = start(folder)
+    try:
+        deadline = time.monotonic() + 300
+        while not is_recorded(folder):
+            assert first.poll() is None, "the first kernel ended by itself"
+            assert time.monotonic() < deadline, "the first kernel did not come that far"
+            time.sleep(0.2)
+    finally:
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+    assert stored(folder).status is JobStatus.RUNNING
+    sound = sorted(os.listdir(folder / "sound"))
+
+    (folder / "gate").touch()
+    second = start(folder)
+    try:
+        answer = json.loads(second.communicate(timeout=300)[0].splitlines()[-1])
+    finally:
+        if second.poll() is None:
+            os.killpg(second.pid, signal.SIGKILL)
+    assert answer["status"] == "FINISHED"
+    assert len(answer["ran"]) == 1
+    assert answer["ran"][0].endswith("parquet waiting")
+    assert "1 write kept" in answer["note"]
+    assert sorted(os.listdir(folder / "sound")) == sound
+    expected = [(k, sum(i + 1 for i in range(200) if i % 7 == k)) for k in range(7)]
+    for part in ("sound", "waiting"):
+        assert sorted(map(tuple, spark.read.parquet(str(folder / part)).collect())) == expected
+    assert stored(folder).status is JobStatus.FINISHED
+    assert not list((folder / "checkpoints").rglob("*.parquet"))
+
+
+def compiled(spark, folder, *, limit):
+    def check(x):
+        if x > limit:
+            raise ValueError("too much")
+        return x
+
+    with flinkmagic.capture(spark, name="checkpointed") as program:
+        df = spark.read.parquet(str(folder / "numbers"))
+        sums = df.repartition(2, "k").groupBy("k").agg(F.sum("id").alias("s"), F.sum("id").alias("s s"))
+        sums.write.mode("overwrite").json(str(folder / "sound"))
+        sums.withColumn("s", F.udf(check, "long")("s")).write.mode("overwrite").json(str(folder / "failing"))
+    return flinkmagic.compile(program, parallelism=2, checkpoint_dir=folder / "checkpoints", retain="none")
+
+
+def test_rows_come_back_from_disk_whatever_their_columns_are_called(spark, folder):
+    assert compiled(spark, folder, limit=1).run().status is JobStatus.FAILED
+    job = stored(folder)
+    assert (job.status, len(job.datasets), len(job.writes)) == (JobStatus.FAILED, 1, 1)
+    mended = compiled(spark, folder, limit=10**9).run()
+    assert mended.status is JobStatus.FINISHED
+    assert len({task.vertex_id for task in mended.tasks() if task.role == "task"}) == 1
+    rows = [sorted(spark.read.json(str(folder / part)).collect()) for part in ("sound", "failing")]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 7
+
+
+def test_one_process_at_a_time(spark, folder):
+    graph = compiled(spark, folder, limit=10**9)
+    (folder / "checkpoints").mkdir()
+    held = start_lock(folder / "checkpoints", graph.name)
+    try:
+        with pytest.raises(CheckpointInUseError, match="'checkpointed'"):
+            graph.run()
+    finally:
+        held.communicate("")
+    assert graph.run().status is JobStatus.FINISHED
+
+
+def start_lock(checkpoints, name):
+    """Another process that leads the job."""
+    script = (
+        "import hashlib, sys, filelock\n"
+        f"name = hashlib.sha256({name!r}.encode()).hexdigest()[:32]\n"
+        f"with filelock.FileLock({str(checkpoints)!r} + '/' + name + '.lock'):\n"
+        "    print('held', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    return process
