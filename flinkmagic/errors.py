@@ -99,6 +99,14 @@ class InvalidSharingError(UserError):
         super().__init__(f"What sinks share is one of {', '.join(choices)}, not {value!r}.")
 
 
+class InvalidStorageLevelError(UserError):
+    """A storage level that there is not."""
+
+    def __init__(self, value: object, choices: tuple[str, ...]) -> None:
+        self.value = value
+        super().__init__(f"A storage level is one of {', '.join(choices)}, not {value!r}.")
+
+
 class UnsupportedModeError(UserError):
     """A runtime mode that `compile` does not offer."""
 

