@@ -29,7 +29,16 @@ from flinkmagic.magics.options import count, job_arguments, job_options
 from flinkmagic.magics.options import restart as restart_strategy
 from flinkmagic.magics.spark_session import session_of
 from flinkmagic.scheduling.scheduler_factory import SCHEDULERS
-from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, RETAIN, SHARING, VIEWS, WHOLE, check_name
+from flinkmagic.session.checks import (
+    DEFAULT_NAME,
+    FORMATS,
+    RETAIN,
+    SHARING,
+    STORAGE_LEVELS,
+    VIEWS,
+    WHOLE,
+    check_name,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -67,6 +76,11 @@ class FlinkMagics(Magics):
         "auto",
         help="What several sinks share and is computed once: what is worth keeping, everything but bare scans, or "
         "nothing.",
+    ).tag(config=True)
+    storage_level = Enum(
+        STORAGE_LEVELS,
+        "MEMORY_AND_DISK_DESER",
+        help="Where the rows of shared DataFrames are kept: one of PySpark's storage levels.",
     ).tag(config=True)
     restart = Unicode(
         "none",
@@ -240,6 +254,8 @@ class FlinkMagics(Magics):
                 print(errors_text(job, full=options.full) if not options.log else "\n".join(job.log()))
         else:
             print(jobs_table(graphs, self.graphs.replaced_jobs()))
+            if options.name and graphs[0].jobs:
+                print("\n".join(graphs[0].jobs[-1].report()))
 
     @no_var_expand
     @magic_arguments("flinksim")

@@ -11,7 +11,7 @@ from IPython.core.magic_arguments import argument
 
 from flinkmagic.errors import InvalidParallelismError, RestartStrategyError
 from flinkmagic.scheduling.scheduler_factory import SCHEDULERS, parse_restart_strategy
-from flinkmagic.session.checks import RETAIN, SHARING, check_parallelism
+from flinkmagic.session.checks import RETAIN, SHARING, STORAGE_LEVELS, check_parallelism
 
 _Magic = TypeVar("_Magic", bound=Callable[..., Any])
 
@@ -60,6 +60,8 @@ _JOB_ARGUMENTS = (
     argument("--slots", type=count, metavar="N", help="how many slots its vertices may hold side by side"),
     argument("--share", choices=SHARING, help="what several sinks share: what is worth keeping (auto), everything "
              "but bare scans, nothing"),
+    argument("--storage-level", choices=STORAGE_LEVELS, metavar="LEVEL", help="where shared rows are kept, by "
+             "PySpark's names (MEMORY_AND_DISK_DESER)"),
     argument("--restart", type=restart, metavar="STRATEGY", help="of failed tasks: none, fixed-delay:3:1s, "
              "failure-rate:3:5m:1s, exponential-delay"),
     argument("--scheduler", choices=sorted(SCHEDULERS), help="which of Flink's schedulers decides"),
@@ -70,7 +72,10 @@ _JOB_ARGUMENTS = (
     argument("--checkpoint-dir", metavar="DIR", help="record there how far a run came, for another kernel to take up"),
 )
 
-_JOB_OPTIONS = ("parallelism", "slots", "share", "restart", "scheduler", "retain", "retain_bytes", "checkpoint_dir")
+_JOB_OPTIONS = (
+    "parallelism", "slots", "share", "storage_level", "restart", "scheduler", "retain", "retain_bytes",
+    "checkpoint_dir",
+)  # fmt: skip
 """The keywords of `flinkmagic.compile` that an option sets."""
 
 

@@ -37,9 +37,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark import StorageLevel
+
 from flinkmagic.planning import driver_classes
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES
 from flinkmagic.planning.plan_reader import SHUFFLE_EXCHANGE
+from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -129,12 +132,20 @@ class Boundaries:
         What was captured; DataFrames that nobody captured have no boundaries.
     share : {"auto", "always", "never"}
         What several sinks share.
+    storage_level : str
+        Where their rows are kept: the name of one of PySpark's storage levels.
     """
 
     def __init__(
-        self, sc: SparkContext, clones: SessionClones, program: Program | None, share: Sharing
+        self,
+        sc: SparkContext,
+        clones: SessionClones,
+        program: Program | None,
+        share: Sharing,
+        storage_level: str = DEFAULT_STORAGE_LEVEL,
     ) -> None:
         self._sc = sc
+        self._storage_level = storage_level
         self._clones = clones
         self._program = program
         self._share = share
@@ -166,6 +177,7 @@ class Boundaries:
         self, cuts: JavaObject, sinks: Sequence[SinkRequest], clone: JavaObject, scope: str
     ) -> Iterator[Boundary]:
         frames = self._frames(cuts)
+        level = self._sc._getJavaStorageLevel(getattr(StorageLevel, self._storage_level))
         used = [tuple(cuts.directlyInside(sink.logical_plan, _may_read(sink))) for sink in sinks]
         for number in junctions(used, lambda number: tuple(cuts.directlyInside(frames[number].plan, False))):
             frame = frames[number]
@@ -174,7 +186,7 @@ class Boundaries:
             if why:
                 name = self._name(frame)
                 dataset_id = f"{name} ({uuid.uuid4().hex[:8]})"
-                relation = cuts.relation(query_execution, frame.plan, dataset_id)
+                relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
                 cuts.cut(number, relation)
                 yield Boundary(
                     frame.number, tuple(frame.dataframes), name, why, scope, dataset_id, query_execution, relation

@@ -25,7 +25,13 @@ from flinkmagic.planning.plan_reader import PlanForest, PlanNode
 from flinkmagic.planning.provenance import Provenance
 from flinkmagic.planning.requests import SinkRequest, named_frames, requests_of, result_requests, session_of
 from flinkmagic.planning.shared_stages import planned_boundaries, shared_stages
-from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink, SharedStage, Sharing
+from flinkmagic.planning.sinks import (
+    DEFAULT_STORAGE_LEVEL,
+    PlannedBoundary,
+    PlannedSink,
+    SharedStage,
+    Sharing,
+)
 from flinkmagic.planning.stage_handles import StageHandles
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.planning.translation import KeptStage, Stage, Translator
@@ -99,6 +105,7 @@ def plan(
     slots: int | None = None,
     name: str | None = None,
     share: Sharing = "auto",
+    storage_level: str = DEFAULT_STORAGE_LEVEL,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> PlannedJob:
     """Plan the writes of a program, else its results, else the DataFrames given. Starts no Spark job.
@@ -119,6 +126,8 @@ def plan(
     share : {"auto", "always", "never"}
         What several sinks of a program share: what is worth keeping (see `boundaries`), every DataFrame that is not a
         bare scan, or nothing, equal exchanges included.
+    storage_level : str
+        Where the rows of shared DataFrames are kept: the name of one of PySpark's storage levels.
     on_progress : callable, optional
         Called with the number of sinks that are planned and the number of all, after each of them.
 
@@ -137,7 +146,8 @@ def plan(
     if not requests:
         raise NoResultError(name)
     slots = slots or spark.sparkContext.defaultParallelism
-    return _Planner(spark, program, parallelism, slots, share).plan(requests, name, on_progress)
+    planner = _Planner(spark, program, parallelism, slots, share, storage_level)
+    return planner.plan(requests, name, on_progress)
 
 
 class _Planner:
@@ -150,6 +160,7 @@ class _Planner:
         parallelism: int | None,
         slots: int,
         share: Sharing,
+        storage_level: str,
     ) -> None:
         self._share = share
         self._sc = spark.sparkContext
@@ -162,7 +173,7 @@ class _Planner:
         self._labels = OperatorLabels(program, self._counts)
         self._provenance = Provenance(program)
         self._translator = Translator(self._counts, self._handles, self._labels)
-        self._boundaries = Boundaries(self._sc, self._clones, program, share)
+        self._boundaries = Boundaries(self._sc, self._clones, program, share, storage_level)
         self._read = -1
 
     def plan(

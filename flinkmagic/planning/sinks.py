@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 SinkKind = Literal["write", "result"]
 
 Sharing = Literal["auto", "always", "never"]
+
+DEFAULT_STORAGE_LEVEL = "MEMORY_AND_DISK_DESER"
+"""Where shared rows are kept, by PySpark's names: what `DataFrame.persist` takes."""
 """What several sinks share: what is worth keeping, all that is not a bare scan, or nothing."""
 
 

@@ -10,6 +10,7 @@ from flinkmagic.errors import (
     InvalidParallelismError,
     InvalidRetentionError,
     InvalidSharingError,
+    InvalidStorageLevelError,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ RETAIN = ("none", "job", "session")
 
 SHARING = ("auto", "always", "never")
 """What several sinks may be asked to share."""
+
+STORAGE_LEVELS = (
+    "DISK_ONLY", "DISK_ONLY_2", "DISK_ONLY_3", "MEMORY_AND_DISK", "MEMORY_AND_DISK_2", "MEMORY_AND_DISK_DESER",
+    "MEMORY_ONLY", "MEMORY_ONLY_2", "OFF_HEAP",
+)  # fmt: skip
+"""Where shared rows may be kept, by PySpark's names."""
 
 FORMATS = (".svg", ".dot", ".txt", ".json")
 """The suffixes of files that a graph can be written to."""
@@ -58,6 +65,20 @@ def check_sharing(word: Any) -> Sharing:
     if word not in SHARING:
         raise InvalidSharingError(word, SHARING)
     chosen: Sharing = word
+    return chosen
+
+
+def check_storage_level(name: Any) -> str:
+    """Return a storage level's name, which must be one of PySpark's.
+
+    Raises
+    ------
+    InvalidStorageLevelError
+        Where it is not.
+    """
+    if name not in STORAGE_LEVELS:
+        raise InvalidStorageLevelError(name, STORAGE_LEVELS)
+    chosen: str = name
     return chosen
 
 

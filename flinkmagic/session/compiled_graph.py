@@ -38,6 +38,7 @@ from flinkmagic.graph.report import report_execution_graph, report_job_graph, re
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.planning import PlannedJob, plan
 from flinkmagic.planning.requests import named_frames
+from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
@@ -59,6 +60,7 @@ def compile(
     *,
     slots: int | None = None,
     share: Sharing = "auto",
+    storage_level: str = DEFAULT_STORAGE_LEVEL,
     restart: str = NO_RESTART,
     scheduler: str = "default",
     retain: str = "job",
@@ -86,6 +88,9 @@ def compile(
         What several sinks share and is computed once: the DataFrames that are worth keeping (those that hold a shuffle
         or Python functions, or whose source should not be read twice), every one that is not a bare scan,
         or nothing.
+    storage_level : str
+        Where the rows of shared DataFrames are kept: ``MEMORY_AND_DISK_DESER`` (as with `DataFrame.persist`),
+        ``DISK_ONLY``, or another of PySpark's storage levels.
     restart : str
         Whether failed tasks are restarted, in Flink's words: ``none``, ``fixed-delay:3:1s``,
         ``failure-rate:3:5m:1s``, ``exponential-delay``.
@@ -119,6 +124,7 @@ def compile(
         parallelism=parallelism,
         slots=slots,
         share=share,
+        storage_level=storage_level,
         restart=restart,
         scheduler=scheduler,
         retain=retain,
@@ -344,6 +350,7 @@ class CompiledGraph:
             parallelism=self.options.parallelism,
             slots=self.options.slots,
             share=self.options.share,
+            storage_level=self.options.storage_level,
             name=self.name,
             on_progress=on_progress,
         )

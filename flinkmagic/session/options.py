@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flinkmagic.errors import RestartStrategyError
+from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
 from flinkmagic.scheduling.scheduler_factory import check_scheduler, parse_restart_strategy
-from flinkmagic.session.checks import check_parallelism, check_retention, check_sharing
+from flinkmagic.session.checks import (
+    check_parallelism,
+    check_retention,
+    check_sharing,
+    check_storage_level,
+)
 
 if TYPE_CHECKING:
     from flinkmagic.planning.sinks import Sharing
@@ -30,6 +36,9 @@ class JobOptions:
     share : {"auto", "always", "never"}
         What several sinks share: what is worth keeping (the default), every DataFrame that is not a bare scan, or
         nothing.
+    storage_level : str
+        Where the rows of shared DataFrames are kept: the name of one of PySpark's storage levels, by default that of
+        `DataFrame.persist`.
     restart : str
         What happens when a task has failed for good: ``none``, ``fixed-delay:ATTEMPTS:DELAY``,
         ``failure-rate:FAILURES:INTERVAL:DELAY`` or ``exponential-delay`` (Flink's `restart-strategy`). By default
@@ -51,6 +60,8 @@ class JobOptions:
         Where one of the two is no whole number of at least 1.
     InvalidSharingError
         Where `share` is none of its words.
+    InvalidStorageLevelError
+        Where `storage_level` names none.
     RestartStrategyError
         Where `restart` names no strategy.
     UnknownSchedulerError
@@ -62,6 +73,7 @@ class JobOptions:
     parallelism: int | None = None
     slots: int | None = None
     share: Sharing = "auto"
+    storage_level: str = DEFAULT_STORAGE_LEVEL
     restart: str = NO_RESTART
     scheduler: str = "default"
     retain: str = "job"
@@ -73,6 +85,7 @@ class JobOptions:
             if number is not None:
                 check_parallelism(number)
         check_sharing(self.share)
+        check_storage_level(self.storage_level)
         if not isinstance(self.restart, str):
             raise RestartStrategyError(self.restart)
         parse_restart_strategy(self.restart)

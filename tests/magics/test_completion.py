@@ -10,6 +10,7 @@ from flinkmagic.magics import load_ipython_extension
 from flinkmagic.magics.completion import completions
 from flinkmagic.magics.flink_magics import FlinkMagics
 from flinkmagic.magics.options import _JOB_OPTIONS
+from flinkmagic.session.options import JobOptions
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +73,19 @@ def test_the_shell_asks_for_them(magics) -> None:
     completer = InteractiveShell.instance().Completer
     with provisionalcompleter():
         assert [c.text for c in completer.completions("%flinkrun del", 13)] == ["delays"]
+
+
+def test_the_defaults_in_config_are_those_of_the_python_api(magics) -> None:
+    for name in _JOB_OPTIONS:
+        assert FlinkMagics.class_traits()[name].default() == getattr(JobOptions(), name), name
+
+
+def test_storage_levels_are_pyspark_s(magics) -> None:
+    from pyspark import StorageLevel
+
+    levels = completions(magics, "%%flinkgraph delays --storage-level ")
+    assert levels == sorted(
+        name for name, level in vars(StorageLevel).items() if isinstance(level, StorageLevel) and name != "NONE"
+    )
+    on_disk = completions(magics, "%%flinkgraph delays --storage-level DISK")
+    assert on_disk == ["DISK_ONLY", "DISK_ONLY_2", "DISK_ONLY_3"]

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import flinkmagic
 from flinkmagic.capturing.program import CellSource, Program
-from flinkmagic.errors import NotAProgramError, OverwritesInputError
+from flinkmagic.errors import InvalidStorageLevelError, NotAProgramError, OverwritesInputError
 from flinkmagic.scheduling.job_status import JobStatus
 
 
@@ -155,3 +155,30 @@ def test_a_whole_that_would_overwrite_its_input_is_shown_and_refused_to_run(
 def test_programs_and_dataframes_are_not_mixed(two_cells: Notebook, spark: Any) -> None:
     with pytest.raises(NotAProgramError, match="a list of such"):
         flinkmagic.compile([two_cells.programs[0], spark.range(3)])
+
+
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [({}, (True, True, True)), ({"storage_level": "DISK_ONLY"}, (True, False, False)),
+     ({"storage_level": "MEMORY_ONLY"}, (False, True, False))],
+)  # fmt: skip
+def test_shared_rows_are_kept_where_the_user_says(
+    two_cells: Notebook, spark: Any, options: dict[str, str], level: tuple[bool, bool, bool]
+) -> None:
+    kept_before = {info.id() for info in spark.sparkContext._jsc.sc().getRDDStorageInfo()}
+    graph = flinkmagic.compile(two_cells.programs[1], name=f"kept_{len(options)}", retain="none", **options)
+    assert [shared.variable for shared in graph.shared] == ["late"]
+    job = graph.run(wait=False)
+    seen = set()
+    while not job.wait(0.02).is_terminal:
+        for info in spark.sparkContext._jsc.sc().getRDDStorageInfo():
+            if info.id() not in kept_before:
+                where = info.storageLevel()
+                seen.add((where.useDisk(), where.useMemory(), where.deserialized()))
+    assert job.status is JobStatus.FINISHED
+    assert seen == {level}
+
+
+def test_a_storage_level_must_be_one(two_cells: Notebook) -> None:
+    with pytest.raises(InvalidStorageLevelError, match=r"one of DISK_ONLY, .*, not 'TAPE'"):
+        flinkmagic.compile(two_cells.programs[1], storage_level="TAPE")

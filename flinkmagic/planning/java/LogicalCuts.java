@@ -111,9 +111,9 @@ public class LogicalCuts {
      * The rows of a planned DataFrame, as something to plan its consumers on. Nothing is computed, and Spark's cache
      * does not know of it: it is made for those plans alone. The name makes it equal to no other.
      */
-    public InMemoryRelation relation(QueryExecution execution, LogicalPlan plan, String name) {
-        InMemoryRelation made = InMemoryRelation$.MODULE$.apply(
-            StorageLevel.MEMORY_AND_DISK(), execution, new scala.Some(name));
+    public InMemoryRelation relation(
+            QueryExecution execution, LogicalPlan plan, String name, StorageLevel level) {
+        InMemoryRelation made = InMemoryRelation$.MODULE$.apply(level, execution, new scala.Some(name));
         return made.withOutput(plan.output());
     }
 
