@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_ROUNDS_S = (0.1, 0.1, 0.15, 0.25, *([0.3] * 100))
+_ROUNDS_S = (0.05, 0.05, 0.1, 0.1, 0.2, *([0.3] * 100))
 """Waits between looks: the interruption takes a moment to reach a task, and a starting worker cannot be ended yet."""
 
 

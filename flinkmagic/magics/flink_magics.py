@@ -29,16 +29,7 @@ from flinkmagic.magics.options import count, job_arguments, job_options
 from flinkmagic.magics.options import restart as restart_strategy
 from flinkmagic.magics.spark_session import session_of
 from flinkmagic.scheduling.scheduler_factory import SCHEDULERS
-from flinkmagic.session.checks import (
-    DEFAULT_NAME,
-    FORMATS,
-    RETAIN,
-    SHARING,
-    STORAGE_LEVELS,
-    VIEWS,
-    WHOLE,
-    check_name,
-)
+from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, RETAIN, SHARING, VIEWS, WHOLE, check_name
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -76,11 +67,6 @@ class FlinkMagics(Magics):
         "auto",
         help="What several sinks share and is computed once: what is worth keeping, everything but bare scans, or "
         "nothing.",
-    ).tag(config=True)
-    storage_level = Enum(
-        STORAGE_LEVELS,
-        "MEMORY_AND_DISK_DESER",
-        help="Where the rows of shared DataFrames are kept: one of PySpark's storage levels.",
     ).tag(config=True)
     restart = Unicode(
         "none",

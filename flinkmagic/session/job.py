@@ -26,6 +26,7 @@ from flinkmagic.scheduling.scheduler_factory import parse_restart_strategy
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.session.options import NO_RESTART, JobOptions
 from flinkmagic.session.rebinding import Rebinding
+from flinkmagic.session.skew import EdgeBytes, edges, uneven_notes
 from flinkmagic.session.summary import sink_line, taken_up_note
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class Job:
         return self._deployment.not_retained
 
     def report(self) -> list[str]:
-        """What became of the job, sink by sink."""
+        """What became of the job, sink by sink; then what was uneven: the widest skew, spills, the slowest task."""
         snapshot = self.snapshot()
         finished = {sink.index for sink in self._deployment.finished_sinks()}
         counts = ", ".join(f"{number} {state}" for state, number in snapshot.task_counts.items())
@@ -171,7 +172,12 @@ class Job:
         for sink in self.sinks:
             mark = "✓" if sink.index in finished else "✗" if self.status.is_terminal else "…"
             lines.append(f"  {mark} {sink_line(sink)}")
+        lines += [f"  {note}" for note in uneven_notes(self.edges(), self.tasks())]
         return lines
+
+    def edges(self) -> list[EdgeBytes]:
+        """The real sizes of the exchanges that are written by now, partition by partition."""
+        return edges(self.execution_graph, self._deployment.partition_bytes())
 
     def __repr__(self) -> str:
         return f"<Job {self.name}: {self.status}>"
@@ -230,7 +236,7 @@ def _task_views(state: DeploymentSnapshot) -> list[TaskView]:
             error=short_reason(task.error) if task.error else None,
         )
         for task in state.tasks
-        if task.role == "task"
+        if task.role != "helper"
     ]
 
 

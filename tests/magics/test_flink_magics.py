@@ -122,6 +122,9 @@ def test_jobs_are_listed_with_their_log_and_errors(kernel) -> None:
     assert ["listed", "1", "FINISHED"] in [line[:3] for line in lines]
     assert ["unlisted", "-", "not"] in [line[:3] for line in lines]
     assert "the job is FINISHED" in kernel.run("%flinkjobs listed --log").stdout
+    told = kernel.run("%flinkjobs listed").stdout
+    assert "✓ totals: json, overwrite" in told
+    assert "unlisted" not in told
     assert kernel.run("%flinkjobs listed --errors").stdout.strip() == "listed: no errors."
     assert kernel.run("%flinkjobs unlisted --errors").error_name == "NeverRunError"
 
