@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import StorageLevel
 
 from flinkmagic.capturing.targets import PathResolver, Source, Target, resolve_uri, sources_of, temp_views_of
 
@@ -72,6 +73,15 @@ def test_a_plan_tells_its_files(cell: Any, numbers: Any) -> None:
         Source(path=resolve_uri(f"file:{left}"), listed=True),
         Source(path=resolve_uri(f"file:{right}"), listed=True),
     )
+
+
+def test_kept_rows_tell_what_they_were_computed_from(cell: Any, numbers: Any, spark: Any) -> None:
+    path = numbers("kept", 3)
+    execution = cell.spark.read.parquet(path).distinct()._jdf.queryExecution()
+    companion = spark._jvm.java.lang.Class.forName("org.apache.spark.sql.execution.columnar.InMemoryRelation$")
+    level = spark.sparkContext._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK)
+    kept = companion.getField("MODULE$").get(None).apply(level, execution, spark._jvm.scala.Option.empty())
+    assert sources_of(kept) == (Source(path=resolve_uri(f"file:{path}"), listed=True),)
 
 
 def test_a_plan_tells_the_files_of_its_subqueries(cell: Any, numbers: Any) -> None:

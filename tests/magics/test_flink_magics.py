@@ -48,10 +48,11 @@ def test_the_graph_is_a_variable(kernel) -> None:
     told = kernel.run(
         "print(type(held).__name__, len(held.job_graph.vertices), held.execution_graph.n_vertices)\nheld"
     )
-    # One map stage for the aggregate, one final stage for each sink.
-    assert told.stdout.strip() == "CompiledGraph 3 6"
+    # One map stage for the aggregate, one that keeps its rows, one final stage for each sink.
+    assert told.stdout.strip() == "CompiledGraph 4 8"
     assert {"image/svg+xml", "text/html", "text/plain"} <= set(told.value)
-    assert "shared by 2 sinks" in kernel.run("print(held.summary())").stdout
+    shared = "totals is shared by 2 sinks (totals, high) and computed once: it holds a shuffle"
+    assert shared in kernel.run("print(held.summary())").stdout
 
 
 def test_flinkrun_writes_and_ends_in_the_final_picture(kernel, folder) -> None:
@@ -253,6 +254,41 @@ def test_a_restart_strategy_can_be_the_default(kernel, folder) -> None:
     assert cell.error_name == "JobFailedError"
     assert "the disk is full" in cell.error
     assert len(list((folder / "few").iterdir())) == 2
+
+
+def test_what_sinks_share_is_an_option_with_a_default(kernel) -> None:
+    def sharing(options: str = "") -> str:
+        assert kernel.run(TWO_SINKS.format(name="sharing", out="sharing", options=options)).status == "ok"
+        return kernel.run("print(len(sharing.job_graph.vertices), len(sharing.shared))").stdout.strip()
+
+    assert sharing() == "4 1"
+    assert sharing("--share never") == "4 0", "the aggregate twice, for each sink in two stages"
+    kernel.run("%config FlinkMagics.share = 'never'")
+    try:
+        assert sharing() == "4 0"
+        assert sharing("--share always") == "4 1"
+    finally:
+        kernel.run("%config FlinkMagics.share = 'auto'")
+    refused = kernel.run(TWO_SINKS.format(name="sharing", out="sharing", options="--share sometimes"))
+    assert refused.status == "error"
+    assert "invalid choice: 'sometimes'" in refused.error
+
+
+def test_names_stand_for_what_was_computed_until_the_cell_runs_again(kernel) -> None:
+    cell = TWO_SINKS.format(name="named", out="named", options="")
+    kernel.run(cell)
+    assert kernel.run("print(totals.is_cached)").stdout.strip() == "False"
+    assert kernel.run("%flinkrun named").status == "ok"
+    told = kernel.run("print(totals.is_cached, numbers.is_cached, totals.count(), len(totals.toPandas()))")
+    assert told.stdout.strip() == "True False 10 10"
+    later = kernel.run("%%flinkgraph later\nlow = totals.where('total <= 49700')")
+    assert later.status == "ok"
+    assert "In-memory table totals" in kernel.run("print(later.to_dot())").stdout
+    kernel.run(cell)
+    assert kernel.run("print(totals.is_cached)").stdout.strip() == "False"
+    kernel.run("%flinkrun named")
+    kernel.run("named.jobs[-1].release()")
+    assert kernel.run("print(totals.is_cached)").stdout.strip() == "False"
 
 
 def test_a_restart_strategy_that_does_not_exist_is_one_line(kernel) -> None:

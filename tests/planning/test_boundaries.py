@@ -256,7 +256,7 @@ def test_subqueries_read_the_rows_too(spark, tables, status, runner):
     with status.watch() as ran:
         answers = runner.run(job)
     assert len(ran.stages) > 4
-    assert answers["highest"] and answers["among"]
+    assert all(answers[name] for name in ("highest", "among"))
     assert all(Counter(answers[name]) == rows(df) for name, df in program.results.items())
 
 
@@ -358,7 +358,8 @@ def test_what_the_user_cached_is_left_whole(spark, tables, runner):
         assert boundaries(job) == [("lines", ("many", "few"))]
         answers = runner.run(job)
         cache = spark._jsparkSession.sharedState().cacheManager()
-        assert cache.lookupCachedData(cached._jdf).get().cachedRepresentation().cacheBuilder().isCachedColumnBuffersLoaded()
+        entry = cache.lookupCachedData(cached._jdf).get()
+        assert entry.cachedRepresentation().cacheBuilder().isCachedColumnBuffersLoaded()
         assert all(Counter(answers[name]) == rows(df) for name, df in program.results.items())
     finally:
         cached.unpersist(blocking=True)
@@ -407,7 +408,7 @@ def test_a_boundary_may_be_empty_or_end_in_a_shuffle_of_its_own(spark, tables, r
         ("none", "no_sum"), ("top_hours", "top_ids"), ("dealt", "dealt_sum"),
     ]  # fmt: skip
     answers = runner.run(job)
-    assert answers["none"] == [] and answers["no_sum"][0].n == 0
+    assert (answers["none"], answers["no_sum"][0].n) == ([], 0)
     assert all(Counter(answers[name]) == rows(df) for name, df in program.results.items())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from typing import get_args
 
 import pytest
 from pyspark.sql import functions as F
@@ -12,6 +13,7 @@ import flinkmagic
 from flinkmagic.errors import (
     InvalidNameError,
     InvalidParallelismError,
+    InvalidSharingError,
     NoResultError,
     NotAProgramError,
     RestartStrategyError,
@@ -19,7 +21,9 @@ from flinkmagic.errors import (
     UnsupportedModeError,
 )
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.planning.sinks import Sharing
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session.checks import SHARING
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +174,12 @@ def test_a_failure_is_told_with_vertex_and_line(spark, tmp_path) -> None:
 def test_a_parallelism_is_a_whole_number(spark, value) -> None:
     with pytest.raises(InvalidParallelismError, match="whole number of at least 1"):
         flinkmagic.compile(spark.range(1), parallelism=value)
+
+
+def test_what_sinks_share_is_one_of_three_words(spark) -> None:
+    assert SHARING == get_args(Sharing)
+    with pytest.raises(InvalidSharingError, match="one of auto, always, never, not 'sometimes'"):
+        flinkmagic.compile(spark.range(1), share="sometimes")
 
 
 def test_what_cannot_be_compiled_is_refused_by_name(spark) -> None:
