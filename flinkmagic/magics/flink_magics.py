@@ -13,6 +13,7 @@ from traitlets import Bool, Enum, Int, Unicode
 from flinkmagic import display, session
 from flinkmagic.capturing.merging import over_frames
 from flinkmagic.capturing.program import CellSource, Program
+from flinkmagic.display.labels import lines_visible
 from flinkmagic.errors import (
     EmptyCellError,
     JobRunningError,
@@ -29,7 +30,16 @@ from flinkmagic.magics.options import count, job_arguments, job_options
 from flinkmagic.magics.options import restart as restart_strategy
 from flinkmagic.magics.spark_session import session_of
 from flinkmagic.scheduling.scheduler_factory import SCHEDULERS
-from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, RETAIN, SHARING, VIEWS, WHOLE, check_name
+from flinkmagic.session.checks import (
+    DEFAULT_NAME,
+    FORMATS,
+    RETAIN,
+    SHARING,
+    STORAGE_LEVELS,
+    VIEWS,
+    WHOLE,
+    check_name,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -67,6 +77,11 @@ class FlinkMagics(Magics):
         "auto",
         help="What several sinks share and is computed once: what is worth keeping, everything but bare scans, or "
         "nothing.",
+    ).tag(config=True)
+    storage_level = Enum(
+        STORAGE_LEVELS,
+        "MEMORY_AND_DISK_DESER",
+        help="Where the rows of shared DataFrames are kept: one of PySpark's storage levels.",
     ).tag(config=True)
     restart = Unicode(
         "none",
@@ -237,7 +252,8 @@ class FlinkMagics(Magics):
                 else [graph.jobs[-1] for graph in graphs if graph.jobs]
             )
             for job in jobs:
-                print(errors_text(job, full=options.full) if not options.log else "\n".join(job.log()))
+                log = lines_visible("\n".join(job.log())) if options.log else ""
+                print(log or errors_text(job, full=options.full))
         else:
             print(jobs_table(graphs, self.graphs.replaced_jobs()))
             if options.name and graphs[0].jobs:
@@ -278,7 +294,7 @@ class FlinkMagics(Magics):
             faults=options.faults,
             restart=options.restart,
         )
-        show({"image/svg+xml": simulated.svg, "text/plain": simulated.text}, raw=True)
+        show({"image/svg+xml": simulated.svg, "text/plain": lines_visible(simulated.text)}, raw=True)
 
     def _run(self, graph: CompiledGraph, *, detach: bool = False) -> None:
         from flinkmagic.magics.live import run_live

@@ -15,6 +15,15 @@ _LABEL, _PLOT, _BAR, _GAP, _TOP, _RIGHT = 110, 800, 16, 6, 68, 20
 _STEPS = (1, 2, 5)
 
 
+def _shown(text: str) -> str:
+    """Text as an element's content; what XML cannot hold, or what turns text around, is written out."""
+    return escape(_visible(text))
+
+
+def _visible(text: str) -> str:
+    return "".join(char if char == "\n" or char.isprintable() else f"⟨U+{ord(char):04X}⟩" for char in text)
+
+
 def gantt_svg(*timelines: Timeline, titles: Sequence[str] | None = None) -> str:
     """Draw one or several runs, one below the other on the same scale of time.
 
@@ -36,7 +45,7 @@ def gantt_svg(*timelines: Timeline, titles: Sequence[str] | None = None) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y:g}" viewBox="0 0 {width} {y:g}" '
         'font-family="system-ui, sans-serif" font-size="11" role="img">'
-        f"<title>{escape('; '.join(titles))}</title>"
+        f"<title>{_shown('; '.join(titles))}</title>"
         f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>'
     )
 
@@ -55,14 +64,14 @@ def _draw(timeline: Timeline, title: str, longest_ms: float) -> tuple[str, float
         rows.append(
             f'<rect x="{_LABEL}" y="{y:g}" width="{_PLOT}" height="{height:g}" fill="#f4f5f7"/>'
             f'<text x="{_LABEL - 8}" y="{y + height / 2 + 4:g}" text-anchor="end" fill="#333">'
-            f"{escape(slot[0])}/{slot[1]}</text>"
+            f"{_shown(slot[0])}/{slot[1]}</text>"
         )
         for number, lane in enumerate(lanes):
             rows += [_bar(span, timeline, y + number * _BAR, scale) for span in lane]
         y += height + _GAP
     head = (
-        f'<text x="{_LABEL}" y="20" font-size="14" font-weight="600" fill="#111">{escape(title)}</text>'
-        f'<text x="{_LABEL}" y="36" fill="#555">{escape(summary)}</text>'
+        f'<text x="{_LABEL}" y="20" font-size="14" font-weight="600" fill="#111">{_shown(title)}</text>'
+        f'<text x="{_LABEL}" y="36" fill="#555">{_shown(summary)}</text>'
     )
     legend, end = _legend(timeline, y + 8)
     return head + _axis(longest_ms, scale, y) + "".join(rows) + legend, end
@@ -96,9 +105,9 @@ def _bar(span: TaskSpan, timeline: Timeline, y: float, scale: float) -> str:
     text = ""
     if width > 6.5 * len(label):
         ink = "#333" if edge else "#fff"
-        text = f'<text x="{x + 4:.2f}" y="{y + _BAR - 4.5:g}" font-size="10" fill="{ink}">{escape(label)}</text>'
+        text = f'<text x="{x + 4:.2f}" y="{y + _BAR - 4.5:g}" font-size="10" fill="{ink}">{_shown(label)}</text>'
     return (
-        f"<g><title>{escape(told)}</title>"
+        f"<g><title>{_shown(told)}</title>"
         f'<rect x="{x:.2f}" y="{y + 1:g}" width="{width:.2f}" height="{_BAR - 2}" rx="2" fill={quoteattr(colour)}'
         f' fill-opacity="{"0.55" if edge else "1"}"{stroke}/>{text}</g>'
     )
@@ -139,7 +148,7 @@ def _legend(timeline: Timeline, y: float) -> tuple[str, float]:
             x, y = float(_LABEL), y + 18
         parts.append(
             f'<rect x="{x:g}" y="{y:g}" width="11" height="11" rx="2" fill="{_COLOURS[index % len(_COLOURS)]}"/>'
-            f'<text x="{x + 15:g}" y="{y + 10:g}" fill="#333">{escape(shown)}</text>'
+            f'<text x="{x + 15:g}" y="{y + 10:g}" fill="#333">{_shown(shown)}</text>'
         )
         x += width
     return "".join(parts), y + 32

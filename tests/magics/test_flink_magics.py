@@ -271,7 +271,7 @@ def test_what_sinks_share_is_an_option_with_a_default(kernel) -> None:
         kernel.run("%config FlinkMagics.share = 'auto'")
     refused = kernel.run(TWO_SINKS.format(name="sharing", out="sharing", options="--share sometimes"))
     assert refused.status == "error"
-    assert "invalid choice: 'sometimes'" in refused.error
+    assert "invalid choice: 'sometimes'" in refused.stderr
 
 
 def test_names_stand_for_what_was_computed_until_the_cell_runs_again(kernel) -> None:
