@@ -4,7 +4,8 @@ Vertices run as Spark stages (`stage_runner`), submitted when Flink's scheduler 
 what Spark says of their tasks (`task_monitor`) becomes the states of their executions (`vertex_run`).
 """
 
-from flinkmagic.deployment.spark_deployment import DeploymentSnapshot, SparkDeployment
+from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
+from flinkmagic.deployment.spark_deployment import SparkDeployment
 from flinkmagic.deployment.task_records import TaskRecord
 
 __all__ = ["DeploymentSnapshot", "SparkDeployment", "TaskRecord"]

@@ -7,12 +7,13 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 
+from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
 from flinkmagic.deployment.independent_regions import FinishIndependentRegions
 from flinkmagic.deployment.kept_results import KeptResults
@@ -40,32 +41,12 @@ from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
 from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy
 from flinkmagic.scheduling.scheduler_factory import create_scheduler
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, JobListener
+from flinkmagic.scheduling.scheduler_ng import JobListener
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class DeploymentSnapshot:
-    """How far a deployment has come at one instant; safe to keep and to read on any thread.
-
-    Attributes
-    ----------
-    job : ExecutionGraphInfo
-        Status, states, failures.
-    tasks : tuple of TaskRecord
-        Every attempt so far.
-    slots_used, slots_total : int
-        Slots in which a task of this job runs now, and those that it may use.
-    """
-
-    job: ExecutionGraphInfo
-    tasks: tuple[TaskRecord, ...]
-    slots_used: int
-    slots_total: int
 
 
 class SparkDeployment:
@@ -191,6 +172,8 @@ class SparkDeployment:
         if self._retention is not None:
             self._taken_up = self._retention.take_up(planned, self.execution_graph, self._kept)
         self._host.partition_bytes.update(self._taken_up.partition_bytes(self.execution_graph))
+        for index in self._taken_up.results:
+            self._host.tracker.take_up(self.execution_graph.job_vertices[index])
         recovered = self._taken_up.recovered(self.execution_graph, self._gateways.of(NO_TASK))
         self._run(lambda: self.scheduler.start_scheduling(recovered))
 

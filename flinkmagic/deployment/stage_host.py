@@ -215,8 +215,6 @@ class StageHost:
         self._earlier[index] = EarlierRun(launched, reached_commit=run.has_all_successes)
         if run.stage_run is not None:
             run.stage_run.tasks_over()
-        if run.stage_run is not None:
-            run.stage_run.tasks_over()
         self._provider.run_over(run)
 
     def later(self, action: Callable[[], None]) -> None:

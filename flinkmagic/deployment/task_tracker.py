@@ -78,6 +78,12 @@ class TaskTracker:
         self.losses = Losses(self._makers)
         self._main_jobs: dict[int, VertexRun] = {}
 
+    def take_up(self, job_vertex: ExecutionJobVertex) -> None:
+        """A vertex does not run, as its result is there already; what is lost of it is made once more all the same."""
+        handle = job_vertex.job_vertex.operator_factory
+        if isinstance(handle, ShuffleMapStageHandle):
+            self._makers[handle.shuffle_dependency.shuffleId()] = job_vertex
+
     def watch(self, tag: str, run: VertexRun) -> None:
         """Jobs under `tag` are those of `run`."""
         self._runs[tag] = run

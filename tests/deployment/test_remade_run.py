@@ -182,6 +182,18 @@ def test_a_remaking_task_that_is_lost_too_is_a_third_execution():
     assert story(spark, "Map", 0) == ["FINISHED", "FAILED", "FINISHED"]
 
 
+def test_a_result_of_an_earlier_job_is_made_once_more_by_its_own_vertex():
+    spark = FakeSpark(CHAIN)
+    dependency = type("Dependency", (), {"shuffleId": lambda self: 4711})()
+    handle = spark.by_name["Map"].job_vertex.operator_factory
+    object.__setattr__(handle, "dependency", lambda: dependency)
+    spark.host.tracker.take_up(spark.by_name["Map"])
+    spark.conclude("Map", skipped=True)
+    spark.stage("Map").stage_id = 4711
+    spark.end(Recovery(spark, "Write", "Map").launch(1))
+    assert story(spark, "Map", 1) == ["FINISHED", "FINISHED"]
+
+
 def test_remade_twice():
     spark = FakeSpark({"Map": (1, []), "A": (1, ["Map"]), "B": (1, ["Map"])}, slots=1)
     spark.run("Map")
