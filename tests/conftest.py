@@ -33,3 +33,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("FATAL")
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def nothing_retained(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test finds what an earlier one's jobs have computed."""
+    yield
+    if "spark" in request.fixturenames:
+        from flinkmagic.session import release_retained, retained
+
+        session = request.getfixturevalue("spark")
+        for graph in {one.graph for one in retained(session)}:
+            release_retained(session, graph)

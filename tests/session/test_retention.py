@@ -31,16 +31,6 @@ def numbers(spark, tmp_path):
     return path
 
 
-@pytest.fixture(autouse=True)
-def nothing_retained(spark):
-    """Each test begins and ends without results of others."""
-    yield
-    for one in retained_of(spark):
-        for name in {one.graph}:
-            if any(other.graph == name for other in retained_of(spark)):
-                release_retained(spark, name)
-
-
 class Run:
     """One run of a cell: its graph, its job, and how many tasks Spark ran for it in all."""
 
