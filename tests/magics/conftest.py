@@ -45,9 +45,7 @@ class Kernel:
 
     def __init__(self, manager: KernelManager) -> None:
         self.manager = manager
-        self._client = manager.client()
-        self._client.start_channels()
-        self._client.wait_for_ready(timeout=60)
+        self.come_back()
 
     def run(self, code: str, timeout: float = 180, cell: str | None = None) -> Cell:
         """Execute a cell; `cell` is its lasting name, which front ends send along."""
@@ -89,8 +87,18 @@ class Kernel:
         shown.status = reply["content"]["status"]
         return shown
 
-    def close(self) -> None:
+    def come_back(self) -> None:
+        """Connect, as a notebook does that is opened."""
+        self._client = self.manager.client()
+        self._client.start_channels()
+        self._client.wait_for_ready(timeout=60)
+
+    def leave(self) -> None:
+        """Disconnect, as a notebook does that is closed; the kernel goes on."""
         self._client.stop_channels()
+
+    def close(self) -> None:
+        self.leave()
         self.manager.shutdown_kernel(now=True)
 
 

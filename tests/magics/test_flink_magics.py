@@ -546,3 +546,16 @@ def test_what_cells_have_in_common_stands_once_in_the_session_s_graph(bare_kerne
     ).stdout
     assert told.startswith("1 ['range(0, 100, 1, 2)']"), told
     assert "small is shared by 2 sinks (one, two) and computed once" in told
+
+
+def test_config_lists_every_default(kernel) -> None:
+    told = kernel.run("%config FlinkMagics").stdout
+    for name, default in (
+        ("run", "False"), ("parallelism", "None"), ("slots", "None"), ("share", "'auto'"), ("restart", "'none'"),
+        ("storage_level", "'MEMORY_AND_DISK_DESER'"), ("scheduler", "'default'"), ("retain", "'job'"),
+        ("retain_bytes", "None"), ("checkpoint_dir", "None"), ("progress", "'widget'"),
+    ):  # fmt: skip
+        assert re.search(rf"FlinkMagics\.{name}=<\w+>", told), name
+        assert kernel.run(f"print(repr(get_ipython().magics_manager.registry['FlinkMagics'].{name}))").stdout == (
+            default + "\n"
+        )

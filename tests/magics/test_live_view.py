@@ -73,3 +73,19 @@ def test_cancel_in_a_view_ends_the_job_and_a_second_view_may_come_late(kernel) -
     assert kernel.run("print(late.jobs[-1].status, made[0]._closed.is_set())").stdout.strip() == "CANCELED True"
     states = kernel.run("print([str(state) for state in late.jobs[-1].info().status_timestamps])").stdout
     assert states.index("CANCELLING") < states.index("CANCELED")
+
+
+def test_closing_the_notebook_stops_neither_the_job_nor_its_books(kernel, folder) -> None:
+    kernel.run(WATCH.format(idle=120))
+    kernel.run(NAP.format(name="gone", seconds=3))
+    kernel.run("%flinkrun gone --detach")
+    kernel.leave()
+    deadline = time.monotonic() + 60
+    while not (folder / "gone" / "_SUCCESS").exists() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    time.sleep(2)
+    kernel.come_back()
+    (line,) = [line.split() for line in kernel.run("%flinkjobs gone").stdout.splitlines() if line.startswith("gone")]
+    assert line[:3] == ["gone", "1", "FINISHED"]
+    assert line[-1] == "2/2"
+    assert kernel.run("print(len(gone.jobs[-1].tasks()), made[0]._closed.is_set())").stdout.strip() == "2 True"

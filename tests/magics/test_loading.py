@@ -23,5 +23,5 @@ def test_neither_numerics_nor_widgets_nor_the_scheduler_are_loaded() -> None:
     packages, modules = done.stdout.splitlines()[-2:]
     for heavy in ("numpy", "scipy", "ipywidgets", "anywidget", "graphviz", "fastjsonschema"):
         assert repr(heavy) not in packages
-    for heavy in ("flinkmagic.scheduling.default_scheduler", "flinkmagic.planning.planner", "flinkmagic.display.picture"):
-        assert repr(heavy) not in modules
+    for heavy in ("scheduling.default_scheduler", "planning.planner", "display.picture"):
+        assert repr(f"flinkmagic.{heavy}") not in modules
