@@ -21,7 +21,7 @@ from flinkmagic.planning.handles import (
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.plan_reader import BROADCAST_EXCHANGE, SHUFFLE_EXCHANGE, PlanForest, PlanNode
 from flinkmagic.planning.stage_results import ResultKind, StageResult
-from flinkmagic.planning.user_writes import UserWrite
+from flinkmagic.planning.user_writes import UserWrite, writes_files
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -83,7 +83,7 @@ class StageHandles:
     def note_sink(self, handle: StageHandle, request: SinkRequest, query: PlanNode, index: int) -> None:
         """Remember which rows a sink writes or keeps, and under which names."""
         plan, target = self._forest.jvm_node(query), ""
-        if request.write is not None and request.write.target.table is None:
+        if request.write is not None and request.write.target.table is None and writes_files(request.write.command):
             target = request.write.target.path or ""
         self.results.append(StageResult(handle, request.kind, plan, request.rows_names, index, target))
 

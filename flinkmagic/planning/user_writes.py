@@ -43,6 +43,11 @@ class UserWrite:
             catalog.invalidateCachedTable(catalog.qualifyIdentifier(identifier))
 
 
+def writes_files(command: JavaObject) -> bool:
+    """Whether Spark itself writes files, so that its target is what lies in a folder."""
+    return simple_name(command) == "InsertIntoHadoopFsRelationCommand"
+
+
 def _identifier(command: JavaObject) -> Any:
     """The name of a command's table in the session's own catalog; None where it writes no such table."""
     kind = simple_name(command)

@@ -97,15 +97,27 @@ public class LeafPartitions {
     }
 
     private static Seq withoutSubqueries(Seq filters) {
-        scala.collection.mutable.ListBuffer kept = new scala.collection.mutable.ListBuffer();
+        ArrayList kept = new ArrayList();
         Iterator all = filters.iterator();
         while (all.hasNext()) {
             Expression filter = (Expression) all.next();
             if (!holdsPlan(filter)) {
-                kept.$plus$eq(filter);
+                kept.add(filter);
             }
         }
-        return kept.toList();
+        return list(kept);
+    }
+
+    /**
+     * Scala's list. Made of its cells, because Scala 2.12's buffers have `+=` several times, with different results:
+     * whether Janino compiles a call of it depends on the order in which the JVM happens to list the methods.
+     */
+    public static scala.collection.immutable.List list(ArrayList items) {
+        scala.collection.immutable.List made = (scala.collection.immutable.List) scala.collection.immutable.Nil$.MODULE$;
+        for (int i = items.size() - 1; i >= 0; i--) {
+            made = new scala.collection.immutable.$colon$colon(items.get(i), made);
+        }
+        return made;
     }
 
     private static boolean holdsPlan(Expression expression) {

@@ -277,11 +277,7 @@ public class PlanRebuilder {
     /** Scala's indexed sequence, of the version that runs. */
     public static class Indexed {
         public static scala.collection.immutable.Vector of(ArrayList items) {
-            scala.collection.mutable.ListBuffer buffer = new scala.collection.mutable.ListBuffer();
-            for (int i = 0; i < items.size(); i++) {
-                buffer.$plus$eq(items.get(i));
-            }
-            return buffer.toList().toVector();
+            return LeafPartitions.list(items).toVector();
         }
     }
 
