@@ -88,6 +88,20 @@ def test_one_folder_listed_at_two_times_is_two_sources(spark, runner, tmp_path):
     assert sorted(map(tuple, rows["after"])) == [(0, 10), (1, 10)]
 
 
+def test_what_a_function_sees_by_the_names_of_columns_is_not_shared(spark, runner):
+    def first_name(frames):
+        for frame in frames:
+            yield frame.assign(name=frame.columns[0])[["name"]]
+
+    def counts(column):
+        return spark.range(10).toDF(column).mapInPandas(first_name, "name string").groupBy("name").count()
+
+    job = plan({"one": counts("a"), "other": counts("b")}, parallelism=2)
+    assert job.shared == ()
+    rows = runner.run(job)
+    assert list(map(tuple, rows["one"] + rows["other"])) == [("a", 10), ("b", 10)]
+
+
 def test_no_sharing_where_the_user_turned_reuse_of_exchanges_off(spark, tables):
     counts = tables.flights.groupBy("hour").count()
     spark.conf.set("spark.sql.exchange.reuse", "false")

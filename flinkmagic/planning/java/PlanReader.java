@@ -36,6 +36,7 @@ import scala.collection.Iterator;
  */
 public class PlanReader {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final String PYTHON = "org.apache.spark.sql.execution.python.";
 
     private final ArrayList nodes = new ArrayList();
     private final IdentityHashMap numbers = new IdentityHashMap();
@@ -161,11 +162,12 @@ public class PlanReader {
      * The number of the first exchange (or subquery) of this job that gives the same rows, which may be its own.
      *
      * Spark's own test, as its rule ReuseExchangeAndSubquery makes it, takes two scans of one folder for equal though
-     * their DataFrames listed its files at different times; so the listed files are part of the key.
+     * their DataFrames listed its files at different times; so the listed files are part of the key. So are the names of
+     * the columns that Python functions are given: canonical plans have none, but mapInPandas and applyInPandas show them.
      */
     private Integer firstEqual(SparkPlan plan, Integer number) {
         StringBuilder files = new StringBuilder();
-        listedFiles(plan, files);
+        notCanonical(plan, files);
         List key = new ArrayList();
         key.add(scope);
         key.add(files.toString());
@@ -178,21 +180,30 @@ public class PlanReader {
         return first;
     }
 
-    private void listedFiles(SparkPlan plan, StringBuilder into) {
+    private void notCanonical(SparkPlan plan, StringBuilder into) {
+        if (plan.getClass().getName().startsWith(PYTHON)) {
+            Iterator inputs = plan.children().iterator();
+            while (inputs.hasNext()) {
+                Iterator output = ((QueryPlan) inputs.next()).output().iterator();
+                while (output.hasNext()) {
+                    into.append(((Attribute) output.next()).name()).append(',');
+                }
+            }
+        }
         if (plan instanceof FileSourceScanExec) {
             into.append(fingerprint(((FileSourceScanExec) plan).relation().location())).append(';');
         }
         SparkPlan inside = inside(plan);
         if (inside != null) {
-            listedFiles(inside, into);
+            notCanonical(inside, into);
         }
         Iterator children = plan.children().iterator();
         while (children.hasNext()) {
-            listedFiles((SparkPlan) children.next(), into);
+            notCanonical((SparkPlan) children.next(), into);
         }
         Iterator subqueries = plan.subqueries().iterator();
         while (subqueries.hasNext()) {
-            listedFiles((SparkPlan) subqueries.next(), into);
+            notCanonical((SparkPlan) subqueries.next(), into);
         }
     }
 
