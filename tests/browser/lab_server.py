@@ -24,7 +24,7 @@ CHROMIUM_FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 60_000
 
 
 def chromium() -> str | None:

@@ -195,6 +195,11 @@ def test_a_failed_job_names_the_subtask_and_the_users_line(
     failed.click()
     details = page.locator(f"{VIEW} .fm-details")
     assert "return float(text)" in details.locator(".fm-error").inner_text()
+    # Skew, of duration, bytes and rows: 1,000 to 16,000 rows, the median (upper of the middle two) 9,000.
+    skew = [row.inner_text().split("\t") for row in details.locator("section:has(h4:text('Skew')) tr").all()]
+    assert [row[0] for row in skew] == ["", "Duration", "Bytes", "Rows"]
+    assert skew[3] == ["Rows", "9,000", "16,000", "1.8×"]
+    assert skew[2] == ["Bytes", "562.5 KiB", "1.0 MiB", "1.8×"]
     # The failed subtask comes with what it failed of, and with its earlier attempt below.
     table = details.locator(".fm-tasks")
     assert table.locator("tr").count() == 1 + 4 + 1 + 2
