@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
@@ -112,7 +113,12 @@ class StandaloneCluster:
         command += ["--host", "127.0.0.1", "--webui-port", "0", *options]
         with log.open("wb") as out:
             process = subprocess.Popen(
-                command, stdout=out, stderr=subprocess.STDOUT, env=self._environment(home), start_new_session=True
+                command,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=self._environment(home),
+                start_new_session=True,
+                preexec_fn=_end_with_parent,
             )
         return process, log
 
@@ -127,6 +133,11 @@ class StandaloneCluster:
             "SPARK_LOCAL_DIRS": str(self._folder / "scratch"),
             "PYSPARK_PYTHON": sys.executable,
         }
+
+
+def _end_with_parent() -> None:
+    """Let this process be killed when the one that started it is gone, however that ended (Linux' PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))
 
 
 def _executors_of(worker: int) -> dict[int, str]:
