@@ -26,6 +26,7 @@ from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.planning import plan
 from flinkmagic.scheduling.clock import SystemClock
+from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
 from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import TaskDeploymentDescriptor
@@ -61,6 +62,7 @@ class SparkHarness:
         self.spark = spark
         self.news = []
         self.heartbeats = 0
+        self.event_log = JobEventLog(SystemClock())
         self._condition = threading.Condition()
         self._main_thread = MainThreadExecutor("gateway-contract", SystemClock(), self._uncaught)
         self._uncaught_errors = []
