@@ -102,7 +102,9 @@ def _arguments(text: str) -> str:
 
 
 CALLS = {
-    'spark.range(1).mergeInto("source_numbers", F.lit(True)).whenNotMatched().insertAll().merge()': "changes",
+    'spark.range(1).mergeInto("source_numbers", F.lit(True)).whenNotMatched().insertAll().merge()': (
+        "may read or change"
+    ),
     'spark.range(1).rdd.saveAsTextFile(at("out/text"))': "changes",
     'spark.catalog.refreshTable("source_numbers")': "changes",
     'spark.catalog.createTable("made", at("out"), source="parquet")': "changes",
