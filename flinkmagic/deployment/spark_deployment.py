@@ -91,7 +91,6 @@ class SparkDeployment:
         self.execution_graph = execution_graph
         self.termination_future: Future[JobStatus] = Future()
         self._sinks = planned_job.sinks
-        self._boundaries = planned_job.boundaries
         self._name = planned_job.name
         self._planned: PlannedJob | None = planned_job
         self._spark = spark
@@ -103,7 +102,10 @@ class SparkDeployment:
         self._id = uuid.uuid4().hex[:12]
         self._prefix = f"flinkmagic-{self._id}-"
         self._kept = KeptResults(spark)
-        self._vertices = _sink_vertices(planned_job.sinks, execution_graph)
+        self._vertices = _vertices_of([sink.transformation_id for sink in planned_job.sinks], execution_graph)
+        boundaries = planned_job.boundaries
+        tails = _vertices_of([boundary.tail_id for boundary in boundaries], execution_graph)
+        self._boundaries = list(zip(boundaries, tails, strict=True))
         self._main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
         self._monitor = task_monitor(self._sc, self._prefix)
         self._session_slots = SessionSlots(self._sc)
@@ -278,9 +280,9 @@ class SparkDeployment:
     def kept_boundaries(self) -> list[tuple[PlannedBoundary, DataFrame]]:
         """The boundaries whose rows are kept, each with a DataFrame of the user's session over them."""
         found = []
-        for boundary in self._boundaries:
-            handle = self._vertex_of(boundary.tail_id).job_vertex.operator_factory
-            if isinstance(handle, BoundaryStageHandle) and self._kept.held(handle) is not None:
+        for boundary, vertex in self._boundaries:
+            handle = vertex.job_vertex.operator_factory
+            if isinstance(handle, BoundaryStageHandle) and self._kept.held(handle) and self._is_finished(vertex):
                 found.append((boundary, self._kept.frame(handle)))
         return found
 
@@ -297,13 +299,6 @@ class SparkDeployment:
     def _is_finished(self, vertex: ExecutionJobVertex) -> bool:
         states = self.execution_graph.state[vertex.vertices.start : vertex.vertices.stop]
         return bool((states == ExecutionState.FINISHED.value).all())
-
-    def _vertex_of(self, operator: int) -> ExecutionJobVertex:
-        return next(
-            vertex
-            for vertex in self.execution_graph.job_vertices
-            if any(node.id == operator for node in vertex.job_vertex.operators)
-        )
 
     def _leave(self) -> None:
         """At the end: retain what later jobs can use, and hold nothing else of the JVM's but kept rows."""
@@ -394,7 +389,7 @@ def _without_repetition(
     return tuple(kept)
 
 
-def _sink_vertices(sinks: Sequence[PlannedSink], graph: ExecutionGraph) -> list[ExecutionJobVertex]:
-    """The job vertex of each sink."""
+def _vertices_of(operators: Sequence[int], graph: ExecutionGraph) -> list[ExecutionJobVertex]:
+    """The job vertex of each operator."""
     by_node = {node.id: vertex for vertex in graph.job_vertices for node in vertex.job_vertex.operators}
-    return [by_node[sink.transformation_id] for sink in sinks]
+    return [by_node[operator] for operator in operators]

@@ -177,12 +177,13 @@ class Boundaries:
         self, cuts: JavaObject, sinks: Sequence[SinkRequest], clone: JavaObject, scope: str
     ) -> Iterator[Boundary]:
         frames = self._frames(cuts)
+        kinds = driver_classes.new_instance(self._sc, "PlanKinds")
         level = self._sc._getJavaStorageLevel(getattr(StorageLevel, self._storage_level))
         used = [tuple(cuts.directlyInside(sink.logical_plan, _may_read(sink))) for sink in sinks]
         for number in junctions(used, lambda number: tuple(cuts.directlyInside(frames[number].plan, False))):
             frame = frames[number]
             query_execution = self._clones.plan(cuts.rewrite(frame.plan, False), clone)
-            why = worth_keeping(cuts.kinds(query_execution.executedPlan()).splitlines(), self._share)
+            why = worth_keeping(kinds.of(query_execution.executedPlan()).splitlines(), self._share)
             if why:
                 name = self._name(frame)
                 dataset_id = f"{name} ({uuid.uuid4().hex[:8]})"

@@ -6,8 +6,6 @@ import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.TreeSet;
 
-import org.apache.spark.Dependency;
-import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
@@ -19,15 +17,11 @@ import org.apache.spark.sql.catalyst.plans.logical.ResolvedHint;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.ExternalRDD;
-import org.apache.spark.sql.execution.ExternalRDDScanExec;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.QueryExecution;
-import org.apache.spark.sql.execution.RDDScanExec;
-import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation$;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.storage.StorageLevel;
 import scala.Function1;
@@ -135,49 +129,6 @@ public class LogicalCuts {
         LogicalPlan made = orItself ? rewriteAny(plan) : rewriteParts(plan);
         made.setAnalyzed();
         return made;
-    }
-
-    /** What a physical plan is made of: the classes of its operators, of version-2 scans and of the RDDs it reads. */
-    public String kinds(SparkPlan plan) {
-        StringBuilder found = new StringBuilder();
-        addKinds(plan, found);
-        return found.toString();
-    }
-
-    private static void addKinds(SparkPlan plan, StringBuilder found) {
-        found.append(plan.getClass().getName()).append('\n');
-        if (plan instanceof BatchScanExec) {
-            found.append(((BatchScanExec) plan).scan().getClass().getName()).append('\n');
-        } else if (plan instanceof RDDScanExec) {
-            addLineage(((RDDScanExec) plan).rdd(), found, 200);
-        } else if (plan instanceof ExternalRDDScanExec) {
-            addLineage(((ExternalRDDScanExec) plan).rdd(), found, 200);
-        }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            addKinds((SparkPlan) children.next(), found);
-        }
-        Iterator subqueries = plan.subqueries().iterator();
-        while (subqueries.hasNext()) {
-            addKinds((SparkPlan) subqueries.next(), found);
-        }
-    }
-
-    /** A lineage that was never cut by a checkpoint may be endless. */
-    private static void addLineage(RDD rdd, StringBuilder found, int most) {
-        ArrayList waiting = new ArrayList();
-        IdentityHashMap seen = new IdentityHashMap();
-        waiting.add(rdd);
-        while (!waiting.isEmpty() && seen.size() < most) {
-            RDD next = (RDD) waiting.remove(waiting.size() - 1);
-            if (seen.put(next, next) == null) {
-                found.append(next.getClass().getName()).append('\n');
-                Iterator dependencies = next.dependencies().iterator();
-                while (dependencies.hasNext()) {
-                    waiting.add(((Dependency) dependencies.next()).rdd());
-                }
-            }
-        }
     }
 
     private TreeSet metFirst(LogicalPlan plan) throws Exception {

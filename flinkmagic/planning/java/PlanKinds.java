@@ -1,0 +1,58 @@
+package flinkmagic.planning;
+
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+
+import org.apache.spark.Dependency;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.execution.ExternalRDDScanExec;
+import org.apache.spark.sql.execution.RDDScanExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
+import scala.collection.Iterator;
+
+/** Tells what physical plans are made of, without reading them whole. */
+public class PlanKinds {
+    /** What a physical plan is made of: the classes of its operators, of version-2 scans and of the RDDs it reads. */
+    public String of(SparkPlan plan) {
+        StringBuilder found = new StringBuilder();
+        addKinds(plan, found);
+        return found.toString();
+    }
+
+    private static void addKinds(SparkPlan plan, StringBuilder found) {
+        found.append(plan.getClass().getName()).append('\n');
+        if (plan instanceof BatchScanExec) {
+            found.append(((BatchScanExec) plan).scan().getClass().getName()).append('\n');
+        } else if (plan instanceof RDDScanExec) {
+            addLineage(((RDDScanExec) plan).rdd(), found, 200);
+        } else if (plan instanceof ExternalRDDScanExec) {
+            addLineage(((ExternalRDDScanExec) plan).rdd(), found, 200);
+        }
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            addKinds((SparkPlan) children.next(), found);
+        }
+        Iterator subqueries = plan.subqueries().iterator();
+        while (subqueries.hasNext()) {
+            addKinds((SparkPlan) subqueries.next(), found);
+        }
+    }
+
+    /** A lineage that was never cut by a checkpoint may be endless. */
+    private static void addLineage(RDD rdd, StringBuilder found, int most) {
+        ArrayList waiting = new ArrayList();
+        IdentityHashMap seen = new IdentityHashMap();
+        waiting.add(rdd);
+        while (!waiting.isEmpty() && seen.size() < most) {
+            RDD next = (RDD) waiting.remove(waiting.size() - 1);
+            if (seen.put(next, next) == null) {
+                found.append(next.getClass().getName()).append('\n');
+                Iterator dependencies = next.dependencies().iterator();
+                while (dependencies.hasNext()) {
+                    waiting.add(((Dependency) dependencies.next()).rdd());
+                }
+            }
+        }
+    }
+}
