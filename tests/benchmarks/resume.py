@@ -82,9 +82,9 @@ def stages(job: Job) -> int:
 
 def main(arguments: list[str]) -> dict[str, float | int]:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks resume")
-    parser.add_argument("--pairs", type=int, default=5, help="counted pairs (%(default)s)")
+    parser.add_argument("--pairs", type=int, default=3, help="counted pairs (%(default)s)")
     parser.add_argument("--warmup", type=int, default=1, help="pairs before them (%(default)s)")
-    parser.add_argument("--rows", type=int, default=4_000_000, help="rows that are read (%(default)s)")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="rows that are read (%(default)s)")
     options = parser.parse_args(arguments)
 
     from flinkmagic.local_spark import local_session
