@@ -34,6 +34,8 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
 class StandaloneCluster:
     """A master and workers of the pip-installed Spark; a context manager.
 
+    Each worker has a loopback address of its own: Spark runs no copy of a slow task on the host that has it.
+
     Parameters
     ----------
     folder : Path
@@ -57,7 +59,7 @@ class StandaloneCluster:
     def __enter__(self) -> StandaloneCluster:
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
-            self._master, log = self._launch("master.Master", "--port", "0")
+            self._master, log = self._launch("master.Master", "127.0.0.1", "--port", "0")
             wait_until(lambda: _ADDRESS.search(log.read_text()) is not None, 60, "the master names its address")
             found = _ADDRESS.search(log.read_text())
             assert found is not None
@@ -81,7 +83,8 @@ class StandaloneCluster:
         """Start one more worker."""
         options = ("--port", "0", "--cores", str(self._cores), "--memory", self._memory)
         folder = self._folder / f"worker-{self._logs}"
-        worker, log = self._launch("worker.Worker", *options, "--work-dir", str(folder), self.url)
+        host = f"127.0.0.{1 + self._logs % 250}"
+        worker, log = self._launch("worker.Worker", host, *options, "--work-dir", str(folder), self.url)
         self.workers.append(worker)
         wait_until(lambda: "Successfully registered with master" in log.read_text(), 60, "a worker registers")
 
@@ -105,29 +108,29 @@ class StandaloneCluster:
         for pid in pids:
             _kill(pid)
 
-    def _launch(self, name: str, *options: str) -> tuple[subprocess.Popen[bytes], Path]:
+    def _launch(self, name: str, host: str, *options: str) -> tuple[subprocess.Popen[bytes], Path]:
         log = self._folder / f"{self._logs}-{name}.log"
         self._logs += 1
         home = Path(pyspark.__file__).parent
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
-        command += ["--host", "127.0.0.1", "--webui-port", "0", *options]
+        command += ["--host", host, "--webui-port", "0", *options]
         with log.open("wb") as out:
             process = subprocess.Popen(
                 command,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env=self._environment(home),
+                env=self._environment(home, host),
                 start_new_session=True,
                 preexec_fn=_end_with_parent,
             )
         return process, log
 
-    def _environment(self, home: Path) -> Mapping[str, str]:
+    def _environment(self, home: Path, host: str) -> Mapping[str, str]:
         return {
             **os.environ,
             "JAVA_HOME": str(java_home()),
             "SPARK_HOME": str(home),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": _DAEMON_OPTIONS,
             "SPARK_LOCAL_DIRS": str(self._folder / "scratch"),
