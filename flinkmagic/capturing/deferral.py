@@ -14,8 +14,8 @@ from flinkmagic.capturing.java import simple_name
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot, SkippedWrite, SourceLocation
 from flinkmagic.capturing.targets import Source, Target, sources_of
-from flinkmagic.capturing.write_facts import WriteFacts, facts_of, in_full, is_transactional
-from flinkmagic.capturing.writer_calls import NoCommandError, WriterCall, writer_field
+from flinkmagic.capturing.write_facts import WriteFacts, facts_of, in_full
+from flinkmagic.capturing.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
 from flinkmagic.errors import ObservedWriteError, OverwritesInputError, UndeferrableWriteError
 
 if TYPE_CHECKING:
@@ -50,18 +50,24 @@ class Deferral:
         if facts is None or facts.runs_now:
             self._run_now(df, call, location, None if facts is None else facts.target)
             return
-        jplan = df._jdf.queryExecution().analyzed()
-        if writes.is_observed(spark, jplan):
+        if writes.is_observed(spark, df._jdf.queryExecution().analyzed()):
             raise ObservedWriteError(facts.label, location)
         if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts, location):
             if facts.mode == "errorifexists":
                 raise facts.taken() from None
             recorder.skip(SkippedWrite(facts.label, text, location))
             return
-        session = recorder.snapshot(spark)
+        self._defer(df, call, command, facts, text, location)
+
+    def _defer(
+        self, df: Any, call: WriterCall, command: Any, facts: WriteFacts, text: str, location: SourceLocation
+    ) -> None:
+        """Have all that can be checked checked, and put the write behind those that are pending."""
+        recorder = self._recorder
+        session = recorder.snapshot(df.sparkSession)
+        sources = sources_of(df._jdf.queryExecution().analyzed())
         facts.check()
         self._check_format(df, facts, session)
-        sources = sources_of(jplan)
         self._refuse_own_input(facts, sources, location)
         after = self._pending.order(facts.target, facts.overwrites, sources, location)
         self._pending.writes.append(

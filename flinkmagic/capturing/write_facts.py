@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.captured import convert_exception
 
 from flinkmagic.capturing import writes
@@ -390,17 +389,3 @@ _FACTS: dict[str, Callable[..., WriteFacts | None]] = {
     "ReplaceTableAsSelect": _replace_table,
     "SaveIntoDataSourceCommand": _into_source,
 }
-
-
-def is_transactional(spark: Any, catalog: str) -> bool:
-    """Whether analysing a write to a catalog begins a transaction there, which only Spark itself can end (4.3)."""
-    if catalog == "spark_catalog":
-        return False
-    try:
-        plugin = spark._jsparkSession.sessionState().catalogManager().catalog(catalog)
-        kinds = java_class(spark._jvm, "org.apache.spark.util.Utils").classForName(
-            "org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin", True, False
-        )
-    except Py4JError:  # a version without them, or no such catalog, as Spark is about to say
-        return False
-    return bool(kinds.isInstance(plugin))

@@ -180,6 +180,20 @@ class DeferringTableWriter(_StandIn):
         self._write("overwritePartitions", lambda: self.jwrite.overwritePartitionsCommand())
 
 
+def is_transactional(spark: Any, catalog: str) -> bool:
+    """Whether analysing a write to a catalog begins a transaction there, which only Spark itself can end (4.3)."""
+    if catalog == "spark_catalog":
+        return False
+    try:
+        plugin = spark._jsparkSession.sessionState().catalogManager().catalog(catalog)
+        kinds = java_class(spark._jvm, "org.apache.spark.util.Utils").classForName(
+            "org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin", True, False
+        )
+    except Py4JError:  # a version without them, or no such catalog, as Spark is about to say
+        return False
+    return bool(kinds.isInstance(plugin))
+
+
 def writer_field(jwrite: Any, name: str) -> Any:
     """A setting of a Java ``DataFrameWriter`` or ``DataFrameReader``, which have no accessors for them in 3.5."""
     jclass = jwrite.getClass()
