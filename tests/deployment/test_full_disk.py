@@ -49,7 +49,8 @@ def program(name):
             shuffled.write.mode("overwrite").parquet(str(folder / "out" / "shuffle"))
         else:
             wide().write.mode("overwrite").csv(str(folder / "out" / "write"))
-        spark.range(0, 10, 1, 1).groupBy("id").count().write.mode("overwrite").json(str(folder / "out" / f"small_{name}"))
+        small = spark.range(0, 10, 1, 1).groupBy("id").count()
+        small.write.mode("overwrite").json(str(folder / "out" / f"small_{name}"))
     return captured
 
 for name in ("shuffle", "write"):

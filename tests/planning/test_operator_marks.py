@@ -95,7 +95,7 @@ def test_two_groups_in_one_stage_are_refused(spark):
         source = with_options(spark.range(0, 100, 1, 4), slot_sharing_group="a")
         mapped = with_options(source.select((F.col("id") % 3).alias("key")), slot_sharing_group="b")
     del mapped
-    with pytest.raises(OperatorOptionsError, match="'b' is asked for .* asks for 'a' in the same Spark stage"):
+    with pytest.raises(OperatorOptionsError, match=r"'b' is asked for .* asks for 'a' in the same Spark stage"):
         plan(program)
 
 
@@ -103,7 +103,7 @@ def test_more_partitions_than_max_parallelism_are_refused(spark):
     with capture(spark) as program:
         source = with_options(spark.range(0, 100, 1, 4), max_parallelism=3)
     del source
-    with pytest.raises(OperatorOptionsError, match="max_parallelism is 3, and .* has 4 partitions"):
+    with pytest.raises(OperatorOptionsError, match=r"max_parallelism is 3, and .* has 4 partitions"):
         plan(program)
 
 
