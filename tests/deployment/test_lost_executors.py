@@ -15,11 +15,10 @@ KINDS = ("map", "between", "write", "worker")
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.fixture(scope="module")
-def stories():
+def told_of(*kinds):
     """One run of each kind, in a process of their own: this one has a session already."""
     told = subprocess.run(
-        [sys.executable, "-m", "tests.benchmarks", "cluster-faults", "--rounds", "1", "--stories"],
+        [sys.executable, "-m", "tests.benchmarks", "cluster-faults", "--rounds", "1", "--stories", "--kinds", *kinds],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -28,8 +27,13 @@ def stories():
     )
     assert told.returncode == 0, told.stderr[-4000:]
     lines = [json.loads(line) for line in told.stdout.splitlines() if line.startswith("{")]
-    assert [line["kind"] for line in lines[:-1]] == list(KINDS)
+    assert [line["kind"] for line in lines[:-1]] == list(kinds)
     return {line["kind"]: line for line in lines[:-1]}
+
+
+@pytest.fixture(scope="module")
+def stories():
+    return told_of(*KINDS)
 
 
 def executions(story, number):
@@ -85,4 +89,16 @@ def test_a_write_goes_on_elsewhere(stories):
         assert state == "FAILED"
         # Whoever reads on another executor may miss what the victim had made for it.
         assert f"The executor {victim} is lost" in error if executor == victim else f"What {between}" in error
-    assert f"executor {victim}" in story["losses"][0]
+
+
+def test_a_copy_that_spark_runs_beside_a_slow_task_belongs_to_the_same_execution():
+    story = told_of("straggler")["straggler"]
+    assert (story["status"], story["exact"], story["losses"]) == ("FINISHED", True, [])
+    assert all(len(subtask) == 1 for number in range(3) for subtask in executions(story, number))
+    first = next(iter(story["executions"]))
+    copies = [task for task in story["tasks"] if task[:2] == [first, 0]]
+    assert [(attempt, state, speculative) for _, _, attempt, state, _, _, _, speculative in copies] == [
+        (0, "CANCELED", False),
+        (1, "FINISHED", True),
+    ]
+    assert copies[0][6] == "TaskKilled"

@@ -177,7 +177,7 @@ def test_a_parallelism_is_a_whole_number(spark, value) -> None:
 
 
 def test_what_sinks_share_is_one_of_three_words(spark) -> None:
-    assert SHARING == get_args(Sharing)
+    assert get_args(Sharing) == SHARING
     with pytest.raises(InvalidSharingError, match="one of auto, always, never, not 'sometimes'"):
         flinkmagic.compile(spark.range(1), share="sometimes")
 
