@@ -69,10 +69,13 @@ def test_each_stage_runs_once(deploy, two_sinks, spark_work):
 
 
 def test_a_shared_exchange_runs_once(spark, deploy, numbers, spark_work, tmp_path):
-    grouped = spark.read.parquet(numbers).groupBy("k").agg(F.sum("m").alias("total"))
+    def grouped():
+        """Two DataFrames with one plan: what they have in common is an exchange, no DataFrame of the user's."""
+        return spark.read.parquet(numbers).groupBy("k").agg(F.sum("m").alias("total"))
+
     with capture(spark) as program:
-        grouped.where("total > 0").write.json(str(tmp_path / "a"))
-        grouped.selectExpr("total + 1 AS more").write.csv(str(tmp_path / "b"))
+        grouped().where("total > 0").write.json(str(tmp_path / "a"))
+        grouped().selectExpr("total + 1 AS more").write.csv(str(tmp_path / "b"))
     before = spark_work.job_ids()
     deployment = deploy(program)
     assert deployment.wait(60) is JobStatus.FINISHED
