@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 import textwrap
+import threading
 from collections import Counter
 
 import pytest
@@ -99,6 +100,23 @@ def test_a_second_run_runs_the_write_alone(spark, cell, numbers, tmp_path):
     assert "(reused)" in moved.graph._repr_mimebundle_()["text/plain"]
     again = moved.graph.run()
     assert len({task.vertex_id for task in again.tasks()}) == 1
+
+
+def test_a_thread_that_is_new_to_spark_may_run_again(spark, tmp_path):
+    """As a click on Run again does: no session is active there, and nodes of plans take the active one as theirs."""
+    grouped = spark.range(0, 100, 1, 4).groupBy((F.col("id") % 3).alias("k")).count()
+    with capture(spark) as program:
+        grouped.orderBy("k").write.mode("overwrite").csv(str(tmp_path / "sorted"))
+        grouped.where("k > 0").write.mode("overwrite").parquet(str(tmp_path / "some"))
+    graph = flinkmagic.compile(program, name="clicked", parallelism=2)
+    assert graph.run().status is JobStatus.FINISHED
+    statuses = []
+    thread = threading.Thread(target=lambda: statuses.append(graph.run().status))
+    thread.start()
+    thread.join()
+    assert statuses == [JobStatus.FINISHED]
+    assert spark.read.parquet(str(tmp_path / "some")).count() == 2
+    graph.jobs[-1].release()
 
 
 @pytest.mark.parametrize("change", ["appended file", "touched file", "global", "setting", "released", "code"])

@@ -1,6 +1,8 @@
 package flinkmagic.planning;
 
 import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.Map;
@@ -8,6 +10,7 @@ import java.util.Map;
 import org.apache.spark.Dependency;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.BaseSubqueryExec;
 import org.apache.spark.sql.execution.ExecSubqueryExpression;
@@ -21,6 +24,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import scala.Function1;
+import scala.Option;
 import scala.collection.Iterator;
 import scala.runtime.AbstractPartialFunction;
 
@@ -49,7 +53,12 @@ public class PlanRebuilder {
 
     /** The same for an operator that makes a shuffle of its own: `computed` is what was rebuilt of it in that job. */
     public synchronized void adoptHidden(SparkPlan plan, SparkPlan computed) throws Exception {
-        made.put(plan, scanOver(plan, ((RDDScanExec) computed).rdd()));
+        Option before = enter(plan);
+        try {
+            made.put(plan, scanOver(plan, ((RDDScanExec) computed).rdd()));
+        } finally {
+            leave(before);
+        }
     }
 
     /** The same for rows that are kept in a relation: the builder that holds them. */
@@ -103,10 +112,48 @@ public class PlanRebuilder {
     public synchronized SparkPlan rebuild(SparkPlan plan) throws Exception {
         SparkPlan known = (SparkPlan) made.get(plan);
         if (known == null) {
-            known = hidden.containsKey(plan) ? behindShuffle(plan) : make(plan);
+            Option before = enter(plan);
+            try {
+                known = hidden.containsKey(plan) ? behindShuffle(plan) : make(plan);
+            } finally {
+                leave(before);
+            }
             made.put(plan, known);
         }
         return known;
+    }
+
+    /**
+     * A node takes for its own the session that is active on the thread which makes it; a thread that is new to Spark
+     * has none. So the session of the plan is made the active one while nodes are made.
+     */
+    private static Option enter(SparkPlan plan) throws Exception {
+        Option before = (Option) sessions("getActiveSession", 0).invoke(null, new Object[0]);
+        Object own = plan.session();
+        if (own != null) {
+            sessions("setActiveSession", 1).invoke(null, new Object[] {own});
+        }
+        return before;
+    }
+
+    private static void leave(Option before) throws Exception {
+        if (before.isDefined()) {
+            sessions("setActiveSession", 1).invoke(null, new Object[] {before.get()});
+        } else {
+            sessions("clearActiveSession", 0).invoke(null, new Object[0]);
+        }
+    }
+
+    /** A static method of Spark's sessions, whose classes differ between versions. */
+    private static Method sessions(String name, int parameters) throws Exception {
+        Method[] methods = SparkSession.class.getMethods();
+        for (int i = 0; i < methods.length; i++) {
+            if (methods[i].getName().equals(name) && methods[i].getParameterTypes().length == parameters
+                && Modifier.isStatic(methods[i].getModifiers())) {
+                return methods[i];
+            }
+        }
+        throw new NoSuchMethodException("SparkSession." + name);
     }
 
     /** The shuffle that a hidden operator makes; the stages below have been run. */
@@ -143,7 +190,12 @@ public class PlanRebuilder {
         for (int i = 0; i < stale.size(); i++) {
             made.remove(stale.get(i));
         }
-        made.put(plan, copy(failed));
+        Option before = enter(plan);
+        try {
+            made.put(plan, copy(failed));
+        } finally {
+            leave(before);
+        }
     }
 
     private static SparkPlan copy(SparkPlan plan) {
