@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -39,27 +40,31 @@ specification.loader.exec_module(contract)
 DEADLINE_S = 30.0
 
 
-def finish(number):
-    return number
+def behaviour_of(name, deployed):
+    """What a task does: nothing before the file `deployed` is there. Spark launches first, and then it is deployed."""
 
+    def finish(number):
+        while not os.path.exists(deployed):
+            time.sleep(0.01)
+        return number
 
-def fail(number):
-    raise ValueError(f"{number} is broken")
+    def fail(number):
+        finish(number)
+        raise ValueError(f"{number} is broken")
 
+    def hang(number):
+        time.sleep(600)
+        return number
 
-def hang(number):
-    time.sleep(600)
-    return number
-
-
-BEHAVIOURS = {"finish": finish, "fail": fail, "hang": hang}
+    return F.udf({"finish": finish, "fail": fail, "hang": hang}[name], LongType())
 
 
 class SparkHarness:
     """Jobs of one task each on a real session; this object stands where the scheduler does."""
 
-    def __init__(self, spark, behaviours):
+    def __init__(self, spark, deployed):
         self.spark = spark
+        self._deployed = deployed
         self.news = []
         self.heartbeats = 0
         self.event_log = JobEventLog(SystemClock())
@@ -69,8 +74,8 @@ class SparkHarness:
         self._is_closed = False
         # One job with a result for each behaviour: its vertices are told apart by their ids.
         frames = {
-            f"{behaviour}{copy}": spark.range(1).coalesce(1).select(F.udf(BEHAVIOURS[behaviour], LongType())("id"))
-            for behaviour in behaviours
+            f"{name}{copy}": spark.range(1).coalesce(1).select(behaviour_of(name, str(deployed))("id"))
+            for name in ("finish", "fail", "hang")
             for copy in range(2)
         }
         self._unused = list(frames)
@@ -141,7 +146,8 @@ class SparkHarness:
 
         request.slot_future.when_complete(given)
 
-        self.call(lambda: self._provider.allocate_physical_slots([request]))
+        self._deployed.unlink(missing_ok=True)
+        self._main_thread.execute(lambda: self._provider.allocate_physical_slots([request]))
         assert launched.wait(DEADLINE_S)
         (slot,) = slots
         assert slot is not None
@@ -157,6 +163,7 @@ class SparkHarness:
         def run():
             try:
                 gateway_call()
+                self._deployed.touch()
             except Exception as error:  # noqa: BLE001 - raised again on the test's own thread
                 errors.append(error)
             finally:
@@ -181,9 +188,12 @@ class SparkHarness:
         self.call(lambda: None)
 
     def close(self):
+        deadline = time.monotonic() + DEADLINE_S
         for run in self._provider.active_runs():
             run.stage_run.cancel()
-            run.stage_run.join(DEADLINE_S)
+        while self._provider.active_runs() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.call(lambda: None)
         self._monitor.stop()
         self._is_closed = True
         self._main_thread.stop()
@@ -193,7 +203,7 @@ class SparkHarness:
 
 class TestSparkTaskExecutorGateway(contract.TaskExecutorGatewayContract):
     @pytest.fixture
-    def harness(self, spark) -> Iterator[SparkHarness]:
-        harness = SparkHarness(spark, BEHAVIOURS)
+    def harness(self, spark, tmp_path) -> Iterator[SparkHarness]:
+        harness = SparkHarness(spark, tmp_path / "deployed")
         yield harness
         harness.close()
