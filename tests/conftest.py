@@ -23,6 +23,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         config={
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
+            # Tests ask the status stores what ran; by default these forget all but the last thousand.
+            "spark.ui.retainedJobs": "100000",
+            "spark.ui.retainedStages": "100000",
+            "spark.sql.ui.retainedExecutions": "100000",
             "spark.driver.memory": "1g",
             "spark.sql.warehouse.dir": str(home / "warehouse"),
             "spark.local.dir": str(home / "scratch"),

@@ -2,7 +2,8 @@
 
 Spark has no word for it. A failed attempt may have left an empty folder (then `errorifexists` would refuse the next one
 and `ignore` would quietly do nothing), or, where the commit itself failed, some of its files (then `append` would write
-rows twice). Commands of 3.5.9 and 4.3.0.
+rows twice). A task of its that ended after the attempt was given up may have put its files where Hadoop's committer
+takes them for the next attempt's. Commands of 3.5.9 and 4.3.0.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from flinkmagic.errors import WriteNotRepeatableError
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
+
+_PENDING = "_temporary"
+"""Hadoop's `FileOutputCommitter.PENDING_DIR_NAME`: where tasks commit to; Spark aborts a job by deleting it."""
+
+_COMMIT_ALGORITHM = "mapreduce.fileoutputcommitter.algorithm.version"
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,9 @@ class EarlierRun:
 
 
 def prepare_write_retry(sc: SparkContext, plan: JavaObject, name: str, earlier: EarlierRun) -> None:
-    """Clear away the empty folder that an earlier attempt has left, or refuse to repeat the write.
+    """Clear away what an earlier attempt has left and never committed, or refuse to repeat the write.
+
+    None of its tasks runs any more.
 
     Raises
     ------
@@ -46,16 +54,15 @@ def prepare_write_retry(sc: SparkContext, plan: JavaObject, name: str, earlier: 
     command = plan.cmd() if plan.getClass().getSimpleName() == "DataWritingCommandExec" else None
     if command is None or command.getClass().getSimpleName() != "InsertIntoHadoopFsRelationCommand":
         raise WriteNotRepeatableError(name, "it does not go to files, and what a first attempt did cannot be seen")
-    mode = command.mode().toString()
-    if mode == "Overwrite":
-        return
-    if mode == "Append":
-        if earlier.reached_commit:
-            raise WriteNotRepeatableError(name, "its commit failed, and some of its rows may be there already")
-        return
-    path = command.outputPath()
-    files = path.getFileSystem(sc._jsc.hadoopConfiguration())
-    if not files.exists(path):
+    mode, path, hadoop = command.mode().toString(), command.outputPath(), sc._jsc.hadoopConfiguration()
+    if mode == "Append" and earlier.reached_commit:
+        raise WriteNotRepeatableError(name, "its commit failed, and some of its rows may be there already")
+    if mode == "Append" and hadoop.get(_COMMIT_ALGORITHM, "1") != "1":
+        raise WriteNotRepeatableError(name, f"{_COMMIT_ALGORITHM} lets tasks write to the target before the commit")
+    files = path.getFileSystem(hadoop)
+    assert sc._jvm is not None
+    files.delete(sc._jvm.org.apache.hadoop.fs.Path(path, _PENDING), True)
+    if mode in ("Append", "Overwrite") or not files.exists(path):
         return
     if len(files.listStatus(path)) > 0:
         raise WriteNotRepeatableError(name, f"its first attempt left files in {path.toString()}")

@@ -223,6 +223,27 @@ class TestPreparingARetry:
         with pytest.raises(WriteNotRepeatableError, match="rows may be there already"):
             prepare_write_retry(spark.sparkContext, made, "out", EarlierRun(True, True))
 
+    @pytest.mark.parametrize("mode", ["append", "overwrite", "errorifexists"])
+    def test_what_a_late_task_of_the_first_attempt_left_is_no_part_of_the_second(self, spark, plan_of, tmp_path, mode):
+        made = plan_of(mode)
+        stale = tmp_path / "out" / "_temporary" / "0" / "task_202601010000000000000000000_0001_m_000002"
+        stale.mkdir(parents=True)
+        spark.range(1000, 1001).coalesce(1).write.parquet(str(tmp_path / "late"))
+        (file,) = (tmp_path / "late").glob("part-*.parquet")
+        file.rename(stale / file.name)
+        prepare_write_retry(spark.sparkContext, made, "out", EarlierRun(True, False))
+        made.executeCollect()
+        assert sorted(row.id for row in spark.read.parquet(str(tmp_path / "out")).collect()) == [0, 1, 2, 3]
+
+    def test_an_append_whose_tasks_write_to_the_target_is_not_repeated(self, spark, plan_of):
+        made, hadoop = plan_of("append"), spark.sparkContext._jsc.hadoopConfiguration()
+        hadoop.set("mapreduce.fileoutputcommitter.algorithm.version", "2")
+        try:
+            with pytest.raises(WriteNotRepeatableError, match="before the commit"):
+                prepare_write_retry(spark.sparkContext, made, "out", EarlierRun(True, False))
+        finally:
+            hadoop.unset("mapreduce.fileoutputcommitter.algorithm.version")
+
     def test_an_overwrite_can_always_be_repeated(self, spark, plan_of, tmp_path):
         made = plan_of("overwrite")
         (tmp_path / "out").mkdir()

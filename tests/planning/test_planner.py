@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from flinkmagic.capturing.program import read_conf
 from flinkmagic.capturing.recorder import capture
-from flinkmagic.errors import NotAProgramError, StreamingFrameError
+from flinkmagic.errors import NoResultError, NotAProgramError, StreamingFrameError
 from flinkmagic.planning import plan
 from flinkmagic.planning.handles import WriteStageHandle
 
@@ -328,6 +328,9 @@ def test_what_a_command_answered_does_not_run_it_again(spark, tmp_path, runner):
 def test_what_is_refused(spark, tables):
     with pytest.raises(StreamingFrameError, match="'rates' is a streaming DataFrame"):
         plan({"rates": spark.readStream.format("rate").load()})
-    for nothing in ([], {}, 7, [tables.flights, 7], "text"):
+    for nothing in ([], {}):
+        with pytest.raises(NoResultError):
+            plan(nothing)
+    for nothing in (7, [tables.flights, 7], "text"):
         with pytest.raises(NotAProgramError):
             plan(nothing)
