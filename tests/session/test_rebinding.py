@@ -226,11 +226,10 @@ def test_the_input_of_kept_rows_is_not_overwritten_by_a_later_cell(notebook: Not
 def test_lost_rows_are_computed_again(shared: Notebook) -> None:
     graph = flinkmagic.compile(shared.programs[0], parallelism=2)
     finished(graph)
-    context = shared.spark.sparkContext._jsc.sc()
+    context = shared.spark.sparkContext._jsc
     expected = sorted(shared.names["twice"].collect())
-    for number in range(5000):
-        if context.getPersistentRDDs().contains(number):
-            context.cleaner().get().doCleanupRDD(number, True)
+    for number in list(context.getPersistentRDDs()):
+        context.sc().cleaner().get().doCleanupRDD(number, True)
     assert sorted(shared.names["twice"].collect()) == expected
     assert shared.calls.value == 120
 
