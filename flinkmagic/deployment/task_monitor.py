@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import java_class, new_instance
-from flinkmagic.deployment.task_events import Marker, TaskEvent, parse_lines
+from flinkmagic.deployment.task_events import TaskEvent, parse_lines
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -118,8 +118,3 @@ class ListenerMonitor:
                 on_events(list(parse_lines(text)))
             if last:
                 return
-
-
-def marker_tokens(events: Sequence[TaskEvent]) -> list[str]:
-    """The tokens of the markers among `events`."""
-    return [event.token for event in events if isinstance(event, Marker)]

@@ -55,9 +55,6 @@ class Card:
     height: float
     with_subtasks: bool
 
-    @property
-    def rows_height(self) -> float:
-        return sum(row.height for row in self.rows) + ROW_GAP * (len(self.rows) - 1)
 
 
 def measure(node: NodeView, *, with_subtasks: bool = False, title_only: bool = False) -> Card:

@@ -130,7 +130,6 @@ ROLES: dict[str, RoleStyle] = {
 
 INK = "#1f2733"
 MUTED = "#5d6673"
-FAINT = "#8b95a3"
 LINE = "#d4dae2"
 EDGE = "#8894a5"
 CARD = "#ffffff"

@@ -24,7 +24,6 @@ MAX_FIELDS = 25
 SHUFFLE_EXCHANGE = "ShuffleExchangeExec"
 BROADCAST_EXCHANGE = "BroadcastExchangeExec"
 REUSED_EXCHANGE = "ReusedExchangeExec"
-SUBQUERY = "SubqueryExec"
 SUBQUERY_BROADCAST = "SubqueryBroadcastExec"
 REUSED_SUBQUERY = "ReusedSubqueryExec"
 CACHED_SCAN = "InMemoryTableScanExec"

@@ -26,13 +26,6 @@ class CompletableFuture(Generic[T]):
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[T | None, BaseException | None], None]] | None = None
 
-    @classmethod
-    def completed(cls, value: T) -> CompletableFuture[T]:
-        """A future that holds `value` from the start."""
-        future = cls()
-        future.complete(value)
-        return future
-
     @property
     def is_done(self) -> bool:
         """Whether it holds a value or an error."""
