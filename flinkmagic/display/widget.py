@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,14 @@ from typing import Any
 import anywidget
 import traitlets
 
-from flinkmagic.display import wire
+from flinkmagic.display import labels, wire
 from flinkmagic.display.collapse import LARGE, collapse
 from flinkmagic.display.page import mime_bundle
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView
 from flinkmagic.errors import FlinkMagicError
 
 _STATIC = Path(__file__).with_name("static")
-_SCRIPTS = ("dom", "tasks", "graph", "details", "timeline", "slots", "view")
+_SCRIPTS = ("dom", "tasks", "graph", "details", "timeline", "slots", "view", "places")
 _TASK_BYTES_PER_SECOND = 250_000
 """Jupyter drops messages of a kernel that sends more than 1 MB a second; tasks are sent so that much less often."""
 
@@ -55,6 +56,7 @@ class JobView(anywidget.AnyWidget):
     tab = traitlets.Enum(["stream", "job", "execution", "regions", "timeline"], "job").tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
 
+    _place = traitlets.Unicode().tag(sync=True)
     _about = traitlets.Dict().tag(sync=True)
     _frame = traitlets.Dict().tag(sync=True)
     _tasks = traitlets.Dict().tag(sync=True)
@@ -88,7 +90,9 @@ class JobView(anywidget.AnyWidget):
         first = {f"_{tab}": wire.picture(self.view(tab))} if tab != "timeline" else {}
         if collapsed and tab == "job":
             first = {"_collapsed": wire.picture(collapsed)}
-        super().__init__(tab=tab, _about=wire.about(job, collapsed), _frame=self._make_frame(), **first)
+        place = f"flinkmagic-place-{uuid.uuid4().hex}"
+        about = wire.about(job, collapsed)
+        super().__init__(tab=tab, _place=place, _about=about, _frame=self._make_frame(), **first)
         if snapshot is not None:
             self.update(snapshot)
         self.on_msg(self._clicked)
@@ -187,6 +191,17 @@ class JobView(anywidget.AnyWidget):
         """
         if self.comm is not None:
             self.comm.__dict__.pop("_reply_subshell_id", None)
+
+    def in_place_of(self, bundle: Mapping[str, Any]) -> dict[str, Any]:
+        """Return `bundle` with its HTML marked as the place in which this view stands as long as it is open.
+
+        A notebook is saved without the states of its widgets: an output that holds a widget reopens as an error once
+        the kernel is gone. One that holds this bundle reopens with the bundle's picture. Front ends that make a
+        widget's model only for an output that holds the widget (JupyterLab and Notebook make it at once) keep showing
+        the picture.
+        """
+        html = bundle.get("text/html") or f"<pre>{labels.xml(bundle['text/plain'])}</pre>"
+        return {**bundle, "text/html": f'<div class="{self._place}">{html}</div>'}
 
     def static_bundle(self, *, summary: str = "", notes: Sequence[str] = ()) -> Mapping[str, str]:
         """Return the MIME bundle that stays in the saved notebook: all graphs in the colours of the last snapshot.

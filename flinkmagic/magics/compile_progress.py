@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 from IPython.display import DisplayHandle, display
 
+from flinkmagic.display import labels
 from flinkmagic.magics.live import in_notebook
 from flinkmagic.magics.live_view import UPDATE_S
 
@@ -82,44 +83,33 @@ class CompileProgress:
 def _view(widget: bool) -> _Shown:
     if not in_notebook():
         return _TerminalLine()
-    return _Bar() if widget else _NotebookLine()
+    return _NotebookBar() if widget else _NotebookLine()
 
 
-class _InNotebook:
-    """A display that is emptied at the end: of a widget a notebook would save a view without its state."""
+class _NotebookLine:
+    """A line in a display that is emptied at the end."""
 
-    def __init__(self, first: Any, **options: Any) -> None:
-        self._handle: DisplayHandle = display(first, display_id=True, **options)
+    def __init__(self) -> None:
+        self._handle: DisplayHandle = display({"text/plain": ""}, raw=True, display_id=True)
+
+    def update(self, done: int, total: int | None, text: str) -> None:
+        self._handle.update(self._bundle(done, total, text), raw=True)
 
     def close(self) -> None:
         self._handle.update({"text/plain": ""}, raw=True)
 
-
-class _Bar(_InNotebook):
-    def __init__(self) -> None:
-        from ipywidgets import HBox, IntProgress, Label
-
-        self._bar, self._label = IntProgress(value=0, min=0, max=1), Label()
-        self._box = HBox([self._bar, self._label])
-        super().__init__(self._box)
-
-    def update(self, done: int, total: int | None, text: str) -> None:
-        # While nobody knows how many there will be, the bar stays empty and the text counts.
-        self._bar.max, self._bar.value = total or 1, done if total else 0
-        self._label.value = text
-
-    def close(self) -> None:
-        super().close()
-        for each in (self._bar, self._label, self._box):
-            each.close()
+    def _bundle(self, done: int, total: int | None, text: str) -> Mapping[str, str]:
+        return {"text/plain": text}
 
 
-class _NotebookLine(_InNotebook):
-    def __init__(self) -> None:
-        super().__init__({"text/plain": ""}, raw=True)
+class _NotebookBar(_NotebookLine):
+    """A bar of HTML: a widget would reopen as an error where the notebook is saved and the kernel dies meanwhile."""
 
-    def update(self, done: int, total: int | None, text: str) -> None:
-        self._handle.update({"text/plain": text}, raw=True)
+    def _bundle(self, done: int, total: int | None, text: str) -> Mapping[str, str]:
+        # While nobody knows how many there will be, the bar is empty and the text counts.
+        value = f'value="{done if total else 0}" max="{total or 1}"'
+        said = labels.xml(labels.visible(text))
+        return {"text/html": f'<progress {value} aria-label="{said}"></progress> {said}', "text/plain": text}
 
 
 class _TerminalLine:

@@ -1,19 +1,20 @@
 """The job view in a notebook's output, and the picture that takes its place.
 
-A notebook is saved without the state of its widgets, so a view that stands there when it is saved reopens as an error.
-Therefore a picture takes the place of a view: when the job is over, at once where nobody uses the view, else when it
-has been left alone for a while. A view that `%flinkshow` brought back without a job that runs goes the same way, or
-when the next cell runs and nobody has used it.
+A notebook is saved without the state of its widgets, so an output that holds a widget when it is saved reopens as an
+error. Therefore the output holds a picture at every time, and the view stands over it (`JobView.in_place_of`). When the
+job is over its last picture stays alone, or beneath the view where somebody uses the view just then. A view that
+`%flinkshow` brought back stays.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle, display
 
 from flinkmagic.session import CompiledGraph, Job
@@ -25,7 +26,10 @@ UPDATE_S = 0.25
 """Between two looks at a running job: 4 updates a second."""
 
 IDLE_S = 120.0
-"""For how long nobody has used a view before a picture takes its place."""
+"""A view that nobody has used for so long is taken away when its job ends."""
+
+MAX_KEPT = 12
+"""So many views stay without a job that runs; each holds all graphs of its job, here and in the browser."""
 
 
 class Shown(Protocol):
@@ -63,7 +67,7 @@ def final_bundle(graph: CompiledGraph, job: Job | None) -> Mapping[str, Any]:
 
 
 class LiveView:
-    """The widget in an output, until a picture takes its place.
+    """The view in an output, over the picture that is saved.
 
     Parameters
     ----------
@@ -72,24 +76,21 @@ class LiveView:
     job : Job, optional
         The run that is shown; one that starts later is shown from then on.
     lasting : bool
-        The view was asked for on its own (`%flinkshow`): it has Run, and stays for a while after a job's end.
+        The view was asked for on its own (`%flinkshow`): it has Run, and stays when the job is over.
     """
 
     def __init__(self, graph: CompiledGraph, job: Job | None, *, lasting: bool = False) -> None:
         self._graph, self._job, self._lasting = graph, job, lasting
         self._lock = threading.RLock()
-        self._closed = threading.Event()
-        self._used_at = time.monotonic() if lasting else float("-inf")
-        self._untouched = True
+        self._closed = False
+        self._used_at = float("-inf")
         self._view = self._make_view()
-        self._handle: DisplayHandle = display(self._view, display_id=True)
+        self._handle: DisplayHandle = display(self._stand_in(), raw=True, display_id=True)
         if lasting:
             graph.started.append(self._show_run)
-            get_ipython().events.register("pre_run_cell", self._next_cell)
-            if job is not None and not job.status.is_terminal:
-                follow_beside(job, self)
-            else:
-                self._retire_when_left_alone()
+            _keep(self)
+            if self._is_running():
+                follow_beside(cast(Job, job), self)
 
     def update(self) -> None:
         """Show how far the job is now."""
@@ -97,12 +98,35 @@ class LiveView:
             self._view.update(self._job.snapshot())
 
     def end(self) -> None:
-        """The job is over: leave its picture, now or when nobody uses the view any more."""
+        """The job is over: put its picture in place of the view, or beneath it where somebody uses the view."""
         self.update()
-        if self._is_used():
-            self._retire_when_left_alone()
-        else:
-            self._become_picture()
+        if not self._lasting and not self._is_used():
+            self.close()
+            return
+        with self._lock:
+            # A run that was started meanwhile has its own end.
+            if self._closed or self._is_running():
+                return
+            self._handle.update(self._stand_in(), raw=True)
+        _keep(self)
+
+    def close(self) -> None:
+        """Leave the picture alone."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._lasting:
+                self._graph.started.remove(self._show_run)
+            self._handle.update(final_bundle(self._graph, self._job), raw=True)
+            self._view.close()
+
+    def _stand_in(self) -> Mapping[str, Any]:
+        if self._job is None or not self._is_running():
+            return self._view.in_place_of(final_bundle(self._graph, self._job))
+        # The other graphs would be laid out while the job waits to begin.
+        note = f"As it was at {datetime.now():%H:%M:%S}, while the job ran."
+        return self._view.in_place_of(self._graph.mime_bundle(self._job.snapshot(), "job", notes=[note]))
 
     def _make_view(self) -> JobView:
         from flinkmagic.display.widget import JobView
@@ -122,18 +146,18 @@ class LiveView:
     def _show_run(self, job: Job) -> None:
         """Show a run that has begun, from wherever it was started."""
         with self._lock:
-            if self._closed.is_set():
+            if self._closed:
                 return
             self._job, former = job, self._view.view("job")
             if any(view.kind == "job" and view.nodes != former.nodes for view in self._graph.views()):
                 # A run plans anew, and may find other stages than the last one did.
                 outdated, self._view = self._view, self._make_view()
-                self._handle.update(self._view)
+                self._handle.update(self._stand_in(), raw=True)
                 outdated.close()
         follow_beside(job, self)
 
     def _touch(self) -> None:
-        self._used_at, self._untouched = time.monotonic(), False
+        self._used_at = time.monotonic()
 
     def _is_used(self) -> bool:
         return time.monotonic() - self._used_at < IDLE_S
@@ -141,28 +165,20 @@ class LiveView:
     def _is_running(self) -> bool:
         return self._job is not None and not self._job.status.is_terminal
 
-    def _next_cell(self, _info: object) -> None:
-        if self._untouched and not self._is_running():
-            self._become_picture()
 
-    def _retire_when_left_alone(self) -> None:
-        threading.Thread(target=self._retire, name=f"flinkmagic-idle-{self._graph.name}", daemon=True).start()
+_kept: deque[LiveView] = deque()
+"""The views that stay without a job that runs, the newest last."""
 
-    def _retire(self) -> None:
-        while self._is_used():
-            if self._closed.wait(max(self._used_at + IDLE_S - time.monotonic(), 0.1)):
-                return
-        # Of a run that has started meanwhile, the end decides.
-        if not self._is_running():
-            self._become_picture()
 
-    def _become_picture(self) -> None:
-        with self._lock:
-            if self._closed.is_set():
-                return
-            self._closed.set()
-            if self._lasting:
-                self._graph.started.remove(self._show_run)
-                get_ipython().events.unregister("pre_run_cell", self._next_cell)
-            self._handle.update(final_bundle(self._graph, self._job), raw=True)
-            self._view.close()
+_keeping = threading.Lock()
+
+
+def _keep(view: LiveView) -> None:
+    """Let a view stay, and the oldest one go where there are too many."""
+    with _keeping:
+        if view in _kept:
+            _kept.remove(view)
+        _kept.append(view)
+        oldest = _kept.popleft() if len(_kept) > MAX_KEPT else None
+    if oldest is not None:
+        oldest.close()

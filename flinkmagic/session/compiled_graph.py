@@ -315,20 +315,22 @@ class CompiledGraph:
         target.write_text(writers[target.suffix](), encoding="utf-8")
         return target
 
-    def mime_bundle(self, snapshot: JobSnapshot | None = None, kind: str | None = None) -> Mapping[str, str]:
+    def mime_bundle(
+        self, snapshot: JobSnapshot | None = None, kind: str | None = None, *, notes: Sequence[str] = ()
+    ) -> Mapping[str, str]:
         """Pictures and text for a notebook's output, painted with a job's states where a snapshot is given.
 
-        `kind` names the one graph that is shown; by default all are, the job graph open.
+        `kind` names the one graph that is shown; by default all are, the job graph open. `notes` are told first.
         """
         views = [view for view in self.views() if kind is None or view.kind == kind]
         if not views:
             raise UnknownViewError(str(kind), VIEWS)
         if snapshot is not None:
             views = [view.paint(snapshot) for view in views]
-        notes = self._notes()
+        told = [*notes, *self._notes()]
         if not self.jobs:
-            notes.append(f"Nothing has been written yet. {self._next_step()}")
-        return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=notes)
+            told.append(f"Nothing has been written yet. {self._next_step()}")
+        return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=told)
 
     def _notes(self) -> list[str]:
         uses = use_notes(self.program) if isinstance(self.program, Program) else []

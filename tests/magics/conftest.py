@@ -26,6 +26,8 @@ class Cell:
         MIME bundles, with later updates of a display in the place of the first.
     updates : list of dict
         Every bundle that came for a display, in order.
+    elsewhere : list of dict
+        Every bundle that came for the display of an earlier cell.
     value : dict
         The bundle of the cell's own value; empty where it has none.
     """
@@ -38,6 +40,7 @@ class Cell:
     value: dict[str, Any] = field(default_factory=dict)
     displays: list[dict[str, Any]] = field(default_factory=list)
     updates: list[dict[str, Any]] = field(default_factory=list)
+    elsewhere: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Kernel:
@@ -60,7 +63,8 @@ class Kernel:
             elif kind in ("display_data", "update_display_data"):
                 identity = content.get("transient", {}).get("display_id")
                 if kind == "update_display_data" and identity not in places:
-                    return  # of a view that an earlier cell has shown
+                    shown.elsewhere.append(content["data"])
+                    return
                 shown.updates.append(content["data"])
                 if kind == "update_display_data":
                     shown.displays[places[identity]] = content["data"]

@@ -63,9 +63,11 @@ def test_flinkrun_writes_and_ends_in_the_final_picture(kernel, folder) -> None:
     (shown,) = cell.displays
     assert "FINISHED" in shown["text/plain"]
     assert "2 subtasks finished" in shown["image/svg+xml"]
-    # While the job runs a widget stands there; its view would reopen as an error from a saved notebook.
-    assert "application/vnd.jupyter.widget-view+json" in cell.updates[0]
-    assert "application/vnd.jupyter.widget-view+json" not in shown
+    # While the job runs the live view stands over a picture: a widget would reopen as an error from a saved notebook.
+    assert "flinkmagic-place-" in cell.updates[0]["text/html"]
+    assert "while the job ran" in cell.updates[0]["text/html"]
+    assert "flinkmagic-place-" not in shown["text/html"]
+    assert all("application/vnd.jupyter.widget-view+json" not in update for update in cell.updates)
 
 
 def test_progress_can_be_a_line(kernel) -> None:
@@ -133,7 +135,8 @@ def test_jobs_are_listed_with_their_log_and_errors(kernel) -> None:
 def test_the_live_view_comes_back(kernel) -> None:
     kernel.run(TWO_SINKS.format(name="shown", out="shown", options=""))
     cell = kernel.run("%flinkshow shown")
-    assert "application/vnd.jupyter.widget-view+json" in cell.displays[0]
+    assert "flinkmagic-place-" in cell.displays[0]["text/html"]
+    assert set(cell.displays[0]) == {"image/svg+xml", "text/html", "text/plain"}
 
 
 @pytest.mark.parametrize("kind", ["stream", "job", "execution", "regions"])

@@ -1,10 +1,10 @@
-"""When a picture takes the place of the live view, and that every view shows a run from wherever it was started."""
+"""When the live view stays, when its picture stays alone, and that every view shows each run of its graph."""
 
 from __future__ import annotations
 
 import time
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
+PLACE = "flinkmagic-place-"
 
 NAP = """\
 %%flinkgraph {name}
@@ -27,32 +27,42 @@ live_view.IDLE_S = {idle}
 ENDED = "twice.jobs[-1].wait()\nimport time; time.sleep(0.6)"
 
 
-def test_an_unused_view_becomes_a_picture_when_the_next_cell_runs(kernel) -> None:
+def test_a_view_that_was_asked_for_stays_until_there_are_too_many(kernel) -> None:
+    kernel.run(WATCH.format(idle=120) + "live_view.MAX_KEPT, kept = 2, live_view.MAX_KEPT\n")
+    kernel.run(NAP.format(name="asked", seconds=0))
+    first = kernel.run("%flinkshow asked")
+    (shown,) = first.displays
+    assert set(shown) == {"image/svg+xml", "text/html", "text/plain"}
+    assert kernel.run("made[0]._view._place").value["text/plain"].strip("'") in shown["text/html"]
+    kernel.run("%flinkshow asked")
+    closed = "print([view._closed for view in made], len(asked.started))"
+    assert kernel.run(closed).stdout.strip() == "[False, False] 2"
+    last = kernel.run("%flinkshow asked")
+    assert kernel.run(closed).stdout.strip() == "[True, False, False] 2"
+    (update,) = last.elsewhere
+    assert PLACE not in update["text/html"]
+    assert set(update) == set(shown)
+    kernel.run("live_view.MAX_KEPT = kept")
+
+
+def test_the_view_of_a_run_stays_after_its_end_where_somebody_uses_it(kernel) -> None:
     kernel.run(WATCH.format(idle=120))
-    kernel.run(NAP.format(name="unused", seconds=0))
-    shown = kernel.run("%flinkshow unused")
-    assert WIDGET in shown.displays[0]
-    told = kernel.run("print(made[-1]._closed.is_set(), unused.started)")
-    assert told.stdout.strip() == "True []"
-
-
-def test_a_used_view_stays_until_it_is_left_alone(kernel) -> None:
-    kernel.run(WATCH.format(idle=1.5))
-    kernel.run(NAP.format(name="used", seconds=0))
-    kernel.run("%flinkshow used")
-    # The click comes while no cell runs, as from a front end: before the next cell begins.
-    kernel.run("%flinkshow used\nmade[-1]._view._handle_custom_msg({'type': 'touch'}, [])")
-    assert kernel.run("print(made[-1]._closed.is_set())").stdout.strip() == "False"
-    time.sleep(2.5)
-    assert kernel.run("print(made[-1]._closed.is_set())").stdout.strip() == "True"
+    kernel.run(NAP.format(name="used", seconds=0.5))
+    kernel.run("%flinkrun used --detach\nmade[-1]._view._handle_custom_msg({'type': 'touch'}, [])")
+    ended = kernel.run("used.jobs[-1].wait()\nimport time; time.sleep(0.8)")
+    (update,) = ended.elsewhere
+    assert PLACE in update["text/html"]
+    assert "FINISHED" in update["text/html"]
+    assert "while the job ran" not in update["text/html"]
+    assert kernel.run("print(made[-1]._closed)").stdout.strip() == "False"
+    kernel.run("%flinkrun used --detach\nused.jobs[-1].wait()\ntime.sleep(0.8)")
+    assert kernel.run("print(made[-1]._closed)").stdout.strip() == "True"
 
 
 def test_run_in_one_view_is_shown_in_the_other_and_can_be_run_again(kernel) -> None:
     kernel.run(WATCH.format(idle=120))
     kernel.run(NAP.format(name="twice", seconds=0.2))
-    kernel.run(
-        "%flinkshow twice\n%flinkshow twice\nfor each in made: each._view._handle_custom_msg({'type': 'touch'}, [])"
-    )
+    kernel.run("%flinkshow twice\n%flinkshow twice")
     actions = "print([view._view._frame['action'] for view in made], [v._view._frame.get('status') for v in made])"
     assert kernel.run(actions).stdout.startswith("['run', 'run']")
     kernel.run("made[0]._view._handle_custom_msg({'type': 'run'}, [])\n" + ENDED)
@@ -70,7 +80,7 @@ def test_cancel_in_a_view_ends_the_job_and_a_second_view_may_come_late(kernel) -
     running = kernel.run("time.sleep(0.6)\nprint([view._view._frame['action'] for view in made])")
     assert running.stdout.strip() == "['cancel', 'cancel']"
     kernel.run("made[1]._view._handle_custom_msg({'type': 'cancel'}, [])\nlate.jobs[-1].wait()\ntime.sleep(0.6)")
-    assert kernel.run("print(late.jobs[-1].status, made[0]._closed.is_set())").stdout.strip() == "CANCELED True"
+    assert kernel.run("print(late.jobs[-1].status, made[0]._closed)").stdout.strip() == "CANCELED True"
     states = kernel.run("print([str(state) for state in late.jobs[-1].info().status_timestamps])").stdout
     assert states.index("CANCELLING") < states.index("CANCELED")
 
@@ -88,4 +98,4 @@ def test_closing_the_notebook_stops_neither_the_job_nor_its_books(kernel, folder
     (line,) = [line.split() for line in kernel.run("%flinkjobs gone").stdout.splitlines() if line.startswith("gone")]
     assert line[:3] == ["gone", "1", "FINISHED"]
     assert line[-1] == "2/2"
-    assert kernel.run("print(len(gone.jobs[-1].tasks()), made[0]._closed.is_set())").stdout.strip() == "2 True"
+    assert kernel.run("print(len(gone.jobs[-1].tasks()), made[0]._closed)").stdout.strip() == "2 True"

@@ -364,12 +364,3 @@ function criticalPath({ order, edges }, weigh) {
   }
   return path;
 }
-
-export default {
-  render({ model, el }) {
-    const view = new JobView(model);
-    el.append(view.root);
-    requestAnimationFrame(() => view.start());
-    return () => view.stop();
-  },
-};

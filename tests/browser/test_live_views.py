@@ -1,0 +1,166 @@
+"""The views of the magics in JupyterLab: over the picture that is saved, and never an error in a reopened notebook."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+VIEW = ".flinkmagic-view"
+PREPARE = """\
+%load_ext flinkmagic
+import os, sys
+os.environ["PYSPARK_PYTHON"] = sys.executable
+from pyspark.sql import SparkSession, functions as F
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+"""
+NAP = """\
+%%flinkgraph nap
+slept = F.udf(lambda value: __import__("time").sleep({seconds}) or value, "long")
+numbers = spark.range(0, 4, 1, 2)
+numbers.select(slept("id").alias("id")).repartition(2).write.mode("overwrite").json("{out}")
+"""
+SAY_PID = "print('pid', os.getpid())"
+
+
+def wait_status(page: Any, status: str) -> None:
+    page.wait_for_selector(f"{VIEW} .fm-job-state:has-text('{status}')")
+
+
+def pid_of_kernel(page: Any) -> int:
+    text = page.locator(".jp-OutputArea", has_text="pid").first.inner_text()
+    return int(text.split("pid")[1].split()[0])
+
+
+def places(saved: dict[str, Any]) -> list[dict[str, str]]:
+    """The saved bundles in whose place a view stood."""
+    bundles = [output.get("data", {}) for cell in saved["cells"] for output in cell["outputs"]]
+    return [bundle for bundle in bundles if "flinkmagic-place-" in "".join(bundle.get("text/html", ""))]
+
+
+def test_a_notebook_saved_while_a_job_runs_reopens_with_pictures_when_its_kernel_was_killed(
+    lab: Any, open_notebook: Callable[..., Any]
+) -> None:
+    lab.write(
+        "killed.ipynb", PREPARE + SAY_PID, NAP.format(seconds=120, out="killed"), "%flinkrun nap --detach",
+        "%flinkshow nap",
+    )  # fmt: skip
+    notebook = open_notebook("killed.ipynb")
+    page = notebook.page
+    page.set_default_timeout(120_000)
+    notebook.run_all()
+    page.wait_for_function(f"document.querySelectorAll('{VIEW} .fm-node[data-state=RUNNING]').length >= 2")
+    notebook.keep_screenshot("live-view-in-its-place")
+    saved = notebook.save()
+    assert len(places(saved)) == 2
+    for bundle in places(saved):
+        assert set(bundle) == {"image/svg+xml", "text/html", "text/plain"}
+        assert "while the job ran" in "".join(bundle["text/html"])
+    assert "widget-view" not in json.dumps(saved)
+    os.kill(pid_of_kernel(page), signal.SIGKILL)
+    notebook.close()
+    lab.end_kernels()
+    # An untrusted copy, as one gets from somebody else: its HTML is sanitized.
+    (lab.root / "killed-copy.ipynb").write_text(json.dumps(saved))
+    for name in ("killed.ipynb", "killed-copy.ipynb"):
+        again = open_notebook(name)
+        again.page.wait_for_function(
+            "[...document.querySelectorAll(\".jp-OutputArea img[alt*='Job graph of nap']\")]"
+            ".filter((image) => image.naturalWidth > 100).length >= 2"
+        )
+        assert "Error displaying widget" not in again.page.content()
+        assert again.page.locator(VIEW).count() == 0
+        again.keep_screenshot(name.replace(".ipynb", "-reopened"))
+        again.close()
+
+
+def test_a_view_keeps_its_state_while_the_picture_beneath_it_changes_and_when_the_page_is_loaded_again(
+    lab: Any, open_notebook: Callable[..., Any]
+) -> None:
+    lab.write("stays.ipynb", PREPARE, NAP.format(seconds=0.5, out="stays"), "%flinkshow nap")
+    notebook = open_notebook("stays.ipynb")
+    page = notebook.page
+    page.set_default_timeout(120_000)
+    notebook.run_all()
+    page.wait_for_selector(f"{VIEW} .fm-node .fm-call")
+    assert "FINISHED" not in json.dumps(places(notebook.save()))
+    page.click(f"{VIEW} .fm-tool:has-text('100 %')")
+    page.fill(f"{VIEW} .fm-search", "repartition")
+    page.evaluate(f"document.querySelector('{VIEW}').mark = 'the same element'")
+    page.click(f"{VIEW} .fm-run")
+    wait_status(page, "FINISHED")
+    page.wait_for_timeout(1000)
+    saved = places(notebook.save())
+    assert len(saved) == 1
+    assert "FINISHED" in "".join(saved[0]["text/html"])
+    assert page.evaluate(f"document.querySelector('{VIEW}').mark") == "the same element"
+    assert page.locator(VIEW).count() == 1
+    assert page.locator(f"{VIEW} .fm-search").input_value() == "repartition"
+    notebook.save()
+    page.reload()
+    page.wait_for_selector(f"{VIEW} .fm-job-state:has-text('FINISHED')")
+    assert page.locator(VIEW).count() == 1
+    # A second view of the output is a second view of the job.
+    page.evaluate(
+        """() => {
+          const panel = window.jupyterapp.shell.currentWidget;
+          panel.content.activeCellIndex = 2;
+        }"""
+    )
+    notebook.command("notebook:create-output-view")
+    page.wait_for_function(f"document.querySelectorAll('{VIEW}').length === 2")
+    assert page.locator(f"{VIEW} .fm-job-state").all_inner_texts() == ["✓ FINISHED"] * 2
+
+
+def test_a_view_leaves_its_picture_when_it_is_closed(lab: Any, open_notebook: Callable[..., Any]) -> None:
+    lab.write(
+        "closed.ipynb", PREPARE, NAP.format(seconds=0.5, out="closed"), "%flinkshow nap",
+        "import time; time.sleep(2); from flinkmagic.magics import live_view; live_view._kept[-1].close()",
+    )  # fmt: skip
+    notebook = open_notebook("closed.ipynb")
+    page = notebook.page
+    page.set_default_timeout(120_000)
+    notebook.run_all()
+    page.wait_for_selector(VIEW)
+    page.wait_for_selector(".jp-OutputArea details[open] img[alt*='Job graph of nap'] >> nth=1")
+    assert page.locator(VIEW).count() == 0
+
+
+LOOKS = """
+() => [...document.querySelectorAll('.flinkmagic-view')].map((view) => [...view.querySelectorAll('*')]
+  .filter((node) => !node.closest('.fm-surface-svg'))
+  .map((node) => {
+    const style = getComputedStyle(node);
+    return [node.tagName, node.className.baseVal ?? node.className, ...['fontSize', 'color', 'backgroundColor',
+      'padding', 'margin', 'lineHeight', 'textAlign', 'maxWidth', 'whiteSpace', 'display', 'tableLayout', 'boxSizing']
+      .map((name) => style[name])].join('|');
+  }))
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_notebooks_styles_for_documents_do_not_reach_the_view(
+    lab: Any, open_notebook: Callable[..., Any], dark: bool
+) -> None:
+    lab.write(
+        "styles.ipynb", f"%run {Path(__file__).with_name('fake_job.py')}",
+        "job = FakeJob(*delays(), fail_at=(3, 2))\njob.run(0.1)\n"
+        "job.view.selected = [v.id for v in job.graph.job_vertices][3]\njob.view",
+        "display(job.view.in_place_of({'text/plain': 'a picture'}), raw=True)",
+    )  # fmt: skip
+    notebook = open_notebook("styles.ipynb")
+    notebook.theme(dark)
+    notebook.page.set_viewport_size({"width": 1280, "height": 2600})
+    notebook.run_all()
+    notebook.page.wait_for_function(f"document.querySelectorAll('{VIEW} .fm-tasks td').length >= 70")
+    as_widget, in_place = notebook.page.evaluate(LOOKS)
+    assert notebook.page.locator(f".jp-RenderedHTML {VIEW}").count() == 1
+    assert len(as_widget) > 150
+    assert in_place == as_widget
