@@ -17,6 +17,8 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 
+from flinkmagic.capturing.java import java_class as java_type
+
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
@@ -28,7 +30,7 @@ _COMPILED: WeakKeyDictionary[Any, dict[str, JavaObject | None]] = WeakKeyDiction
 
 
 def java_class(sc: SparkContext, name: str, filled: Mapping[str, str] | None = None) -> JavaObject | None:
-    """The class `name` of ``java/``, compiled once a JVM; None where this JVM does not let us compile.
+    """The one constructor of the class `name` of ``java/``, compiled once a JVM; None where it does not let us.
 
     `filled` gives text for places in its source that only the running version of Spark can tell.
 
@@ -52,18 +54,15 @@ def java_class(sc: SparkContext, name: str, filled: Mapping[str, str] | None = N
         return compiled[name]
 
 
-def new_instance(sc: SparkContext, cls: JavaObject, *arguments: Any) -> JavaObject:
-    """An object of a class that has one public constructor.
+def new_instance(sc: SparkContext, constructor: JavaObject, *arguments: Any) -> JavaObject:
+    """An object of one of our classes.
 
     py4j's ``jvm.Name(...)`` does not see the class, as its loader is Janino's.
     """
-    gateway, jvm = sc._gateway, sc._jvm
-    assert gateway is not None
-    assert jvm is not None
-    array = gateway.new_array(jvm.java.lang.Object, len(arguments))
-    for position, argument in enumerate(arguments):
-        array[position] = argument
-    return cls.getConstructors()[0].newInstance(array)
+    given = java_type(sc._jvm, "java.util.ArrayList")()
+    for argument in arguments:
+        given.add(argument)
+    return constructor.newInstance(given.toArray())
 
 
 def _compile(sc: SparkContext, name: str, filled: Mapping[str, str]) -> JavaObject:
@@ -75,4 +74,4 @@ def _compile(sc: SparkContext, name: str, filled: Mapping[str, str]) -> JavaObje
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
     compiler.cook(source)
-    return compiler.getClassLoader().loadClass(name)
+    return compiler.getClassLoader().loadClass(name).getConstructors()[0]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.capturing.java import java_class as java_type
+
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
@@ -25,7 +27,8 @@ class MapOutputs:
 
     def __init__(self, sc: SparkContext) -> None:
         assert sc._jvm is not None
-        field = sc._jvm.java.lang.Class.forName("org.apache.spark.SparkEnv").getDeclaredField("mapOutputTracker")
+        environment = java_type(sc._jvm, "java.lang.Class").forName("org.apache.spark.SparkEnv")
+        field = environment.getDeclaredField("mapOutputTracker")
         field.setAccessible(True)
         self._tracker: Any = field.get(sc._jsc.sc().env())
 

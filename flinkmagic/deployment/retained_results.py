@@ -3,6 +3,9 @@
 A result is found again by its key (`planning.result_keys`), by the graph that made it or, where it was kept for the
 session, by any graph. What is kept is bounded in bytes; what was not used for the longest time goes first. Letting go
 of a shuffle means no more than not holding Spark's exchange any longer: its files go with the next garbage collection.
+
+Broadcasts have a smaller bound of their own: a driver holds each as an object, and so does whoever was computed with
+one, since Spark would compute its lost partitions with it again. A heap full of them has no room for the next one.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -24,6 +27,9 @@ _LOG = logging.getLogger(__name__)
 
 DEFAULT_BYTES = 8 * 2**30
 """How much is kept where nobody says otherwise. Shuffle files lie on disk."""
+
+DRIVER_SHARE = 1 / 8
+"""So much of the driver's heap may be taken by the broadcasts that retained results hold."""
 
 
 @dataclass(eq=False)
@@ -52,6 +58,8 @@ class RetainedResult:
         Whether all of it is still there.
     let_go : callable
         Called when it is kept no longer.
+    broadcasts : mapping of str to int
+        By their keys the bytes of the broadcasts that it is, or was computed with.
     """
 
     key: str
@@ -64,16 +72,24 @@ class RetainedResult:
     bytes_by_partition: tuple[int, ...] | None = None
     is_there: Callable[[], bool] = lambda: True
     let_go: Callable[[], None] = lambda: None
+    broadcasts: Mapping[str, int] = field(default_factory=dict)
     name: str = ""
     made_at: float = field(default_factory=time.time)
     used_at: float = field(default_factory=time.time)
 
 
 class RetainedResults:
-    """All that is retained of the jobs of one SparkContext; callable from any thread."""
+    """All that is retained of the jobs of one SparkContext; callable from any thread.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    driver_bytes : int, optional
+        How much of the driver's heap broadcasts may take.
+    """
+
+    def __init__(self, driver_bytes: int | None = None) -> None:
         self.bound = DEFAULT_BYTES
+        self._driver_bound = driver_bytes
         self.writes: dict[str, dict[str, list[str] | None]] = {}
         """By graph whose last run failed, by the key of a write that was finished in it: the files of its target."""
         self._lock = threading.RLock()
@@ -135,11 +151,17 @@ class RetainedResults:
         gone = []
         total = sum(one.bytes for one in self._kept.values())
         for place, one in list(self._kept.items()):
-            if total <= self.bound:
-                break
-            total -= one.bytes
-            gone.append(self._kept.pop(place))
+            too_much_in_driver = bool(one.broadcasts) and self._driver_is_full()
+            if total > self.bound or too_much_in_driver:
+                total -= one.bytes
+                gone.append(self._kept.pop(place))
         return gone
+
+    def _driver_is_full(self) -> bool:
+        held: dict[str, int] = {}
+        for one in self._kept.values():
+            held.update(one.broadcasts)
+        return self._driver_bound is not None and sum(held.values()) > self._driver_bound
 
     def _name_for(self, result: RetainedResult) -> str:
         """A name that can be typed: the graph's, with a number."""
@@ -166,4 +188,8 @@ _STORES_LOCK = threading.Lock()
 def retained_results(sc: SparkContext) -> RetainedResults:
     """The results that are retained of the jobs of a SparkContext."""
     with _STORES_LOCK:
-        return _STORES.setdefault(sc, RetainedResults())
+        if sc not in _STORES:
+            assert sc._jvm is not None
+            heap = int(sc._jvm.Runtime.getRuntime().maxMemory())
+            _STORES[sc] = RetainedResults(int(heap * DRIVER_SHARE))
+        return _STORES[sc]

@@ -244,6 +244,7 @@ class Retention:
         keys = ResultKeys(self._sc, planned.relations)
         unchanged = _Unchanged(keys)
         vertex_of = _vertices_by_handle(graph)
+        broadcasts = self._broadcasts(planned, graph, vertex_of)
         writes: dict[str, list[str] | None] = {}
         for result in planned.results:
             vertex, key = vertex_of[id(result.handle)], self._keys.get(id(result.handle))
@@ -257,7 +258,8 @@ class Retention:
                     writes[key.digest] = keys.listing(result.target)
             elif vertex not in self._taken_up.finished:
                 job_vertex = graph.job_vertices[vertex]
-                self._retain_result(result, key, job_vertex.name, kept, bytes_by_partition.get(job_vertex.id))
+                bytes_ = bytes_by_partition.get(job_vertex.id)
+                self._retain_result(result, key, job_vertex.name, kept, bytes_, broadcasts[vertex])
         self._store.writes.pop(self._name, None)
         if status is JobStatus.FAILED:
             self._store.writes[self._name] = writes
@@ -269,6 +271,7 @@ class Retention:
         what: str,
         kept: KeptResults,
         bytes_by_partition: tuple[int, ...] | None,
+        broadcasts: Mapping[str, int],
     ) -> None:
         computed: Any
         rows: KeptRows | None = None
@@ -294,8 +297,27 @@ class Retention:
                 bytes_by_partition=bytes_by_partition,
                 is_there=rows.are_there if rows is not None else self._is_there(result),
                 let_go=rows.let_go if rows is not None else lambda: None,
+                broadcasts=broadcasts,
             )
         )
+
+    def _broadcasts(
+        self, planned: PlannedJob, graph: ExecutionGraph, vertex_of: Mapping[int, int]
+    ) -> dict[int, dict[str, int]]:
+        """By vertex the broadcasts that its result is or was computed with: by their keys, how many bytes they are."""
+        held: dict[int, dict[str, int]] = {vertex.index: {} for vertex in graph.job_vertices}
+        for index, entry in self._taken_up.results.items():
+            held[index].update(entry.broadcasts)
+        for result in planned.results:
+            vertex = vertex_of[id(result.handle)]
+            if result.kind in ("broadcast", "subquery") and vertex not in self._taken_up.finished:
+                key, computed = self._keys.get(id(result.handle)), result.computed()
+                name = key.digest if key is not None else result.handle.name
+                held[vertex][name] = _data_size(computed) if computed is not None else 0
+        for producer in graph.job_vertices:
+            for consumer in _consumers(producer):
+                held[consumer].update(held[producer.index])
+        return held
 
     def _stored(self, rdd: int) -> int:
         """How many bytes of a persisted RDD Spark has."""

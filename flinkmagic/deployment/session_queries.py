@@ -7,12 +7,14 @@ the clone's configuration holds inside. Seen on 3.5.9 (a constructor with 4 para
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import simple_name
+from flinkmagic.capturing.java import java_class as java_type
+from flinkmagic.capturing.java import scala_object, simple_name, skip_commands
 from flinkmagic.deployment.java_classes import java_class, new_instance
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _LOG = logging.getLogger(__name__)
+_QUERY_EXECUTION = "org.apache.spark.sql.execution.QueryExecution"
 _NAMES = {
     "AppendData": "append",
     "CreateTableAsSelect": "create",
@@ -53,14 +56,13 @@ def session_query(
     plan : py4j.java_gateway.JavaObject
         What is run.
     """
-    constructor = planned.getClass().getConstructors()[0]
-    types = [parameter.getTypeName().replace("$", ".") for parameter in constructor.getParameterTypes()]
+    types = _constructor_types(sc._jvm)
     casts = ", ".join(_PRIMITIVES.get(name, f"({name}) arguments[%d]") % i for i, name in enumerate(types))
     cls = java_class(sc, "SessionQuery", {"/* arguments */": casts})
     if cls is None:
         return planned
     try:
-        return new_instance(sc, cls, _arguments(sc, jsession, command, types), plan)
+        return new_instance(sc, cls, _arguments(sc, jsession, command, len(types)), plan)
     except Py4JError as error:
         _LOG.warning(
             "Listeners that were registered after the graph was compiled do not hear of its writes: this Spark makes "
@@ -70,20 +72,24 @@ def session_query(
         return planned
 
 
-def _arguments(sc: SparkContext, jsession: JavaObject, command: JavaObject, types: list[str]) -> JavaObject:
+@functools.lru_cache(maxsize=8)
+def _constructor_types(jvm: Any) -> tuple[str, ...]:
+    """The types that the constructor of this Spark's `QueryExecution` takes, in Java's words."""
+    query_execution = java_type(jvm, "java.lang.Class").forName(_QUERY_EXECUTION)
+    parameters = query_execution.getConstructors()[0].getParameterTypes()
+    return tuple(parameter.getTypeName().replace("$", ".") for parameter in parameters)
+
+
+def _arguments(sc: SparkContext, jsession: JavaObject, command: JavaObject, number: int) -> JavaObject:
     """The session, the plan, and the mode in which nothing runs by itself; the rest as Spark itself has it."""
-    jvm, gateway = sc._jvm, sc._gateway
-    assert jvm is not None
-    assert gateway is not None
-    execution = jvm.org.apache.spark.sql.execution
-    companion = getattr(jvm, "org.apache.spark.sql.execution.QueryExecution$")
-    companion = getattr(companion, "MODULE$")
-    given = {0: jsession, 1: command, 3: execution.CommandExecutionMode.SKIP()}
-    array = gateway.new_array(jvm.java.lang.Object, len(types))
-    for position in range(len(types)):
+    jvm = sc._jvm
+    companion = scala_object(jvm, _QUERY_EXECUTION)
+    given = {0: jsession, 1: command, 3: skip_commands(jvm)}
+    arguments = java_type(jvm, "java.util.ArrayList")()
+    for position in range(number):
         default = f"$lessinit$greater$default${position + 1}"
-        array[position] = given[position] if position in given else getattr(companion, default)()
-    return array
+        arguments.add(given[position] if position in given else getattr(companion, default)())
+    return arguments.toArray()
 
 
 def in_session(sc: SparkContext, jsession: JavaObject, body: JavaObject) -> JavaObject:

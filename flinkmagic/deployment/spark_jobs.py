@@ -7,8 +7,10 @@ thread, so nothing of the user's own threads is touched. Seen on Spark 3.5.9 and
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.capturing.java import java_class
 from flinkmagic.capturing.program import read_conf
 from flinkmagic.errors import PinnedThreadsRequiredError
 
@@ -40,7 +42,7 @@ def require_pinned_threads(sc: SparkContext) -> None:
 
 def is_fair(sc: SparkContext) -> bool:
     """Whether the session shares its executors between pools (``spark.scheduler.mode``)."""
-    return str(sc.getConf().get("spark.scheduler.mode", "FIFO")).upper() == "FAIR"
+    return str(sc._jsc.sc().conf().get("spark.scheduler.mode", "FIFO")).upper() == "FAIR"
 
 
 class JobProperties:
@@ -72,6 +74,7 @@ class JobProperties:
             base.setProperty(POOL, pool)
         self._base = base
         self._users_tags = base.getProperty(TAGS) or ""
+        self._lock = threading.Lock()
         self._by_session: dict[str, JavaObject] = {}
 
     def enter(self, tag: str, description: str, jsession: JavaObject | None) -> None:
@@ -85,22 +88,20 @@ class JobProperties:
         properties.setProperty(DESCRIPTION, description)
         self._sc._jsc.sc().setLocalProperties(properties)
         if jsession is not None:
-            assert self._sc._jvm is not None
-            self._sc._jvm.org.apache.spark.sql.SparkSession.setActiveSession(jsession)
+            java_class(self._sc._jvm, "org.apache.spark.sql.SparkSession").setActiveSession(jsession)
 
     def _with_conf(self, jsession: JavaObject | None) -> Any:
         if jsession is None:
             return self._base
         session_id = jsession.sessionUUID()
-        found = self._by_session.get(session_id)
-        if found is None:
-            found = self._base.clone()
-            # Two threads may do this at once; both get the same.
-            for key, value in read_conf(jsession).items():
-                if key.startswith("spark"):
-                    found.setProperty(key, value)
-            self._by_session[session_id] = found
-        return found
+        with self._lock:
+            found = self._by_session.get(session_id)
+            if found is None:
+                found = self._by_session[session_id] = self._base.clone()
+                for key, value in read_conf(jsession).items():
+                    if key.startswith("spark"):
+                        found.setProperty(key, value)
+            return found
 
 
 def cancel_jobs(sc: SparkContext, tag: str) -> None:

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
+from flinkmagic.capturing.java import java_class as java_type
+from flinkmagic.capturing.java import option
 from flinkmagic.deployment.java_classes import java_class, new_instance
 from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.map_outputs import MapOutputs
@@ -178,8 +180,8 @@ class StageRunner:
             )
         _check(is_cancelled)
         future = self.sc._jsc.sc().submitMapStage(dependency)
-        forever = self._jvm.scala.concurrent.duration.Duration.Inf()
-        self._jvm.org.apache.spark.util.ThreadUtils.awaitReady(future, forever)
+        forever = java_type(self.sc._jvm, "scala.concurrent.duration.Duration").Inf()
+        java_type(self.sc._jvm, "org.apache.spark.util.ThreadUtils").awaitReady(future, forever)
         answer = future.value().get()
         if answer.isFailure():
             raise self._as_python(answer.failed().get())
@@ -201,18 +203,13 @@ class StageRunner:
         body = new_instance(self.sc, cls, target)
         if jsession is not None:
             body = in_session(self.sc, jsession, body)
-        some = self._jvm.scala.Some(name)
-        self._jvm.org.apache.spark.sql.execution.SQLExecution.withNewExecutionId(query_execution, some, body)
+        execution = java_type(self.sc._jvm, "org.apache.spark.sql.execution.SQLExecution")
+        execution.withNewExecutionId(query_execution, option(self.sc._jvm, name), body)
 
     def _as_python(self, throwable: JavaObject) -> BaseException:
         from pyspark.errors.exceptions.captured import convert_exception
 
         return convert_exception(throwable)
-
-    @property
-    def _jvm(self) -> Any:
-        assert self.sc._jvm is not None
-        return self.sc._jvm
 
 
 class StageRun:

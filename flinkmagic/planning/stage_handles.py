@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from flinkmagic.capturing.java import skip_commands
 from flinkmagic.planning import driver_classes
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
@@ -153,10 +154,7 @@ class StageHandles:
         return self._planned(session, over).executedPlan()
 
     def _planned(self, session: JavaObject, command: JavaObject) -> JavaObject:
-        jvm = self._forest.sc._jvm
-        assert jvm is not None
-        skip = jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-        return session.sessionState().executePlan(command, skip)
+        return session.sessionState().executePlan(command, skip_commands(self._forest.sc._jvm))
 
     def of_result(
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int

@@ -75,6 +75,22 @@ def test_a_smaller_bound_holds_at_once(store, result):
     assert keys(store) == []
 
 
+def test_broadcasts_have_a_bound_of_their_own():
+    store = RetainedResults(driver_bytes=100)
+
+    def keep(key, **broadcasts):
+        store.keep(RetainedResult(key, "shuffle", "g", key, False, object(), 10, broadcasts=broadcasts))
+        return keys(store)
+
+    keep("a", one=60)
+    # Both hold the same one.
+    assert keep("b", one=60, two=40) == ["b", "a"]
+    assert keep("c") == ["c", "b", "a"]
+    # Without "a" the first broadcast is still held by "b"; what holds none stays.
+    assert keep("d", three=30) == ["d", "c"]
+    assert keep("e", four=101) == ["c"]
+
+
 def test_an_equal_result_takes_the_place_and_the_name(store, result):
     store.keep(result("a"))
     store.keep(result("a"))
