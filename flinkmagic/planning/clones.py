@@ -19,6 +19,12 @@ _PLANNING = {
     # Many folders are listed by a Spark job otherwise, and planning starts none.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
 }
+_UNLESS_CHOSEN = {
+    # An adaptive plan would turn a sort-merge join into one by hashing when it sees how small a side is. A plan that
+    # stays as it is takes one from the start where Spark's `JoinSelection` finds that each partition of a side is below
+    # the size of a broadcast, and the side a third of the other at most.
+    "spark.sql.join.preferSortMergeJoin": "false",
+}
 
 
 class SessionClones:
@@ -51,6 +57,9 @@ class SessionClones:
         conf = clone.sessionState().conf()
         for key, value in _PLANNING.items():
             conf.setConfString(key, value)
+        for key, value in _UNLESS_CHOSEN.items():
+            if not conf.contains(key):
+                conf.setConfString(key, value)
         conf.setConfString(SHUFFLE_PARTITIONS, str(self._shuffle_partitions(conf)))
         self._clones.append((snapshot, clone))
         return clone, str(len(self._clones) - 1)

@@ -81,7 +81,7 @@ def measure(spark: SparkSession, query: str, out: Path, rounds: int, warmup: int
 
 def main(arguments: list[str]) -> dict[str, float | int | str]:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks single-sink")
-    parser.add_argument("--scale", type=float, default=0.2, help="of TPC-H's data (%(default)s)")
+    parser.add_argument("--scale", type=float, default=1.0, help="of TPC-H's data (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="counted rounds of each query (%(default)s)")
     parser.add_argument("--warmup", type=int, default=1, help="rounds before them (%(default)s)")
     parser.add_argument("--queries", nargs="*", help="only these, such as q01 three-shuffles")

@@ -240,6 +240,25 @@ def test_each_write_is_planned_under_its_own_line_s_configuration(spark, tables,
     assert operators == ["BroadcastHashJoin", "SortMergeJoin"]
 
 
+def test_a_side_that_is_small_by_partition_is_hashed_unless_the_user_prefers_to_sort(spark):
+    threshold = "spark.sql.autoBroadcastJoinThreshold"
+    before = spark.conf.get(threshold)
+    small, large = spark.range(10_000).withColumnRenamed("id", "key"), spark.range(1_000_000)
+    joined = large.join(small, large.id == small.key)
+
+    def join_operators():
+        return [operator for _, operator in words(plan(joined, parallelism=4)) if operator.endswith("Join")]
+
+    try:
+        spark.conf.set(threshold, "30000")
+        assert join_operators() == ["ShuffledHashJoin"]
+        spark.conf.set("spark.sql.join.preferSortMergeJoin", "true")
+        assert join_operators() == ["SortMergeJoin"]
+    finally:
+        spark.conf.unset("spark.sql.join.preferSortMergeJoin")
+        spark.conf.set(threshold, before)
+
+
 def test_writes_to_one_place_keep_their_order(spark, tables, tmp_path, runner):
     with capture(spark) as program:
         tables.carriers.select("name").write.text(f"{tmp_path}/names")
