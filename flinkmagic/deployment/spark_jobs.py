@@ -64,7 +64,9 @@ class JobProperties:
     def __init__(self, sc: SparkContext, group: str, pool: str) -> None:
         self._sc = sc
         base = sc._jsc.sc().getLocalProperties().clone()
-        for name in list(base.stringPropertyNames()):
+        # One call; to walk through a Java set costs four for each element.
+        names = java_class(sc._jvm, "java.lang.String").join("\x01", base.stringPropertyNames())
+        for name in names.split("\x01"):
             if name.startswith(_NOT_INHERITED):
                 base.remove(name)
         base.setProperty(GROUP, group)

@@ -119,12 +119,15 @@ def test_a_view_keeps_its_state_while_the_picture_beneath_it_changes_and_when_th
     assert page.locator(f"{VIEW} .fm-job-state").all_inner_texts() == ["✓ FINISHED"] * 2
 
 
-def test_a_view_leaves_its_picture_when_it_is_closed(lab: Any, open_notebook: Callable[..., Any]) -> None:
+def test_in_notebook_7_a_view_leaves_its_picture_when_it_is_closed(
+    lab: Any, open_notebook: Callable[..., Any]
+) -> None:
+    pytest.importorskip("notebook")
     lab.write(
         "closed.ipynb", PREPARE, NAP.format(seconds=0.5, out="closed"), "%flinkshow nap",
         "import time; time.sleep(2); from flinkmagic.magics import live_view; live_view._kept[-1].close()",
     )  # fmt: skip
-    notebook = open_notebook("closed.ipynb")
+    notebook = open_notebook("closed.ipynb", in_lab=False)
     page = notebook.page
     page.set_default_timeout(120_000)
     notebook.run_all()
