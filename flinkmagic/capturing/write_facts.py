@@ -167,7 +167,8 @@ def _made_table(spark: Any, df: Any, description: Any, mode: str, command: Any) 
             _check_table(spark, description, command, exists)
 
     def check_format() -> None:
-        file_format = _file_format(spark, provider)
+        # Hive's asks the table, which is not there yet.
+        file_format = _file_format(spark, provider) if provider != "hive" else None
         if file_format is not None and not (exists and mode == "append"):
             properties = description.storage().properties()
             writes.check_format(spark, df, file_format, properties, partition_by)
@@ -244,6 +245,21 @@ def _insert_into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> 
         target=Target(path=place.path, table=name),
         label=str(name),
         name=str(name).rsplit(".", 1)[-1],
+        overwrites=overwrites,
+    )
+
+
+def _insert_into_hive(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
+    """``insertInto`` a table of Hive's own formats. Unlike Spark's it replaces no partition that gets no row."""
+    place = table_of(command.table())
+    overwrites = bool(command.overwrite())
+    return WriteFacts(
+        format="hive",
+        mode="overwrite" if overwrites else "append",
+        target=Target(path=place.path, table=place.table),
+        label=str(place.table),
+        name=command.table().identifier().table(),
+        partition_by=tuple(texts(command.table().partitionColumnNames())),
         overwrites=overwrites,
     )
 
@@ -382,6 +398,7 @@ _FACTS: dict[str, Callable[..., WriteFacts | None]] = {
     "SaveAsV1TableCommand": _save_as_table,
     "CreateDataSourceTableAsSelectCommand": _create_as_select,
     "InsertIntoDataSourceCommand": _insert_into_source,
+    "InsertIntoHiveTable": _insert_into_hive,
     "AppendData": _into_relation("append"),
     "OverwriteByExpression": _into_relation("overwrite"),
     "OverwritePartitionsDynamic": _into_relation("overwrite", dynamic=True),
