@@ -250,7 +250,7 @@ def _insert_into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> 
 
 
 def _insert_into_hive(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
-    """``insertInto`` a table of Hive's own formats. Unlike Spark's it replaces no partition that gets no row."""
+    """``insertInto`` a table of Hive's own formats, whose files Hive's writers make."""
     place = table_of(command.table())
     overwrites = bool(command.overwrite())
     return WriteFacts(

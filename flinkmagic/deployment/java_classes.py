@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import java_class as java_type
+from flinkmagic.capturing.java import java_class
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -29,7 +29,7 @@ _LOCK = threading.Lock()
 _COMPILED: WeakKeyDictionary[Any, dict[str, JavaObject | None]] = WeakKeyDictionary()
 
 
-def java_class(sc: SparkContext, name: str, filled: Mapping[str, str] | None = None) -> JavaObject | None:
+def constructor_of(sc: SparkContext, name: str, filled: Mapping[str, str] | None = None) -> JavaObject | None:
     """The one constructor of the class `name` of ``java/``, compiled once a JVM; None where it does not let us.
 
     `filled` gives text for places in its source that only the running version of Spark can tell.
@@ -59,7 +59,7 @@ def new_instance(sc: SparkContext, constructor: JavaObject, *arguments: Any) -> 
 
     py4j's ``jvm.Name(...)`` does not see the class, as its loader is Janino's.
     """
-    given = java_type(sc._jvm, "java.util.ArrayList")()
+    given = java_class(sc._jvm, "java.util.ArrayList")()
     for argument in arguments:
         given.add(argument)
     return constructor.newInstance(given.toArray())

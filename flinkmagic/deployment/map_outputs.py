@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.java import java_class as java_type
+from flinkmagic.capturing.java import java_class
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -27,7 +27,7 @@ class MapOutputs:
 
     def __init__(self, sc: SparkContext) -> None:
         assert sc._jvm is not None
-        environment = java_type(sc._jvm, "java.lang.Class").forName("org.apache.spark.SparkEnv")
+        environment = java_class(sc._jvm, "java.lang.Class").forName("org.apache.spark.SparkEnv")
         field = environment.getDeclaredField("mapOutputTracker")
         field.setAccessible(True)
         self._tracker: Any = field.get(sc._jsc.sc().env())

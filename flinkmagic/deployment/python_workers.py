@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.deployment.java_classes import java_class, new_instance
+from flinkmagic.deployment.java_classes import constructor_of, new_instance
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -30,10 +30,10 @@ def end_python_workers(sc: SparkContext, tag: str, is_over: Callable[[], bool]) 
     """End the workers of cancelled tasks under a tag, on a thread of its own; `is_over` says when no task is left."""
     if not sc._jsc.sc().isLocal():
         return
-    cls = java_class(sc, "PythonWorkers")
-    if cls is None:
+    constructor = constructor_of(sc, "PythonWorkers")
+    if constructor is None:
         return
-    workers = new_instance(sc, cls, tag)
+    workers = new_instance(sc, constructor, tag)
 
     def look() -> None:
         for wait_s in _ROUNDS_S:

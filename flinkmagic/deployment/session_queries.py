@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import java_class as java_type
-from flinkmagic.capturing.java import scala_object, simple_name, skip_commands
-from flinkmagic.deployment.java_classes import java_class, new_instance
+from flinkmagic.capturing.java import java_class, scala_object, simple_name, skip_commands
+from flinkmagic.deployment.java_classes import constructor_of, new_instance
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -58,11 +57,11 @@ def session_query(
     """
     types = _constructor_types(sc._jvm)
     casts = ", ".join(_PRIMITIVES.get(name, f"({name}) arguments[%d]") % i for i, name in enumerate(types))
-    cls = java_class(sc, "SessionQuery", {"/* arguments */": casts})
-    if cls is None:
+    constructor = constructor_of(sc, "SessionQuery", {"/* arguments */": casts})
+    if constructor is None:
         return planned
     try:
-        return new_instance(sc, cls, _arguments(sc, jsession, command, len(types)), plan)
+        return new_instance(sc, constructor, _arguments(sc, jsession, command, len(types)), plan)
     except Py4JError as error:
         _LOG.warning(
             "Listeners that were registered after the graph was compiled do not hear of its writes: this Spark makes "
@@ -75,7 +74,7 @@ def session_query(
 @functools.lru_cache(maxsize=8)
 def _constructor_types(jvm: Any) -> tuple[str, ...]:
     """The types that the constructor of this Spark's `QueryExecution` takes, in Java's words."""
-    query_execution = java_type(jvm, "java.lang.Class").forName(_QUERY_EXECUTION)
+    query_execution = java_class(jvm, "java.lang.Class").forName(_QUERY_EXECUTION)
     parameters = query_execution.getConstructors()[0].getParameterTypes()
     return tuple(parameter.getTypeName().replace("$", ".") for parameter in parameters)
 
@@ -85,7 +84,7 @@ def _arguments(sc: SparkContext, jsession: JavaObject, command: JavaObject, numb
     jvm = sc._jvm
     companion = scala_object(jvm, _QUERY_EXECUTION)
     given = {0: jsession, 1: command, 3: skip_commands(jvm)}
-    arguments = java_type(jvm, "java.util.ArrayList")()
+    arguments = java_class(jvm, "java.util.ArrayList")()
     for position in range(number):
         default = f"$lessinit$greater$default${position + 1}"
         arguments.add(given[position] if position in given else getattr(companion, default)())
@@ -94,5 +93,5 @@ def _arguments(sc: SparkContext, jsession: JavaObject, command: JavaObject, numb
 
 def in_session(sc: SparkContext, jsession: JavaObject, body: JavaObject) -> JavaObject:
     """A body that runs under a session's configuration, whichever is announced."""
-    cls = java_class(sc, "InSession")
-    return body if cls is None else new_instance(sc, cls, jsession, body)
+    constructor = constructor_of(sc, "InSession")
+    return body if constructor is None else new_instance(sc, constructor, jsession, body)

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import java_class as java_type
-from flinkmagic.capturing.java import option
-from flinkmagic.deployment.java_classes import java_class, new_instance
+from flinkmagic.capturing.java import java_class, option
+from flinkmagic.deployment.java_classes import constructor_of, new_instance
 from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.map_outputs import MapOutputs
 from flinkmagic.deployment.python_workers import end_python_workers
@@ -180,8 +179,8 @@ class StageRunner:
             )
         _check(is_cancelled)
         future = self.sc._jsc.sc().submitMapStage(dependency)
-        forever = java_type(self.sc._jvm, "scala.concurrent.duration.Duration").Inf()
-        java_type(self.sc._jvm, "org.apache.spark.util.ThreadUtils").awaitReady(future, forever)
+        forever = java_class(self.sc._jvm, "scala.concurrent.duration.Duration").Inf()
+        java_class(self.sc._jvm, "org.apache.spark.util.ThreadUtils").awaitReady(future, forever)
         answer = future.value().get()
         if answer.isFailure():
             raise self._as_python(answer.failed().get())
@@ -196,14 +195,14 @@ class StageRunner:
         jsession: JavaObject | None = None,
     ) -> None:
         """Run something as a query, under the configuration of another session where one is given."""
-        cls = java_class(self.sc, "StageBody")
-        if cls is None:
+        constructor = constructor_of(self.sc, "StageBody")
+        if constructor is None:
             without_java()
             return
-        body = new_instance(self.sc, cls, target)
+        body = new_instance(self.sc, constructor, target)
         if jsession is not None:
             body = in_session(self.sc, jsession, body)
-        execution = java_type(self.sc._jvm, "org.apache.spark.sql.execution.SQLExecution")
+        execution = java_class(self.sc._jvm, "org.apache.spark.sql.execution.SQLExecution")
         execution.withNewExecutionId(query_execution, option(self.sc._jvm, name), body)
 
     def _as_python(self, throwable: JavaObject) -> BaseException:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.deployment.java_classes import java_class, new_instance
+from flinkmagic.deployment.java_classes import constructor_of, new_instance
 from flinkmagic.deployment.task_events import TaskEvent, parse_lines
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def task_monitor(sc: SparkContext, prefix: str) -> TaskMonitor:
     """The best monitor that this session allows."""
     from flinkmagic.deployment.status_store_monitor import StatusStoreMonitor
 
-    cls = java_class(sc, "TaskMonitor")
-    return StatusStoreMonitor(sc) if cls is None else ListenerMonitor(sc, cls, prefix)
+    constructor = constructor_of(sc, "TaskMonitor")
+    return StatusStoreMonitor(sc) if constructor is None else ListenerMonitor(sc, constructor, prefix)
 
 
 class ListenerMonitor:
@@ -62,8 +62,8 @@ class ListenerMonitor:
     ----------
     sc : SparkContext
         The session's.
-    cls : JavaObject
-        The compiled class.
+    constructor : JavaObject
+        Of the compiled class.
     prefix : str
         What the tags of the job begin with.
     """
@@ -73,9 +73,9 @@ class ListenerMonitor:
     GATHER_MS = 100
     """How long it then waits for more (but not behind a marker): a call costs as much as many lines."""
 
-    def __init__(self, sc: SparkContext, cls: Any, prefix: str) -> None:
+    def __init__(self, sc: SparkContext, constructor: Any, prefix: str) -> None:
         self._sc = sc
-        self._listener = new_instance(sc, cls, prefix)
+        self._listener = new_instance(sc, constructor, prefix)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from IPython.display import DisplayHandle, display
 
@@ -88,9 +88,10 @@ class LiveView:
         self._handle: DisplayHandle = display(self._stand_in(), raw=True, display_id=True)
         if lasting:
             graph.started.append(self._show_run)
-            _keep(self)
-            if self._is_running():
-                follow_beside(cast(Job, job), self)
+            if job is not None and self._is_running():
+                follow_beside(job, self)
+            else:
+                _keep(self)
 
     def update(self) -> None:
         """Show how far the job is now."""
@@ -179,6 +180,10 @@ def _keep(view: LiveView) -> None:
         if view in _kept:
             _kept.remove(view)
         _kept.append(view)
-        oldest = _kept.popleft() if len(_kept) > MAX_KEPT else None
+        # One whose graph has been started again is kept anew at the run's end.
+        idle = [one for one in _kept if not one._is_running()]
+        oldest = idle[0] if len(idle) > MAX_KEPT else None
+        if oldest is not None:
+            _kept.remove(oldest)
     if oldest is not None:
         oldest.close()

@@ -45,6 +45,22 @@ def test_a_view_that_was_asked_for_stays_until_there_are_too_many(kernel) -> Non
     kernel.run("live_view.MAX_KEPT = kept")
 
 
+def test_a_view_of_a_job_that_runs_makes_no_room_for_others(kernel) -> None:
+    kernel.run(WATCH.format(idle=120) + "live_view.MAX_KEPT, kept = 0, live_view.MAX_KEPT\nlive_view._kept.clear()\n")
+    kernel.run(NAP.format(name="busy", seconds=3))
+    kernel.run("%flinkrun busy --detach")
+    kernel.run("%flinkshow busy")
+    assert kernel.run("print(busy.jobs[-1].status, made[-1]._closed)").stdout.strip() == "RUNNING False"
+    ended = kernel.run(
+        "busy.jobs[-1].wait()\nimport time; late = time.monotonic() + 20\n"
+        "while not made[-1]._closed and time.monotonic() < late: time.sleep(0.1)\ntime.sleep(0.5)"
+    )
+    assert kernel.run("print(made[-1]._closed)").stdout.strip() == "True"
+    assert PLACE not in ended.elsewhere[-1]["text/html"]
+    assert "FINISHED" in ended.elsewhere[-1]["text/html"]
+    kernel.run("live_view.MAX_KEPT = kept")
+
+
 def test_the_view_of_a_run_stays_after_its_end_where_somebody_uses_it(kernel) -> None:
     kernel.run(WATCH.format(idle=120))
     kernel.run(NAP.format(name="used", seconds=0.5))
