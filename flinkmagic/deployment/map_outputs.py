@@ -36,6 +36,6 @@ class MapOutputs:
         """Whether the outputs of all `tasks` map tasks of a shuffle are there."""
         return bool(self._tracker.getNumAvailableOutputs(dependency.shuffleId()) == tasks)
 
-    def bytes_by_partition(self, dependency: JavaObject) -> tuple[int, ...]:
-        """How many bytes each partition of a finished shuffle has."""
-        return tuple(self._tracker.getStatistics(dependency).bytesByPartitionId())
+    def statistics(self, dependency: JavaObject) -> JavaObject:
+        """How many bytes each partition of a finished shuffle has (``MapOutputStatistics``)."""
+        return self._tracker.getStatistics(dependency)

@@ -31,6 +31,7 @@ from flinkmagic.errors import ResultNotReadyError, ResultReleasedError, SessionL
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
@@ -237,6 +238,10 @@ class SparkDeployment:
     def partition_bytes(self) -> dict[str, tuple[int, ...]]:
         """By the id of a job vertex that wrote a shuffle, the bytes of each of its partitions."""
         return dict(self._host.partition_bytes)
+
+    def adaptations(self) -> dict[str, StageAdaptation]:
+        """By the id of a job vertex how its stage was run otherwise than planned."""
+        return dict(self._host.adaptations)
 
     def snapshot(self) -> DeploymentSnapshot:
         """How far the job has come."""

@@ -20,6 +20,7 @@ from flinkmagic.errors import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID, ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
     ResultStageHandle,
@@ -78,6 +79,7 @@ class StageHost:
         self.tracker = TaskTracker(self.log, slots, self._remade_run, lambda: self._provider.remade_runs())
         self.make_stage: MakeStage | None = None
         self.partition_bytes: dict[str, tuple[int, ...]] = {}
+        self.adaptations: dict[str, StageAdaptation] = {}
         self._graph = execution_graph
         self._prefix = prefix
         self._monitor = monitor
@@ -138,9 +140,19 @@ class StageHost:
         run = self.tracker.expect(tag, outcome)
         if outcome.bytes_by_partition is not None:
             self.partition_bytes[run.job_vertex.id] = outcome.bytes_by_partition
+        if outcome.adaptation:
+            self._adapted(run.job_vertex, outcome.adaptation)
         if self._lost is not None:
             self.tracker.conclude(tag)
         self._main_thread.schedule(lambda: self._overdue(tag, run), LONGEST_SILENCE_MS)
+
+    def _adapted(self, job_vertex: ExecutionJobVertex, how: StageAdaptation) -> None:
+        self.adaptations[job_vertex.id] = how
+        for choice in how.joins:
+            self._scheduler.event_log.add("stages", f"{job_vertex.name}: {choice}")
+        if how.tasks is not None:
+            merged = f"{how.tasks} of {job_vertex.parallelism} tasks read all partitions, as these are small"
+            self._scheduler.event_log.add("stages", f"{job_vertex.name}: {merged}")
 
     def _overdue(self, tag: str, run: VertexRun) -> None:
         """Spark's listener bus drops events when it is flooded; a job must not wait for them for ever."""

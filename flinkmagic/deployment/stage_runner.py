@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
@@ -29,6 +29,7 @@ from flinkmagic.deployment.python_workers import end_python_workers
 from flinkmagic.deployment.session_queries import in_session, query_name, session_query
 from flinkmagic.deployment.spark_jobs import JobProperties, cancel_jobs
 from flinkmagic.deployment.write_retries import EarlierRun, prepare_write_retry
+from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
     BroadcastStageHandle,
@@ -65,11 +66,14 @@ class StageOutcome:
         For a shuffle the real size of each partition, over all map tasks.
     skipped : bool
         Whether Spark had nothing to run: the outputs were there, or there are no partitions.
+    adaptation : StageAdaptation
+        How a stage that is done was run otherwise than planned.
     """
 
     error: BaseException | None = None
     bytes_by_partition: tuple[int, ...] | None = None
     skipped: bool = False
+    adaptation: StageAdaptation = AS_PLANNED
 
 
 class StageRunner:
@@ -113,6 +117,17 @@ class StageRunner:
         is_cancelled: Callable[[], bool],
     ) -> StageOutcome:
         """Run a handle to its end on the calling thread, which must be its own."""
+        outcome = self._run(handle, tag, description, earlier, is_cancelled)
+        return replace(outcome, adaptation=handle.adaptation)
+
+    def _run(
+        self,
+        handle: StageHandle,
+        tag: str,
+        description: str,
+        earlier: EarlierRun | None,
+        is_cancelled: Callable[[], bool],
+    ) -> StageOutcome:
         session = self._session_of(handle)
         if isinstance(handle, ShuffleMapStageHandle) and handle.tasks == 0:
             return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions, skipped=True)
@@ -120,8 +135,9 @@ class StageRunner:
         if earlier is not None and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle):
             # What has failed once would say so again, whoever asks it.
             handle.renew()
+        _touch(handle)
+        handle.adaptation  # noqa: B018 - to be known before Spark tells of the stage's tasks
         if handle.starts_jobs_early:
-            _touch(handle)
             _check(is_cancelled)
             self.properties.enter(tag, description, session)
         if isinstance(handle, ShuffleMapStageHandle):
@@ -174,9 +190,7 @@ class StageRunner:
         if tasks == 0:
             return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions, skipped=True)
         if self._map_outputs.are_complete(dependency, tasks):
-            return StageOutcome(
-                bytes_by_partition=self._map_outputs.bytes_by_partition(dependency), skipped=True
-            )
+            return _written(handle, self._map_outputs.statistics(dependency), skipped=True)
         _check(is_cancelled)
         future = self.sc._jsc.sc().submitMapStage(dependency)
         forever = java_class(self.sc._jvm, "scala.concurrent.duration.Duration").Inf()
@@ -184,7 +198,7 @@ class StageRunner:
         answer = future.value().get()
         if answer.isFailure():
             raise self._as_python(answer.failed().get())
-        return StageOutcome(bytes_by_partition=tuple(answer.get().bytesByPartitionId()))
+        return _written(handle, answer.get())
 
     def _in_sql_execution(
         self,
@@ -288,6 +302,12 @@ class StageRun:
         except BaseException as error:  # noqa: BLE001 - whatever ends the stage is its outcome
             outcome = StageOutcome(error=error)
         self._on_outcome(self, outcome)
+
+
+def _written(handle: ShuffleMapStageHandle, statistics: JavaObject, *, skipped: bool = False) -> StageOutcome:
+    if handle.written is not None:
+        handle.written(statistics)
+    return StageOutcome(bytes_by_partition=tuple(statistics.bytesByPartitionId()), skipped=skipped)
 
 
 def _touch(handle: StageHandle) -> None:

@@ -47,6 +47,8 @@ class SubtaskRun:
         Spark's task attempts that run.
     success : TaskEnded or None
         The one that counts.
+    is_merged : bool
+        Whether the task of another subtask does its work.
     cancel_requested, over : bool
         Whether it is to be cancelled; whether nothing more is told of it.
     """
@@ -61,5 +63,6 @@ class SubtaskRun:
     told: set[ExecutionAttemptID] = field(default_factory=set)
     running: set[int] = field(default_factory=set)
     success: TaskEnded | None = None
+    is_merged: bool = False
     cancel_requested: bool = False
     over: bool = False

@@ -137,6 +137,9 @@ class TaskTracker:
         is_own = final is not None and not job.tag.endswith(EARLY) and self._is_own(run, final)
         if is_own and final is not None:
             run.main_stage = final.stage_id
+            tasks = run.handle.adaptation.tasks
+            if tasks is not None:
+                run.merged(tasks)
             self._main_jobs[job.job_id] = run
             if final.shuffle_id is not None:
                 self._makers[final.shuffle_id] = run.job_vertex
@@ -155,7 +158,7 @@ class TaskTracker:
             return False
         if isinstance(run.handle, ShuffleMapStageHandle) or not run.handle.exact:
             return True
-        return final.tasks == run.job_vertex.parallelism
+        return final.tasks == (run.handle.adaptation.tasks or run.job_vertex.parallelism)
 
     def _role(self, run: VertexRun, stage: StageRef, is_own: bool) -> _Role:
         if is_own:

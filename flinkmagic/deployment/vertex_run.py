@@ -11,7 +11,8 @@ The rules, numbered as the code keeps them:
    whole are held until the stage is done (`holds_all`: what a write's tasks did is worth nothing before the commit);
    in any other stage only the last one is held, so that no vertex is over while the driver is still at it. A task that
    succeeds after Spark has given up the stage's job counts for nothing: Spark drops what it made.
-4. When the stage is done, subtasks without a task (Spark had nothing to do for them) are finished too, without metrics.
+4. When the stage is done, subtasks without a task are finished too, without metrics: Spark had nothing to do for them,
+   or has merged their partitions into those of others (`merged`).
 5. When the stage has failed, one execution fails with the cause: that of the task which failed last, else (the driver
    failed) one that is held, running or still awaited. Requests of subtasks that were never launched are handed back;
    executions that Spark ended with the stage fail of `StageAbortedError`, when their tasks have really ended. Where
@@ -105,7 +106,7 @@ class VertexRun:
     @property
     def has_all_successes(self) -> bool:
         """Whether every subtask succeeded; what may then still fail is the driver's part."""
-        return all(one.success is not None for one in self._subtasks.values())
+        return all(one.success is not None or one.is_merged for one in self._subtasks.values())
 
     def accept(self, descriptor: TaskDeploymentDescriptor) -> None:
         """Take an execution for which a slot was given: the vertex's own, or one that runs within its tasks."""
@@ -193,6 +194,14 @@ class VertexRun:
             self.stage_run.cancel()
 
     # -- what Spark tells ------------------------------------------------------------------------------
+
+    def merged(self, tasks: int) -> None:
+        """Rule 4: the stage has that many tasks, which do the work of the other subtasks too."""
+        for subtask, one in self._subtasks.items():
+            if subtask >= tasks and not one.is_merged:
+                one.is_merged = True
+                if not one.over and one.success is None:
+                    self._unsuccessful -= 1
 
     def launched(self, task: TaskStarted, slot_number: int) -> None:
         """Rules 1, 2 and 8."""
@@ -388,7 +397,7 @@ class VertexRun:
     def _end(self, one: SubtaskRun) -> None:
         if not one.over:
             one.over = True
-            if one.success is None:
+            if one.success is None and not one.is_merged:
                 self._unsuccessful -= 1
 
     def _end_if_over(self) -> None:

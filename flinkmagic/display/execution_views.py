@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -45,6 +45,7 @@ def job_snapshot(
     errors: Sequence[ErrorView] = (),
     note: str = "",
     reused: frozenset[str] = frozenset(),
+    facts: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
 ) -> JobSnapshot:
     """Return how far a job has come.
 
@@ -58,10 +59,12 @@ def job_snapshot(
         All task attempts, or those that changed since the snapshot before.
     reused : frozenset of str
         Ids of job vertices that did not run, because their results were there already.
+    facts : mapping of str to tuple of (str, str), optional
+        By the id of a job vertex what the run has found out about it: names and values, for people.
     """
     return JobSnapshot(
         name or graph.job_graph.name, status, elapsed_ms, states_by_vertex(graph), slots_used, slots_total,
-        started_at_ms, tuple(tasks), tuple(errors), note, reused,
+        started_at_ms, tuple(tasks), tuple(errors), note, reused, facts or {},
     )  # fmt: skip
 
 

@@ -218,6 +218,8 @@ class JobSnapshot:
     note: str = ""
     reused: frozenset[str] = frozenset()
     """Job vertices that did not run, because their results were there already."""
+    facts: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """What the run has found out, by job vertex: names and values, for people."""
 
     @property
     def task_counts(self) -> dict[str, int]:

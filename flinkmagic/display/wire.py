@@ -117,6 +117,10 @@ def frame(
         "action": _action(snapshot.status, can_run, can_cancel),
         "errors": [_error(error) for error in snapshot.errors],
         "vertices": {box.vertex_id: _states(snapshot.states_of(box), box) for box in boxes if box.vertex_id},
+        "facts": {
+            vertex: [[labels.visible(name), labels.visible(value)] for name, value in facts]
+            for vertex, facts in snapshot.facts.items()
+        },
     }
 
 

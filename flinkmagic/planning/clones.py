@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flinkmagic.capturing.java import skip_commands
+from flinkmagic.planning.adaptive_stages import CHOOSES_JOINS, MERGES_PARTITIONS
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -19,11 +20,11 @@ _PLANNING = {
     # Many folders are listed by a Spark job otherwise, and planning starts none.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
 }
+
 _UNLESS_CHOSEN = {
-    # An adaptive plan would turn a sort-merge join into one by hashing when it sees how small a side is. A plan that
-    # stays as it is takes one from the start where Spark's `JoinSelection` finds that each partition of a side is below
-    # the size of a broadcast, and the side a third of the other at most.
-    "spark.sql.join.preferSortMergeJoin": "false",
+    # An aggregation that relies on the order of a sort-merge join would keep the join from hashing a side that turns
+    # out small. The same rows come of it either way.
+    "spark.sql.execution.replaceHashWithSortAgg": "false",
 }
 
 
@@ -55,6 +56,11 @@ class SessionClones:
         if snapshot is not None:
             snapshot.apply_to(clone)
         conf = clone.sessionState().conf()
+        adapts = bool(conf.adaptiveExecutionEnabled())
+        # Who says how many subtasks there are to be gets them; else they are as many at most.
+        merges = adapts and self._parallelism is None and bool(conf.coalesceShufflePartitionsEnabled())
+        conf.setConfString(CHOOSES_JOINS, str(adapts).lower())
+        conf.setConfString(MERGES_PARTITIONS, str(merges).lower())
         for key, value in _PLANNING.items():
             conf.setConfString(key, value)
         for key, value in _UNLESS_CHOSEN.items():

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
 
-_SOURCES = ("LeafPartitions", "PlanReader", "PlanRebuilder", "LogicalCuts", "PlanKinds", "PlanKeys", "CommandRows")
+_SOURCES = (
+    "LeafPartitions",
+    "PlanReader",
+    "AdaptiveJoins",
+    "CoalescedReads",
+    "PlanRebuilder",
+    "LogicalCuts",
+    "PlanKinds",
+    "PlanKeys",
+    "CommandRows",
+)
 """In the order in which they use each other."""
 
 _LOCK = threading.Lock()

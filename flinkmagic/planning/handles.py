@@ -26,6 +26,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.planning.adaptive_stages import StageAdaptation
+
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
@@ -130,6 +132,14 @@ class StageHandle:
     tasks: int
     exact: bool = True
     starts_jobs_early: bool = False
+    joins: Once = field(repr=False, default_factory=lambda: Once.of(()))
+    merged: Once = field(repr=False, default_factory=lambda: Once.of(-1))
+
+    @property
+    def adaptation(self) -> StageAdaptation:
+        """How the stage is run otherwise than planned. To be asked for once the JVM's object is made."""
+        tasks = self.merged()
+        return StageAdaptation(self.joins(), None if tasks < 0 else tasks)
 
     def let_go(self) -> None:
         """Let go of the JVM's objects: the stage is never run again, and what it made is held elsewhere, or gone."""
@@ -137,7 +147,7 @@ class StageHandle:
             value = getattr(self, each.name)
             if isinstance(value, Once):
                 value.let_go()
-            elif each.name in ("query_execution", "user_write"):
+            elif each.name in ("query_execution", "user_write", "written"):
                 # Frozen for everybody but the owner of the JVM's objects, who ends here.
                 object.__setattr__(self, each.name, None)
 
@@ -157,10 +167,14 @@ class ShuffleMapStageHandle(StageHandle):
     hidden : bool
         True where the shuffle is not a ``ShuffleExchangeExec`` of the plan but made inside an operator
         (``TakeOrderedAndProjectExec``, ``CollectLimitExec``). It is run in the same way.
+    written : callable, optional
+        To be told of the ``MapOutputStatistics`` when the shuffle is written: how later stages join its rows, and with
+        how many tasks they read it, hangs on its real size.
     """
 
     output_partitions: int = 1
     hidden: bool = False
+    written: Callable[[JavaObject], None] | None = field(repr=False, default=None)
     dependency: Once = field(repr=False)
 
     @property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from flinkmagic.capturing.java import skip_commands
 from flinkmagic.planning import driver_classes
+from flinkmagic.planning.adaptive_stages import JOINS, join_choices
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
     BroadcastStageHandle,
@@ -96,7 +97,10 @@ class StageHandles:
                 tasks=rows.number,
                 exact=rows.exact,
                 starts_jobs_early=self._starts_jobs(stage) or _samples(node),
+                joins=self._joins(stage),
+                merged=self._merged(jvm_node),
                 output_partitions=node.partitions or 0,
+                written=lambda statistics: self._rebuilder.written(jvm_node, statistics),
                 dependency=Once(lambda: self._rebuilder.exchange(jvm_node).shuffleDependency()),
             )
         made = self._rebuilder.exchange if node.kind == BROADCAST_EXCHANGE else self._rebuilder.rebuild
@@ -107,6 +111,8 @@ class StageHandles:
             # A scalar subquery takes two rows, partition after partition.
             exact=rows.exact and (node.kind == BROADCAST_EXCHANGE or rows.number <= 1),
             starts_jobs_early=self._starts_jobs(stage),
+            joins=self._joins(stage),
+            merged=self._merged(jvm_node),
             made=Renewable(lambda: made(jvm_node), lambda: self._rebuilder.renew(jvm_node)),
         )
 
@@ -119,6 +125,7 @@ class StageHandles:
             tasks=rows.number,
             exact=rows.exact,
             starts_jobs_early=self._starts_jobs(stage),
+            joins=self._joins(stage),
             output_partitions=1,
             hidden=True,
             dependency=Once(lambda: self._rebuilder.shuffleOf(jvm_node)),
@@ -131,7 +138,8 @@ class StageHandles:
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int
     ) -> WriteStageHandle:
         """The handle of a write: `plan` has the command on top, or is that of the query which the command hides."""
-        made = Once(lambda: self._rebuilder.rebuild(plan))
+        made = Once(lambda: self._rebuilder.query(plan))
+        self._rebuilder.planned(plan, query_execution.optimizedPlan())
         if request.command is not None:
             command, session = request.command, query_execution.sparkSession()
             query_execution = self._planned(session, command)
@@ -142,6 +150,8 @@ class StageHandles:
             # What a source does with the rows that it is given is its own affair.
             exact=self._exact(stage) and request.command is None,
             starts_jobs_early=self._starts_jobs(stage),
+            joins=self._joins(stage),
+            merged=self._merged(plan),
             query_execution=query_execution,
             made=made,
             user_write=UserWrite(request.write.df.sparkSession, request.write.command) if request.write else None,
@@ -150,7 +160,7 @@ class StageHandles:
     def _over_rows(self, command: JavaObject, plan: JavaObject, session: JavaObject) -> JavaObject:
         """The physical plan of a command over the rows of this job's plan of the query that it hides."""
         rows = driver_classes.new_instance(self._forest.sc, "CommandRows")
-        over = rows.over(command, command.query(), self._rebuilder.rebuild(plan), session)
+        over = rows.over(command, command.query(), self._rebuilder.query(plan), session)
         return self._planned(session, over).executedPlan()
 
     def _planned(self, session: JavaObject, command: JavaObject) -> JavaObject:
@@ -160,13 +170,16 @@ class StageHandles:
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int
     ) -> ResultStageHandle:
         """The handle of rows that stay in the session."""
+        self._rebuilder.planned(plan, query_execution.optimizedPlan())
         return ResultStageHandle(
             name=request.name,
             tasks=tasks,
             exact=self._exact(stage),
             starts_jobs_early=self._starts_jobs(stage),
+            joins=self._joins(stage),
+            merged=self._merged(plan),
             query_execution=query_execution,
-            made=Once(lambda: self._rebuilder.rebuild(plan)),
+            made=Once(lambda: self._rebuilder.query(plan)),
             schema_json=request.schema_json,
         )
 
@@ -174,11 +187,13 @@ class StageHandles:
         self, name: str, query_execution: JavaObject, relation: JavaObject, stage: Stage, rows: PartitionCount
     ) -> BoundaryStageHandle:
         """The handle of the stage whose rows are kept in a relation, from which this job's other plans read them."""
+        self._rebuilder.planned(relation.cacheBuilder().cachedPlan(), query_execution.optimizedPlan())
         handle = BoundaryStageHandle(
             name=name,
             tasks=rows.number,
             exact=rows.exact,
             starts_jobs_early=self._starts_jobs(stage),
+            joins=self._joins(stage),
             query_execution=query_execution,
             made=Once(lambda: self._rebuilder.relation(relation)),
         )
@@ -201,6 +216,13 @@ class StageHandles:
 
     def _exact(self, stage: Stage) -> bool:
         return all(self._counts.of(node).exact for node in stage.nodes)
+
+    def _joins(self, stage: Stage) -> Once:
+        joins = [] if stage.cached else [node for node in stage.nodes if node.kind in JOINS]
+        return Once(lambda: join_choices(self._rebuilder, self._forest, joins)) if joins else Once.of(())
+
+    def _merged(self, plan: JavaObject) -> Once:
+        return Once(lambda: self._rebuilder.mergedTasks(plan))
 
     def _starts_jobs(self, stage: Stage) -> bool:
         return any(self._counts.starts_job(node) for node in stage.nodes)

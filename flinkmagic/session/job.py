@@ -26,6 +26,7 @@ from flinkmagic.scheduling.scheduler_factory import parse_restart_strategy
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.session.options import NO_RESTART, JobOptions
 from flinkmagic.session.rebinding import Rebinding
+from flinkmagic.session.run_facts import adaptation_notes, run_facts
 from flinkmagic.session.skew import EdgeBytes, edges, uneven_notes
 from flinkmagic.session.summary import sink_line, taken_up_note
 
@@ -151,6 +152,7 @@ class Job:
             errors=_error_views(info),
             note=taken_up_note(self._deployment.taken_up),
             reused=frozenset(self.reused()),
+            facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
         )
 
     def reused(self) -> list[str]:
@@ -162,7 +164,10 @@ class Job:
         return self._deployment.not_retained
 
     def report(self) -> list[str]:
-        """What became of the job, sink by sink; then what was uneven: the widest skew, spills, the slowest task."""
+        """What became of the job, sink by sink; what was run otherwise than planned; then what was uneven.
+
+        Uneven are the widest skew, spills and the slowest task.
+        """
         snapshot = self.snapshot()
         finished = {sink.index for sink in self._deployment.finished_sinks()}
         counts = ", ".join(f"{number} {state}" for state, number in snapshot.task_counts.items())
@@ -172,7 +177,8 @@ class Job:
         for sink in self.sinks:
             mark = "✓" if sink.index in finished else "✗" if self.status.is_terminal else "…"
             lines.append(f"  {mark} {sink_line(sink)}")
-        lines += [f"  {note}" for note in uneven_notes(self.edges(), self.tasks())]
+        notes = adaptation_notes(self.execution_graph, self._deployment.adaptations())
+        lines += [f"  {note}" for note in [*notes, *uneven_notes(self.edges(), self.tasks())]]
         return lines
 
     def edges(self) -> list[EdgeBytes]:

@@ -71,6 +71,11 @@ def test_the_cells_of_the_readme_run_as_they_stand(lab: Any, open_notebook: Call
     page.wait_for_selector(f"{VIEW} .fm-job-state:has-text('RUNNING')")
     page.wait_for_selector(f"{VIEW} .fm-job-state:has-text('FINISHED')")
     assert page.locator(f"{VIEW} .fm-run").inner_text() == "↻ Run again"
+    page.locator(f"{VIEW} .fm-node", has_text="late.groupBy").first.click()
+    (found,) = [row.inner_text().split("\t") for row in page.locator(f"{VIEW} .fm-found tr").all()]
+    assert found[0] == "shuffle written"
+    assert re.fullmatch(r"[\d.]+ K?i?B in 4 partitions; the widest, \d, has [\d.]+ K?i?B", found[1])
+    notebook.keep_screenshot("readme-found")
     notebook.keep_screenshot("readme-run-again")
 
     saved = notebook.save()

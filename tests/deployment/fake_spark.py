@@ -223,6 +223,11 @@ class FakeSpark:
         ref = StageRef(stage.stage_id, shuffle, self.by_name[name].parallelism if tasks is None else tasks)
         self.say(JobStarted(stage.job_id, self.clock.now_ms(), stage.tag, (ref,)))
 
+    def merged(self, name, tasks):
+        """Spark's tasks of a stage read several partitions each."""
+        object.__setattr__(self.stage(name).handle, "merged", Once.of(tasks))
+        self.job_started(name, tasks=tasks)
+
     def launch(self, name, partition, *, executor="1", speculative=False):
         stage = self.stage(name)
         attempt = self._attempts.setdefault((stage.tag, partition), itertools.count())

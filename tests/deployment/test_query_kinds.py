@@ -55,9 +55,10 @@ def kinds(spark, numbers):
     cached.unpersist()
 
 
-def test_all_kinds_give_the_rows_of_a_plain_run(kinds, deploy, spark_work):
+@pytest.mark.parametrize("parallelism", [3, None], ids=["three subtasks", "as many as needed"])
+def test_all_kinds_give_the_rows_of_a_plain_run(kinds, deploy, spark_work, parallelism):
     before = spark_work.job_ids()
-    deployment = deploy(kinds)
+    deployment = deploy(kinds, parallelism=parallelism)
     assert deployment.wait(200) is JobStatus.FINISHED, deployment.exceptions()
     ran = spark_work.tasks_by_stage(spark_work.job_ids() - before)
     assert sum(ran.values()) == len(deployment.tasks())

@@ -333,3 +333,54 @@ def test_a_task_of_an_unknown_stage_is_passed_over(name):
     spark = FakeSpark(CHAIN)
     spark.say(TaskStarted(77, 0, 0, 0, 1, "1", 0.0, False))
     assert spark.host.log.records() == []
+
+
+def test_a_task_that_reads_several_partitions_does_the_work_of_several_subtasks():
+    spark = FakeSpark({"Map": (4, []), "Write": (4, ["Map"])})
+    spark.run("Map")
+    spark.merged("Write", 2)
+    run = spark.provider.active_runs()[0]
+    assert run.unfinished == 2
+    tasks = [spark.launch("Write", partition) for partition in range(2)]
+    assert spark.state("Write") == ["RUNNING", "RUNNING", "SCHEDULED", "SCHEDULED"]
+    spark.end(tasks[0])
+    spark.end(tasks[1])
+    assert spark.state("Write") == ["FINISHED", "RUNNING", "SCHEDULED", "SCHEDULED"]
+    assert run.unfinished == 0
+    spark.conclude("Write")
+    assert spark.state("Write") == ["FINISHED"] * 4
+    assert execution(spark, "Write", 3).resource_id == NO_TASK
+    assert spark.scheduler.job_status is JobStatus.FINISHED
+
+
+def test_a_write_with_merged_partitions_has_reached_its_commit_when_its_tasks_have_succeeded():
+    once = FixedDelayRestartBackoffTimeStrategy(1, 1.0)
+    spark = FakeSpark({"Map": (3, []), "Write": (3, ["Map"])}, restart_strategy=once)
+    spark.run("Map")
+    spark.merged("Write", 1)
+    assert not spark.provider.active_runs()[0].has_all_successes
+    spark.end(spark.launch("Write", 0))
+    spark.conclude("Write", RuntimeError("commit failed"))
+    spark.pass_time(1)
+    assert spark.stage("Write").earlier == EarlierRun(launched=True, reached_commit=True)
+    spark.merged("Write", 1)
+    spark.end(spark.launch("Write", 0))
+    spark.conclude("Write")
+    assert spark.state("Write") == ["FINISHED"] * 3
+
+
+def test_a_failed_task_with_merged_partitions_fails_its_job_and_runs_again():
+    once = FixedDelayRestartBackoffTimeStrategy(1, 1.0)
+    spark = FakeSpark({"Map": (3, []), "Write": (3, ["Map"])}, restart_strategy=once)
+    spark.run("Map")
+    spark.merged("Write", 2)
+    spark.end(spark.launch("Write", 0))
+    spark.end(spark.launch("Write", 1), "FAILED")
+    spark.conclude("Write", RuntimeError("aborted"))
+    spark.pass_time(1)
+    assert spark.stage("Write").earlier == EarlierRun(launched=True, reached_commit=False)
+    spark.merged("Write", 2)
+    for partition in range(2):
+        spark.end(spark.launch("Write", partition))
+    spark.conclude("Write")
+    assert spark.scheduler.job_status is JobStatus.FINISHED

@@ -44,6 +44,10 @@ def test_frame(view: Callable[..., GraphView], snapshot: JobSnapshot) -> None:
     assert base64.b64decode(first["states"]) == snapshot.states["v1"]
     assert (first["lead"], first["words"]) == ("RUNNING", "2 of 4 finished · 1 running")
     assert first["bar"] == [["FINISHED", 0.5], ["RUNNING", 0.25], ["SCHEDULED", 0.25]]
+    assert frame["facts"] == {}
+    found = replace(snapshot, facts={"v1": (("join", "a\u202e side"),)})
+    frame = wire.frame(found, view().nodes, can_run=True, can_cancel=True)
+    assert frame["facts"] == {"v1": [["join", "a⟨U+202E⟩ side"]]}
 
 
 def test_actions(view: Callable[..., GraphView], snapshot: JobSnapshot) -> None:

@@ -240,22 +240,23 @@ def test_each_write_is_planned_under_its_own_line_s_configuration(spark, tables,
     assert operators == ["BroadcastHashJoin", "SortMergeJoin"]
 
 
-def test_a_side_that_is_small_by_partition_is_hashed_unless_the_user_prefers_to_sort(spark):
-    threshold = "spark.sql.autoBroadcastJoinThreshold"
+def test_an_aggregation_takes_no_account_of_a_join_s_order_unless_the_user_wants_it(spark):
+    """Whether the join sorts is decided when it runs."""
+    threshold, sorts = "spark.sql.autoBroadcastJoinThreshold", "spark.sql.execution.replaceHashWithSortAgg"
     before = spark.conf.get(threshold)
     small, large = spark.range(10_000).withColumnRenamed("id", "key"), spark.range(1_000_000)
-    joined = large.join(small, large.id == small.key)
+    counted = large.join(small, large.id == small.key).groupBy("id").count()
 
-    def join_operators():
-        return [operator for _, operator in words(plan(joined, parallelism=4)) if operator.endswith("Join")]
+    def aggregations():
+        return {name for _, name in words(plan(counted, parallelism=4)) if name.endswith("Aggregate")}
 
     try:
-        spark.conf.set(threshold, "30000")
-        assert join_operators() == ["ShuffledHashJoin"]
-        spark.conf.set("spark.sql.join.preferSortMergeJoin", "true")
-        assert join_operators() == ["SortMergeJoin"]
+        spark.conf.set(threshold, "-1")
+        assert aggregations() == {"HashAggregate"}
+        spark.conf.set(sorts, "true")
+        assert "SortAggregate" in aggregations()
     finally:
-        spark.conf.unset("spark.sql.join.preferSortMergeJoin")
+        spark.conf.unset(sorts)
         spark.conf.set(threshold, before)
 
 

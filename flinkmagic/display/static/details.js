@@ -40,6 +40,7 @@ class DetailsPane {
       this.summary(vertex, states),
       ...this.errors(vertexId),
       this.operators(vertex),
+      this.found(vertexId),
       this.spread(vertexId),
       this.subtasks(vertex, states),
       this.facts(vertex),
@@ -64,6 +65,14 @@ class DetailsPane {
       list.append(item);
     }
     return h("section", {}, h("h4", {}, "Your lines and Spark's operators"), list);
+  }
+
+  /** What the run has found out: how large the shuffle is, and what ran otherwise than planned. */
+  found(vertexId) {
+    const facts = this.frame.facts?.[vertexId] ?? [];
+    if (!facts.length) return null;
+    const rows = facts.map(([name, value]) => h("tr", {}, h("th", {}, name), h("td", {}, value)));
+    return h("section.fm-found", {}, h("h4", {}, "Found while it ran"), h("table.fm-facts", {}, ...rows));
   }
 
   /** Skew: the largest against the median, of duration and of bytes. */

@@ -8,21 +8,28 @@ import java.util.IdentityHashMap;
 import java.util.Map;
 
 import org.apache.spark.Dependency;
+import org.apache.spark.MapOutputStatistics;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.BaseSubqueryExec;
 import org.apache.spark.sql.execution.ExecSubqueryExpression;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.ReusedSubqueryExec;
+import org.apache.spark.sql.execution.ShufflePartitionSpec;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.SubqueryExec;
 import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation$;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 import scala.Function1;
 import scala.Option;
 import scala.collection.Iterator;
@@ -39,6 +46,8 @@ public class PlanRebuilder {
     private final IdentityHashMap hidden = new IdentityHashMap();
     private final IdentityHashMap made = new IdentityHashMap();
     private final IdentityHashMap kept = new IdentityHashMap();
+    private final AdaptiveJoins joins = new AdaptiveJoins();
+    private final CoalescedReads reads = new CoalescedReads();
 
     /** Use the rows of `first` in place of `plan`: two exchanges, or two subqueries. */
     public synchronized void share(SparkPlan plan, SparkPlan first) {
@@ -49,13 +58,45 @@ public class PlanRebuilder {
     public synchronized void adopt(SparkPlan plan, SparkPlan computed) {
         standsFor.put(plan, computed);
         made.put(computed, computed);
+        if (computed instanceof ShuffleExchangeLike) {
+            joins.written((Exchange) computed, null);
+        }
+    }
+
+    /** A shuffle of this job is written: later stages read it as is best for what it is. */
+    public synchronized void written(SparkPlan plan, MapOutputStatistics statistics) throws Exception {
+        Exchange exchange = exchange(plan);
+        joins.written(exchange, statistics);
+        reads.written(exchange, statistics);
+    }
+
+    /** How many tasks the stage with this plan (of its exchange, or of its query) has; -1 where that is as planned. */
+    public synchronized int mergedTasks(SparkPlan plan) {
+        return reads.tasks(plan);
+    }
+
+    /** How a join is run that was planned otherwise; see `AdaptiveJoins.choice`. */
+    public synchronized String joinChoice(SparkPlan plan) {
+        return joins.choice(plan);
+    }
+
+    /** A whole query or write was planned; to be told before any of its stages is made. */
+    public synchronized void planned(SparkPlan root, LogicalPlan optimized) {
+        joins.plan(root, optimized);
+    }
+
+    /** The plan that is run for that of a whole query or write; always the same object. */
+    public synchronized SparkPlan query(SparkPlan plan) throws Exception {
+        joins.free(plan);
+        mergeReads(plan);
+        return rebuild(plan);
     }
 
     /** The same for an operator that makes a shuffle of its own: `computed` is what was rebuilt of it in that job. */
     public synchronized void adoptHidden(SparkPlan plan, SparkPlan computed) throws Exception {
         Option before = enter(plan);
         try {
-            made.put(plan, scanOver(plan, ((RDDScanExec) computed).rdd()));
+            made.put(plan, scanOver(plan, ((RDDScanExec) computed).rdd(), plan.outputPartitioning()));
         } finally {
             leave(before);
         }
@@ -266,7 +307,40 @@ public class PlanRebuilder {
                 plan.copyTagsFrom(scan);
             }
         }
-        return withNewSubqueries(withNewChildren(plan));
+        if (plan instanceof Exchange || plan instanceof SubqueryExec) {
+            mergeReads(plan);
+        }
+        joins.descend(plan);
+        return joins.choose(plan, withNewSubqueries(withNewChildren(plan)));
+    }
+
+    /** For a stage whose operator on top is an exchange, a subquery, or the plan of a query or write. */
+    private void mergeReads(SparkPlan top) throws Exception {
+        ArrayList leaves = new ArrayList();
+        boolean isExchange = top instanceof Exchange;
+        if (made.containsKey(top) || !CoalescedReads.isEnabled(top)
+            || !CoalescedReads.collect(isExchange ? (SparkPlan) top.children().head() : top, hidden, leaves)) {
+            return;
+        }
+        ArrayList shuffles = new ArrayList();
+        for (int i = 0; i < leaves.size(); i++) {
+            shuffles.add(exchange((SparkPlan) leaves.get(i)));
+        }
+        reads.decide(top, leaves, shuffles);
+    }
+
+    /** The rows of a planned exchange, as its consumer reads them. */
+    private SparkPlan input(SparkPlan child) throws Exception {
+        SparkPlan rebuilt = rebuild(child);
+        ShufflePartitionSpec[] specs = reads.of(child);
+        if (specs == null) {
+            return rebuilt;
+        }
+        Exchange exchange = exchange(child);
+        RDD rows = ((ShuffleExchangeLike) exchange).getShuffleRDD(specs);
+        SparkPlan scan = scanOver(child, rows, new UnknownPartitioning(specs.length));
+        joins.standsFor(scan, exchange);
+        return scan;
     }
 
     private SparkPlan withNewChildren(SparkPlan plan) throws Exception {
@@ -275,7 +349,7 @@ public class PlanRebuilder {
         Iterator old = plan.children().iterator();
         while (old.hasNext()) {
             SparkPlan child = (SparkPlan) old.next();
-            SparkPlan rebuilt = rebuild(child);
+            SparkPlan rebuilt = input(child);
             changed = changed || rebuilt != child;
             children.add(rebuilt);
         }
@@ -309,16 +383,16 @@ public class PlanRebuilder {
     }
 
     private SparkPlan behindShuffle(SparkPlan plan) throws Exception {
-        return scanOver(plan, make(plan).execute());
+        return scanOver(plan, make(plan).execute(), plan.outputPartitioning());
     }
 
-    private static RDDScanExec scanOver(SparkPlan plan, RDD rows) throws Exception {
+    private static RDDScanExec scanOver(SparkPlan plan, RDD rows, Partitioning partitioning) throws Exception {
         Constructor constructor = RDDScanExec.class.getConstructors()[0];
         Object[] arguments = new Object[constructor.getParameterTypes().length];
         arguments[0] = plan.output();
         arguments[1] = rows;
         arguments[2] = plan.nodeName();
-        arguments[3] = plan.outputPartitioning();
+        arguments[3] = partitioning;
         arguments[4] = plan.outputOrdering();
         if (arguments.length > 5) {  // 4.x: the stream that it reads, if any
             arguments[5] = scala.None$.MODULE$;

@@ -1,0 +1,72 @@
+"""What of a stage is decided when it is about to run, by the real sizes of its inputs, which are written by then.
+
+`AdaptiveJoins.java` decides which joins hash a side, `CoalescedReads.java` how many partitions a task reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from flinkmagic.planning.plan_reader import PlanForest, PlanNode
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+
+CHOOSES_JOINS = "flinkmagic.planning.adaptive"
+"""What `AdaptiveJoins.java` asks the planning session for."""
+
+MERGES_PARTITIONS = "flinkmagic.planning.coalesce"
+"""What `CoalescedReads.java` asks it for."""
+
+JOINS = frozenset({"SortMergeJoinExec", "ShuffledHashJoinExec"})
+"""Those whose way may change: rows of both sides come shuffled by the join's keys."""
+
+
+class JoinChoice(NamedTuple):
+    """A join that ran as a ``ShuffledHashJoin``, where something else was planned.
+
+    Attributes
+    ----------
+    planned : str
+        The operator that was planned: ``SortMergeJoin``, or ``ShuffledHashJoin`` with the other side hashed.
+    side : {"left", "right"}
+        Which side was hashed.
+    bytes : int
+        The size of that side's rows, over all partitions.
+    """
+
+    planned: str
+    side: str
+    bytes: int
+
+
+    def __str__(self) -> str:
+        return f"{self.planned} run as ShuffledHashJoin, its {self.side} side hashed ({self.bytes:,} bytes)"
+
+
+class StageAdaptation(NamedTuple):
+    """How a stage was run otherwise than it was planned.
+
+    Attributes
+    ----------
+    joins : tuple of JoinChoice
+        Its joins that hash a side.
+    tasks : int, optional
+        How many tasks it had, where some of them read several partitions.
+    """
+
+    joins: tuple[JoinChoice, ...] = ()
+    tasks: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.joins) or self.tasks is not None
+
+
+AS_PLANNED = StageAdaptation()
+
+
+def join_choices(rebuilder: JavaObject, forest: PlanForest, joins: list[PlanNode]) -> tuple[JoinChoice, ...]:
+    """What was chosen for some joins whose stage's plan is made."""
+    told = [rebuilder.joinChoice(forest.jvm_node(join)) for join in joins]
+    parts = [choice.split("\t") for choice in told if choice is not None]
+    return tuple(JoinChoice(planned, side, int(size)) for planned, side, size in parts)

@@ -1,0 +1,328 @@
+package flinkmagic.planning;
+
+import java.util.IdentityHashMap;
+
+import org.apache.spark.MapOutputStatistics;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.optimizer.BuildLeft$;
+import org.apache.spark.sql.catalyst.optimizer.BuildRight$;
+import org.apache.spark.sql.catalyst.optimizer.BuildSide;
+import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
+import org.apache.spark.sql.catalyst.plans.FullOuter$;
+import org.apache.spark.sql.catalyst.plans.InnerLike;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.LeftAnti$;
+import org.apache.spark.sql.catalyst.plans.LeftOuter$;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
+import org.apache.spark.sql.catalyst.plans.RightOuter$;
+import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.Statistics;
+import org.apache.spark.sql.execution.CodegenSupport;
+import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.ProjectExec;
+import org.apache.spark.sql.execution.SortExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.TakeOrderedAndProjectExec;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.apache.spark.sql.execution.aggregate.HashAggregateExec;
+import org.apache.spark.sql.execution.exchange.Exchange;
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
+import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec;
+import org.apache.spark.sql.execution.joins.SortMergeJoinExec;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SQLConf$;
+import scala.Option;
+import scala.collection.Iterator;
+import scala.collection.Seq;
+
+/**
+ * Chooses how a join of shuffled rows is run once its inputs are written and their real sizes known.
+ *
+ * Spark's adaptive execution plans anew with real sizes (`AdaptiveSparkPlanExec.reOptimize`): a sort-merge join becomes
+ * a broadcast where a side is below the threshold of broadcasts, or hashes each partition where all of them are small
+ * (`DynamicJoinSelection`). Here the stages are fixed before. So the join stays where it is, and hashes the smaller side
+ * where each of its partitions is below the threshold of broadcasts: no sorting, and nothing to collect.
+ *
+ * The order of a sort-merge join's rows is lost. So no operator above may need it (`requiredChildOrdering`), up to one
+ * that has no order or another one. Where Spark took a sort of the user's away, since rows came in that order anyhow
+ * (`RemoveRedundantSorts`), nothing in the plan tells who needs the order: all joins of such a query stay as they are.
+ */
+public class AdaptiveJoins {
+    /** Set on the session on which a job is planned: whether the user's session plans adaptively. */
+    public static final String ENABLED = "flinkmagic.planning.adaptive";
+
+    private final IdentityHashMap shares = new IdentityHashMap();
+    private final IdentityHashMap behind = new IdentityHashMap();
+    private final IdentityHashMap free = new IdentityHashMap();
+    private final IdentityHashMap fixed = new IdentityHashMap();
+    private final IdentityHashMap chosen = new IdentityHashMap();
+
+    /** A shuffle is written; null where it was by an earlier job. */
+    public void written(Exchange exchange, MapOutputStatistics statistics) {
+        double largestShare = 1.0;  // at worst all of it is in one partition
+        if (statistics != null) {
+            long largest = 0L;
+            long all = 0L;
+            for (int i = 0; i < statistics.bytesByPartitionId().length; i++) {
+                largest = Math.max(largest, statistics.bytesByPartitionId()[i]);
+                all += statistics.bytesByPartitionId()[i];
+            }
+            largestShare = (double) largest / Math.max(1L, all);
+        }
+        shares.put(exchange, Double.valueOf(largestShare));
+    }
+
+    /** A scan stands for a shuffle in the plans that are made. */
+    public void standsFor(SparkPlan scan, Exchange exchange) {
+        behind.put(scan, exchange);
+    }
+
+    /** The plan of a whole query or write, as Spark's planner made it of its optimized plan. */
+    public void plan(SparkPlan root, LogicalPlan optimized) {
+        int[] found = new int[1];
+        countSorts(root, found);
+        if (countSorts(optimized) > found[0]) {
+            fix(root);
+        }
+    }
+
+    /** Nobody needs the order of the rows that come out of this plan. */
+    public void free(SparkPlan plan) {
+        free.put(plan, Boolean.TRUE);
+    }
+
+    /** The inputs of an operator are about to be made. */
+    public void descend(SparkPlan plan) {
+        boolean isFree = free.containsKey(plan) || plan instanceof Exchange || plan instanceof SortExec
+            || plan instanceof TakeOrderedAndProjectExec || plan.outputOrdering().isEmpty();
+        Iterator orderings = plan.requiredChildOrdering().iterator();
+        Iterator children = plan.children().iterator();
+        while (isFree && children.hasNext()) {
+            SparkPlan child = (SparkPlan) children.next();
+            if (((Seq) orderings.next()).isEmpty()) {
+                free(child);
+            }
+        }
+    }
+
+    /** What was decided for a join that was planned: its name, the side that is hashed, its bytes; null if nothing. */
+    public String choice(SparkPlan planned) {
+        return (String) chosen.get(planned);
+    }
+
+    /** The join that is run for one that was planned, `made` being what it is over inputs that were made. */
+    public SparkPlan choose(SparkPlan planned, SparkPlan made) {
+        boolean isMerge = made instanceof SortMergeJoinExec;
+        if (!(isMerge || made instanceof ShuffledHashJoinExec) || !free.containsKey(planned)
+            || fixed.containsKey(planned) || hasHint(planned)) {
+            return made;
+        }
+        SQLConf conf = made.conf();
+        if (!"true".equals(conf.getConfString(ENABLED, "false"))) {
+            return made;
+        }
+        long threshold = ((Long) ((Option) conf.getConf(SQLConf$.MODULE$.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD()))
+            .getOrElse(new Default(conf.autoBroadcastJoinThreshold()))).longValue();
+        return isMerge ? merged((SortMergeJoinExec) made, planned, threshold)
+            : hashed((ShuffledHashJoinExec) made, planned, threshold);
+    }
+
+    private SparkPlan merged(SortMergeJoinExec join, SparkPlan planned, long threshold) {
+        if (join.isSkewJoin() || !areHashable(join.leftKeys()) || !areHashable(join.rightKeys())) {
+            return join;
+        }
+        BuildSide side = smallSide(join.joinType(), new Side(join.left()), new Side(join.right()), threshold);
+        if (side == null) {
+            return join;
+        }
+        return instead(planned, join, side, new ShuffledHashJoinExec(
+            join.leftKeys(), join.rightKeys(), join.joinType(), side, join.condition(),
+            unsorted(join.left()), unsorted(join.right()), false));
+    }
+
+    private SparkPlan hashed(ShuffledHashJoinExec join, SparkPlan planned, long threshold) {
+        BuildSide side = smallSide(join.joinType(), new Side(join.left()), new Side(join.right()), threshold);
+        if (join.isSkewJoin() || side == null || side == join.buildSide()) {
+            return join;
+        }
+        return instead(planned, join, side, new ShuffledHashJoinExec(
+            join.leftKeys(), join.rightKeys(), join.joinType(), side, join.condition(),
+            join.left(), join.right(), false));
+    }
+
+    private SparkPlan instead(SparkPlan planned, SparkPlan made, BuildSide side, ShuffledHashJoinExec join) {
+        if (((CodegenSupport) made).supportCodegen() && !join.supportCodegen()) {
+            return made;  // the code of its stage is generated with it
+        }
+        boolean isLeft = side == BuildLeft$.MODULE$;
+        long bytes = new Side(isLeft ? join.left() : join.right()).bytes;
+        chosen.put(planned, planned.nodeName() + "\t" + (isLeft ? "left" : "right") + "\t" + bytes);
+        join.copyTagsFrom(planned);
+        return join;
+    }
+
+    private BuildSide smallSide(JoinType type, Side left, Side right, long threshold) {
+        boolean isEither = type instanceof InnerLike || type == LeftOuter$.MODULE$ || type == RightOuter$.MODULE$
+            || type == FullOuter$.MODULE$;
+        boolean canLeft = isEither && left.fits(threshold);
+        boolean canRight = (isEither || type == LeftSemi$.MODULE$ || type == LeftAnti$.MODULE$
+            || type instanceof ExistenceJoin) && right.fits(threshold);
+        if (canLeft && (!canRight || left.bytes < right.bytes)) {
+            return BuildLeft$.MODULE$;
+        }
+        return canRight ? (BuildSide) BuildRight$.MODULE$ : null;
+    }
+
+    /** A hash compares bytes: not so a collation by which different strings are equal. */
+    private static boolean areHashable(Seq keys) {
+        Iterator each = keys.iterator();
+        while (each.hasNext()) {
+            if (((Expression) each.next()).dataType().catalogString().contains("collate")) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static boolean hasHint(SparkPlan join) {
+        Option link = join.logicalLink();
+        if (!link.isDefined() || !(link.get() instanceof Join)) {
+            return true;  // nobody can say
+        }
+        Join logical = (Join) link.get();
+        return hasStrategy(logical.hint().leftHint()) || hasStrategy(logical.hint().rightHint());
+    }
+
+    private static boolean hasStrategy(Option hint) {
+        return hint.isDefined() && ((HintInfo) hint.get()).strategy().isDefined();
+    }
+
+    private static int countSorts(LogicalPlan plan) {
+        int sorts = plan instanceof Sort ? 1 : 0;
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            sorts += countSorts((LogicalPlan) children.next());
+        }
+        return sorts;
+    }
+
+    /** The sorts that were planned for sorts of the query. */
+    private static void countSorts(SparkPlan plan, int[] found) {
+        if (plan instanceof TakeOrderedAndProjectExec || (plan instanceof SortExec
+            && plan.logicalLink().isDefined() && plan.logicalLink().get() instanceof Sort)) {
+            found[0]++;
+        }
+        Iterator children = inputs(plan);
+        while (children.hasNext()) {
+            countSorts((SparkPlan) children.next(), found);
+        }
+    }
+
+    private static Iterator inputs(SparkPlan plan) {
+        return plan instanceof ReusedExchangeExec
+            ? ((SparkPlan) ((ReusedExchangeExec) plan).child()).children().iterator() : plan.children().iterator();
+    }
+
+    private void fix(SparkPlan plan) {
+        fixed.put(plan, Boolean.TRUE);
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            fix((SparkPlan) children.next());
+        }
+    }
+
+    /** An input of a join without the sort on top of it. */
+    private static SparkPlan unsorted(SparkPlan input) {
+        if (input instanceof InputAdapter) {
+            SparkPlan inner = unsorted(((InputAdapter) input).child());
+            return inner instanceof InputAdapter ? inner : new InputAdapter(inner);
+        }
+        if (input instanceof WholeStageCodegenExec) {
+            WholeStageCodegenExec stage = (WholeStageCodegenExec) input;
+            SparkPlan inner = unsorted(stage.child());
+            return inner instanceof InputAdapter ? inner : new WholeStageCodegenExec(inner, stage.codegenStageId());
+        }
+        return input instanceof SortExec && !((SortExec) input).global() ? ((SortExec) input).child() : input;
+    }
+
+    /** One input of a join, as far as its size is known. */
+    private class Side {
+        final long bytes;
+        final double largestShare;
+
+        Side(SparkPlan input) {
+            SparkPlan below = input;
+            boolean isChanged = false;
+            while (!(below instanceof Exchange || behind.containsKey(below))) {
+                isChanged = isChanged || !isTransparent(below);
+                if (!isTransparent(below) && !keepsOrDropsRows(below)) {
+                    break;
+                }
+                below = (SparkPlan) below.children().head();
+            }
+            if (behind.containsKey(below)) {
+                below = (SparkPlan) behind.get(below);
+            } else if (below instanceof ReusedExchangeExec) {
+                below = ((ReusedExchangeExec) below).child();
+            }
+            Double share = (Double) shares.get(below);
+            if (share == null) {
+                bytes = -1L;
+                largestShare = 1.0;
+                return;
+            }
+            Statistics statistics = ((ShuffleExchangeLike) below).runtimeStatistics();
+            long shuffled = statistics.sizeInBytes().longValue();
+            largestShare = share.doubleValue();
+            bytes = isChanged ? Math.max(shuffled, rowsOf(statistics) * rowBytes(input)) : shuffled;
+        }
+
+        /** Whether each partition is small enough to be hashed. */
+        boolean fits(long threshold) {
+            return bytes >= 0L && bytes * largestShare <= threshold;
+        }
+    }
+
+    private static boolean isTransparent(SparkPlan plan) {
+        return plan instanceof InputAdapter || plan instanceof WholeStageCodegenExec || plan instanceof SortExec
+            || plan instanceof FilterExec;
+    }
+
+    private static boolean keepsOrDropsRows(SparkPlan plan) {
+        return plan instanceof ProjectExec || plan instanceof HashAggregateExec;
+    }
+
+    private static long rowsOf(Statistics statistics) {
+        Option rows = statistics.rowCount();
+        return rows.isDefined() ? ((scala.math.BigInt) rows.get()).longValue() : Long.MAX_VALUE / 1000000L;
+    }
+
+    /** As Spark estimates a row where it knows nothing of its values. */
+    private static long rowBytes(SparkPlan plan) {
+        long bytes = 8L;
+        Iterator output = plan.output().iterator();
+        while (output.hasNext()) {
+            bytes += ((Attribute) output.next()).dataType().defaultSize();
+        }
+        return bytes;
+    }
+
+    /** Scala's by-name argument. */
+    static class Default extends scala.runtime.AbstractFunction0 {
+        private final long value;
+
+        Default(long value) {
+            this.value = value;
+        }
+
+        public Object apply() {
+            return Long.valueOf(value);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+package flinkmagic.planning;
+
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+
+import org.apache.spark.MapOutputStatistics;
+import org.apache.spark.sql.execution.CoalesceExec;
+import org.apache.spark.sql.execution.CoalescedPartitionSpec;
+import org.apache.spark.sql.execution.ShufflePartitionSpec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.UnionExec;
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike;
+import org.apache.spark.sql.execution.exchange.ENSURE_REQUIREMENTS$;
+import org.apache.spark.sql.execution.exchange.Exchange;
+import org.apache.spark.sql.execution.exchange.REPARTITION_BY_COL$;
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
+import org.apache.spark.sql.execution.exchange.ShuffleOrigin;
+import org.apache.spark.sql.execution.joins.BroadcastNestedLoopJoinExec;
+import org.apache.spark.sql.execution.joins.CartesianProductExec;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SQLConf$;
+import scala.Option;
+import scala.collection.Iterator;
+
+/**
+ * Lets one task read several partitions of the shuffles below a stage where these turned out small.
+ *
+ * The rules are those of Spark's `CoalesceShufflePartitions`, with its smallest size of a partition for the target:
+ * neighbours are merged, those of all shuffles of a stage alike, and no shuffle whose number of partitions the user gave.
+ * A stage that reads anything but shuffles (and broadcasts) stays as it is, and so does one whose operators have another
+ * number of partitions than their inputs.
+ */
+public class CoalescedReads {
+    /** Set on the session on which a job is planned: whether partitions may be merged. */
+    public static final String ENABLED = "flinkmagic.planning.coalesce";
+
+    private final IdentityHashMap statistics = new IdentityHashMap();
+    private final IdentityHashMap specs = new IdentityHashMap();
+    private final IdentityHashMap tasks = new IdentityHashMap();
+
+    /** A shuffle is written. */
+    public void written(Exchange exchange, MapOutputStatistics written) {
+        statistics.put(exchange, written);
+    }
+
+    /** Whether a stage with this plan may read merged partitions at all. */
+    public static boolean isEnabled(SparkPlan top) {
+        return "true".equals(top.conf().getConfString(ENABLED, "false"));
+    }
+
+    /**
+     * Decides for a stage that is about to be made.
+     *
+     * @param top the planned operator on top of the stage
+     * @param leaves its planned exchanges, without broadcasts
+     * @param made the exchanges that are run for them
+     */
+    public void decide(SparkPlan top, ArrayList leaves, ArrayList made) {
+        if (leaves.isEmpty()) {
+            return;
+        }
+        long[] sizes = null;
+        for (int i = 0; i < made.size(); i++) {
+            MapOutputStatistics written = (MapOutputStatistics) statistics.get(made.get(i));
+            if (written == null || !mayMerge((ShuffleExchangeLike) made.get(i))
+                || (sizes != null && sizes.length != written.bytesByPartitionId().length)) {
+                return;
+            }
+            if (sizes == null) {
+                sizes = new long[written.bytesByPartitionId().length];
+            }
+            for (int j = 0; j < sizes.length; j++) {
+                sizes[j] += written.bytesByPartitionId()[j];
+            }
+        }
+        SQLConf conf = top.conf();
+        long target = ((Long) conf.getConf(SQLConf$.MODULE$.COALESCE_PARTITIONS_MIN_PARTITION_SIZE())).longValue();
+        ShufflePartitionSpec[] merged = merge(sizes, target);
+        if (merged.length < sizes.length) {
+            tasks.put(top, Integer.valueOf(merged.length));
+            for (int i = 0; i < leaves.size(); i++) {
+                specs.put(leaves.get(i), merged);
+            }
+        }
+    }
+
+    /** The partitions that one task each reads of a planned exchange; null where it is read as it was written. */
+    public ShufflePartitionSpec[] of(SparkPlan leaf) {
+        return (ShufflePartitionSpec[]) specs.get(leaf);
+    }
+
+    /** How many tasks a stage has; -1 where nothing is merged. */
+    public int tasks(SparkPlan top) {
+        Integer number = (Integer) tasks.get(top);
+        return number == null ? -1 : number.intValue();
+    }
+
+    /**
+     * Adds the exchanges that a stage reads to `leaves`, but for broadcasts.
+     *
+     * @return whether partitions below this operator may be merged
+     */
+    public static boolean collect(SparkPlan plan, IdentityHashMap hidden, ArrayList leaves) {
+        if (plan instanceof BroadcastExchangeLike || isReusedBroadcast(plan)) {
+            return true;
+        }
+        if (plan instanceof Exchange || plan instanceof ReusedExchangeExec) {
+            leaves.add(plan);
+            return true;
+        }
+        if (plan.children().isEmpty() || hidden.containsKey(plan) || plan instanceof UnionExec
+            || plan instanceof CoalesceExec || plan instanceof CartesianProductExec
+            || plan instanceof BroadcastNestedLoopJoinExec) {
+            return false;
+        }
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            if (!collect((SparkPlan) children.next(), hidden, leaves)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static boolean isReusedBroadcast(SparkPlan plan) {
+        return plan instanceof ReusedExchangeExec
+            && ((ReusedExchangeExec) plan).child() instanceof BroadcastExchangeLike;
+    }
+
+    private static boolean mayMerge(ShuffleExchangeLike exchange) {
+        ShuffleOrigin origin = exchange.shuffleOrigin();
+        return origin == ENSURE_REQUIREMENTS$.MODULE$ || origin == REPARTITION_BY_COL$.MODULE$;
+    }
+
+    /** Neighbours together, as many as stay within the target. */
+    private static ShufflePartitionSpec[] merge(long[] sizes, long target) {
+        ArrayList merged = new ArrayList();
+        int start = 0;
+        long bytes = 0L;
+        for (int i = 0; i <= sizes.length; i++) {
+            if (i == sizes.length || (i > start && bytes + sizes[i] > target)) {
+                merged.add(new CoalescedPartitionSpec(start, i, (Option) scala.None$.MODULE$));
+                start = i;
+                bytes = 0L;
+            }
+            if (i < sizes.length) {
+                bytes += sizes[i];
+            }
+        }
+        ShufflePartitionSpec[] specs = new ShufflePartitionSpec[merged.size()];
+        for (int i = 0; i < specs.length; i++) {
+            specs[i] = (ShufflePartitionSpec) merged.get(i);
+        }
+        return specs;
+    }
+}

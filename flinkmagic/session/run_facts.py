@@ -1,0 +1,64 @@
+"""What a run found out about its stages: how large their shuffles are, and what was run otherwise than planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from flinkmagic.display.labels import count, size
+from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
+from flinkmagic.planning.adaptive_stages import AS_PLANNED, JoinChoice, StageAdaptation
+from flinkmagic.session.skew import EdgeBytes
+
+Facts = tuple[tuple[str, str], ...]
+
+
+def run_facts(
+    graph: AccessExecutionGraph, found: Sequence[EdgeBytes], adaptations: Mapping[str, StageAdaptation]
+) -> dict[str, Facts]:
+    """By the id of a job vertex names and values, for people.
+
+    Parameters
+    ----------
+    graph : AccessExecutionGraph
+        The run's.
+    found : sequence of EdgeBytes
+        The exchanges that are written.
+    adaptations : mapping of str to StageAdaptation
+        By the id of a job vertex how its stage was run otherwise than planned.
+    """
+    facts: dict[str, list[tuple[str, str]]] = {}
+    for edge in found:
+        facts.setdefault(edge.vertex_id, []).append(("shuffle written", _written(edge)))
+    for vertex in graph.job_vertices:
+        how = adaptations.get(vertex.id, AS_PLANNED)
+        told = facts.setdefault(vertex.id, [])
+        told += [("join", _join(choice)) for choice in how.joins]
+        if how.tasks is not None:
+            told.append(("tasks", f"{how.tasks}, for {count(vertex.parallelism, 'partition')} that turned out small"))
+    return {vertex: tuple(told) for vertex, told in facts.items() if told}
+
+
+def adaptation_notes(graph: AccessExecutionGraph, adaptations: Mapping[str, StageAdaptation]) -> list[str]:
+    """A line for each join that was run otherwise than planned, and one for all stages with fewer tasks."""
+    lines = []
+    merged = saved = 0
+    for vertex in graph.job_vertices:
+        how = adaptations.get(vertex.id, AS_PLANNED)
+        lines += [f"{vertex.name}: {_join(choice)}" for choice in how.joins]
+        if how.tasks is not None:
+            merged, saved = merged + 1, saved + vertex.parallelism - how.tasks
+    if merged:
+        lines.append(f"small partitions read together: {count(merged, 'stage')}, {count(saved, 'task')} fewer")
+    return lines
+
+
+def _written(edge: EdgeBytes) -> str:
+    number = len(edge.bytes_by_partition)
+    if number == 1:
+        return size(edge.total)
+    widest = f"the widest, {edge.widest + 1}, has {size(max(edge.bytes_by_partition))}"
+    return f"{size(edge.total)} in {number} partitions; {widest}"
+
+
+def _join(choice: JoinChoice) -> str:
+    return f"{choice.planned} run as ShuffledHashJoin: its {choice.side} side has {size(choice.bytes)} only"

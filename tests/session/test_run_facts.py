@@ -1,0 +1,40 @@
+"""What a run has found out, as its report and its view tell it."""
+
+from __future__ import annotations
+
+import re
+
+import flinkmagic
+from flinkmagic.display import wire
+
+
+def test_a_run_tells_sizes_and_what_was_run_otherwise_than_planned(spark):
+    # Spark carries the filter over to the other side, too, which has one column only: 200 rows of 16 bytes.
+    large = spark.range(0, 20_000, 1, 2).selectExpr("id", "id % 100 AS m")
+    few = large.where("cast(cast(m AS string) AS int) = 7").selectExpr("id", "m AS seven")
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10000")
+    try:
+        job = flinkmagic.compile({"rows": large.join(few, "id").groupBy("seven").count()}, "facts").run()
+    finally:
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    snapshot = job.snapshot()
+    join = next(v for v in job.execution_graph.job_vertices if "SortMergeJoin" in v.name)
+    written, joined, tasks = snapshot.facts[join.id]
+    assert written[0] == "shuffle written"
+    assert re.fullmatch(r"[\d.]+ K?i?B in 4 partitions; the widest, \d, has [\d.]+ K?i?B", written[1])
+    assert joined == ("join", "SortMergeJoin run as ShuffledHashJoin: its left side has 3.1 KiB only")
+    assert tasks == ("tasks", "1, for 4 partitions that turned out small")
+    report = job.report()
+    assert f"  {join.name}: {joined[1]}" in report
+    assert "  small partitions read together: 2 stages, 6 tasks fewer" in report
+    log = [line.split("s  ", 1)[1] for line in job.log() if "  stages " in line]
+    assert [line.split()[0] for line in log] == ["stages"] * 3
+    sent = wire.frame(snapshot, (), can_run=True, can_cancel=False)
+    assert sent["facts"][join.id] == [list(written), list(joined), list(tasks)]
+    assert [tuple(row) for row in job.result("rows").collect()] == [(7, 200)]
+
+
+def test_a_job_that_ran_as_planned_tells_sizes_only(spark):
+    job = flinkmagic.compile({"rows": spark.range(0, 100, 1, 2).selectExpr("id % 7 AS k").groupBy("k").count()}, "as_planned", parallelism=1).run()
+    assert [[name for name, _ in facts] for facts in job.snapshot().facts.values()] == [["shuffle written"]]
+    assert not [line for line in job.report() if "read together" in line or "run as" in line]
