@@ -21,7 +21,13 @@ from flinkmagic.planning.handles import (
     WriteStageHandle,
 )
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
-from flinkmagic.planning.plan_reader import BROADCAST_EXCHANGE, SHUFFLE_EXCHANGE, PlanForest, PlanNode
+from flinkmagic.planning.plan_reader import (
+    BROADCAST_EXCHANGE,
+    REUSED_EXCHANGE,
+    SHUFFLE_EXCHANGE,
+    PlanForest,
+    PlanNode,
+)
 from flinkmagic.planning.stage_results import ResultKind, StageResult
 from flinkmagic.planning.user_writes import UserWrite, writes_files
 
@@ -30,6 +36,8 @@ if TYPE_CHECKING:
 
     from flinkmagic.planning.requests import SinkRequest
     from flinkmagic.planning.translation import Stage
+
+_EXCHANGES = frozenset({SHUFFLE_EXCHANGE, REUSED_EXCHANGE})
 
 
 class StageHandles:
@@ -98,7 +106,7 @@ class StageHandles:
                 exact=rows.exact,
                 starts_jobs_early=self._starts_jobs(stage) or _samples(node),
                 joins=self._joins(stage),
-                merged=self._merged(jvm_node),
+                merged=self._merged(jvm_node, stage),
                 output_partitions=node.partitions or 0,
                 written=lambda statistics: self._rebuilder.written(jvm_node, statistics),
                 dependency=Once(lambda: self._rebuilder.exchange(jvm_node).shuffleDependency()),
@@ -112,7 +120,7 @@ class StageHandles:
             exact=rows.exact and (node.kind == BROADCAST_EXCHANGE or rows.number <= 1),
             starts_jobs_early=self._starts_jobs(stage),
             joins=self._joins(stage),
-            merged=self._merged(jvm_node),
+            merged=self._merged(jvm_node, stage),
             made=Renewable(lambda: made(jvm_node), lambda: self._rebuilder.renew(jvm_node)),
         )
 
@@ -151,7 +159,7 @@ class StageHandles:
             exact=self._exact(stage) and request.command is None,
             starts_jobs_early=self._starts_jobs(stage),
             joins=self._joins(stage),
-            merged=self._merged(plan),
+            merged=self._merged(plan, stage),
             query_execution=query_execution,
             made=made,
             user_write=UserWrite(request.write.df.sparkSession, request.write.command) if request.write else None,
@@ -177,7 +185,7 @@ class StageHandles:
             exact=self._exact(stage),
             starts_jobs_early=self._starts_jobs(stage),
             joins=self._joins(stage),
-            merged=self._merged(plan),
+            merged=self._merged(plan, stage),
             query_execution=query_execution,
             made=Once(lambda: self._rebuilder.query(plan)),
             schema_json=request.schema_json,
@@ -221,8 +229,9 @@ class StageHandles:
         joins = [] if stage.cached else [node for node in stage.nodes if node.kind in JOINS]
         return Once(lambda: join_choices(self._rebuilder, self._forest, joins)) if joins else Once.of(())
 
-    def _merged(self, plan: JavaObject) -> Once:
-        return Once(lambda: self._rebuilder.mergedTasks(plan))
+    def _merged(self, plan: JavaObject, stage: Stage) -> Once:
+        shuffled = any(child.kind in _EXCHANGES for node in stage.nodes for child in node.children)
+        return Once(lambda: self._rebuilder.mergedTasks(plan)) if shuffled else Once.of(-1)
 
     def _starts_jobs(self, stage: Stage) -> bool:
         return any(self._counts.starts_job(node) for node in stage.nodes)

@@ -52,16 +52,91 @@ public class LeafPartitions {
     }
 
     /**
-     * Counted once for each relation and partition filter: Spark makes the reader of a scan, and broadcasts its Hadoop
-     * configuration, before it can say into how many partitions the files are split.
+     * Lets the scans of files below an operator be asked side by side: each answer takes some milliseconds, as Spark
+     * makes the reader of a scan, and broadcasts its Hadoop configuration, before it can say into how many partitions
+     * the files are split.
      */
+    public void prepare(SparkPlan root, String scope) throws Exception {
+        HashMap scans = new HashMap();
+        collect(root, scope, scans);
+        if (scans.size() < 2) {
+            return;
+        }
+        Thread[] threads = new Thread[Math.min(scans.size(), Runtime.getRuntime().availableProcessors())];
+        java.util.Iterator each = new ArrayList(scans.values()).iterator();
+        for (int i = 0; i < threads.length; i++) {
+            threads[i] = new Thread(new Ask(each), "flinkmagic-scans");
+            threads[i].setDaemon(true);
+            threads[i].start();
+        }
+        for (int i = 0; i < threads.length; i++) {
+            threads[i].join();
+        }
+    }
+
+    private void collect(SparkPlan plan, String scope, HashMap scans) {
+        if (plan instanceof FileSourceScanExec && plan.subqueries().isEmpty()) {
+            FileSourceScanExec scan = (FileSourceScanExec) plan;
+            ArrayList key = key(scan, scan, scope);
+            if (!counts(scan).containsKey(key)) {
+                key.add(Integer.valueOf(System.identityHashCode(scan.relation())));
+                scans.put(key, scan);
+            }
+        }
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            collect((SparkPlan) children.next(), scope, scans);
+        }
+    }
+
+    /** Asks one scan after the other, which remember their answers. */
+    static class Ask implements Runnable {
+        private final java.util.Iterator scans;
+
+        Ask(java.util.Iterator scans) {
+            this.scans = scans;
+        }
+
+        public void run() {
+            for (FileSourceScanExec scan = next(); scan != null; scan = next()) {
+                try {
+                    scan.inputRDD();
+                } catch (Throwable failed) {
+                    continue;  // it will say so once more to whoever counts
+                }
+            }
+        }
+
+        private FileSourceScanExec next() {
+            synchronized (scans) {
+                return scans.hasNext() ? (FileSourceScanExec) scans.next() : null;
+            }
+        }
+    }
+
+    /** Counted once for each relation and partition filter. */
     private int ofFiles(FileSourceScanExec scan, String scope) throws Exception {
+        FileSourceScanExec unpruned = unpruned(scan);
+        HashMap counts = counts(scan);
+        ArrayList key = key(scan, unpruned, scope);
+        Integer known = (Integer) counts.get(key);
+        if (known == null) {
+            known = Integer.valueOf(unpruned.inputRDD().getNumPartitions());
+            counts.put(key, known);
+        }
+        return known.intValue();
+    }
+
+    private HashMap counts(FileSourceScanExec scan) {
         HashMap counts = (HashMap) ofRelations.get(scan.relation());
         if (counts == null) {
             counts = new HashMap();
             ofRelations.put(scan.relation(), counts);
         }
-        FileSourceScanExec unpruned = unpruned(scan);
+        return counts;
+    }
+
+    private static ArrayList key(FileSourceScanExec scan, FileSourceScanExec unpruned, String scope) {
         ArrayList key = new ArrayList();
         key.add(scope);
         key.add(unpruned.partitionFilters().toString());
@@ -70,12 +145,7 @@ public class LeafPartitions {
         key.add(Boolean.valueOf(scan.bucketedScan()));
         // Filters on a file's metadata (its path, its time) select files.
         key.add(scan.fileConstantMetadataColumns().isEmpty() ? "" : unpruned.dataFilters().toString());
-        Integer known = (Integer) counts.get(key);
-        if (known == null) {
-            known = Integer.valueOf(unpruned.inputRDD().getNumPartitions());
-            counts.put(key, known);
-        }
-        return known.intValue();
+        return key;
     }
 
     /** Whether the leaf may read less than counted. */

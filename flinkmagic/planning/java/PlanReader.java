@@ -58,6 +58,7 @@ public class PlanReader {
         this.scope = scope;
         this.maxFields = maxFields;
         this.records = new ArrayList();
+        leaves.prepare(root, scope);
         Integer number = visit(root);
         Map answer = new LinkedHashMap();
         answer.put("root", number);
