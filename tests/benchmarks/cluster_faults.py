@@ -7,7 +7,8 @@ A cluster of two workers of two cores; a job of three stages (two shuffles, Pyth
 - ``write``: the executor of a running task of the write is killed;
 - ``worker``: as ``map``, but its worker is killed first.
 
-Not among the twenty, as nothing is lost: ``straggler``, where one task hangs and Spark runs a copy of it beside.
+Not among the twenty: ``straggler``, where nothing is lost, but one task hangs and Spark runs a copy of it beside; and
+``retained``, where the executor dies between two runs and takes outputs with it that the second run could have used.
 
 No restart strategy: Spark recovers, and the job only has to show it. Figures: `runs`, `exact` (those that ended
 FINISHED with exactly the rows that they must have, and with the loss in the execution graph), and the same by kind.
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
+    from flinkmagic.session.job import Job
+
 KINDS = ("map", "between", "write", "worker")
-STRAGGLER = "straggler"
+STRAGGLER, RETAINED = "straggler", "retained"
 ROWS, KEYS, BUCKETS = 4000, 97, 11
 _CONFIGURATION = {
     "spark.ui.enabled": "false",
@@ -90,6 +93,47 @@ def program(spark: SparkSession, out: Path, straggler_s: float = 0.0) -> Any:
         by_bucket = by_key.groupBy((F.col("k") % BUCKETS).alias("b")).agg(F.sum("s").alias("s"), F.sum("n").alias("n"))
         slowly(by_bucket, 0.5).write.parquet(str(out))
     return captured
+
+
+def unhurried(spark: SparkSession, out: Path) -> Any:
+    """The same rows; nothing in it that a later run could not use."""
+    from pyspark.sql import functions as F
+
+    with flinkmagic.capture(spark) as captured:
+        numbers = spark.range(0, ROWS, 1, 8).withColumn("k", F.col("id") % KEYS)
+        by_key = numbers.groupBy("k").agg(F.sum("id").alias("s"), F.count("*").alias("n"))
+        by_bucket = by_key.groupBy((F.col("k") % BUCKETS).alias("b")).agg(F.sum("s").alias("s"), F.sum("n").alias("n"))
+        by_bucket.write.parquet(str(out))
+    return captured
+
+
+def run_retained(spark: SparkSession, cluster: StandaloneCluster, out: Path) -> dict[str, Any]:
+    """Three runs of one graph, an executor lost before the last one, told."""
+
+    def go(number: int) -> Job:
+        return flinkmagic.compile(unhurried(spark, out / str(number)), name=RETAINED, parallelism=4).run()
+
+    go(0).release()
+    reusing = go(1)
+    reused = len(reusing.reused())
+    # The second stage's outputs: the run that used them did not make them, so its own tasks are of the write alone.
+    victim = next(task.executor for task in reusing.tasks())
+    cluster.kill_executor(victim)
+    wait_until(lambda: victim not in _alive(spark), 60, "the loss is known")
+    wait_until(lambda: len(_alive(spark)) == 2, 60, "another executor is there")
+    job = go(2)
+    story = {
+        "kind": RETAINED,
+        "status": job.status.name,
+        "exact": job.status is JobStatus.FINISHED and _rows(spark, out / "2") == expected(),
+        "victim": victim,
+        "reused_before": reused,
+        "reused_after": len(job.reused()),
+        "ran_on": sorted({task.executor for task in job.tasks()}),
+        "restarts": job.info().number_of_restarts,
+    }
+    job.release()
+    return story
 
 
 def expected() -> list[tuple[int, int, int]]:
@@ -148,9 +192,7 @@ def run(kind: str, spark: SparkSession, cluster: StandaloneCluster, out: Path) -
     if status is not JobStatus.FINISHED:
         deployment.cancel()
         deployment.wait(60)
-    rows = []
-    if (out / "_SUCCESS").exists():
-        rows = sorted((row.b, row.s, row.n) for row in spark.read.parquet(str(out)).collect())
+    rows = _rows(spark, out) if (out / "_SUCCESS").exists() else []
     info = deployment.snapshot().job
     story = {
         "kind": kind,
@@ -175,6 +217,10 @@ def run(kind: str, spark: SparkSession, cluster: StandaloneCluster, out: Path) -
     return story
 
 
+def _rows(spark: SparkSession, out: Path) -> list[tuple[int, int, int]]:
+    return sorted((row.b, row.s, row.n) for row in spark.read.parquet(str(out)).collect())
+
+
 def _executions(graph: ExecutionGraph, vertex: ExecutionJobVertex) -> list[list[list[str | None]]]:
     """By subtask, its executions from the first: state, executor, error."""
     told = []
@@ -192,7 +238,7 @@ def _executions(graph: ExecutionGraph, vertex: ExecutionJobVertex) -> list[list[
 def main(arguments: list[str]) -> dict[str, int]:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks cluster-faults")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of all kinds (%(default)s)")
-    parser.add_argument("--kinds", nargs="+", choices=[*KINDS, STRAGGLER], default=KINDS)
+    parser.add_argument("--kinds", nargs="+", choices=[*KINDS, STRAGGLER, RETAINED], default=KINDS)
     parser.add_argument("--stories", action="store_true", help="tell each run in a line of JSON")
     options = parser.parse_args(arguments)
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -206,11 +252,13 @@ def main(arguments: list[str]) -> dict[str, int]:
                 for kind in options.kinds:
                     while len(cluster.workers) < 2:
                         cluster.add_worker()
-                    wait_until(lambda: _executors(spark) == 2, 60, "two executors are there")
-                    story = run(kind, spark, cluster, Path(folder) / f"{kind}-{number}")
+                    wait_until(lambda: len(_alive(spark)) == 2, 60, "two executors are there")
+                    out = Path(folder) / f"{kind}-{number}"
+                    retained = kind == RETAINED
+                    story = run_retained(spark, cluster, out) if retained else run(kind, spark, cluster, out)
                     if options.stories:
                         print(json.dumps(story), flush=True)
-                    is_shown = story["shown"] or kind == STRAGGLER
+                    is_shown = kind in (STRAGGLER, RETAINED) or story["shown"]
                     is_good = story["exact"] and is_shown and story["status"] == "FINISHED"
                     figures["runs"] += 1
                     figures["exact"] += is_good
@@ -220,7 +268,7 @@ def main(arguments: list[str]) -> dict[str, int]:
     return figures
 
 
-def _executors(spark: SparkSession) -> int:
-    """How many executors are registered and alive, the driver aside."""
+def _alive(spark: SparkSession) -> set[str]:
+    """The executors that are registered and alive, the driver aside."""
     summaries = spark.sparkContext._jsc.sc().statusStore().executorList(True)  # type: ignore[union-attr]
-    return sum(summaries.apply(number).id() != "driver" for number in range(summaries.size()))
+    return {summaries.apply(number).id() for number in range(summaries.size())} - {"driver"}

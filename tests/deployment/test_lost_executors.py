@@ -102,3 +102,11 @@ def test_a_copy_that_spark_runs_beside_a_slow_task_belongs_to_the_same_execution
         (1, "FINISHED", True),
     ]
     assert copies[0][6] == "TaskKilled"
+
+
+def test_outputs_that_were_retained_and_lost_with_an_executor_are_computed_anew():
+    story = told_of("retained")["retained"]
+    assert story["reused_before"] > 0
+    assert (story["status"], story["exact"], story["restarts"]) == ("FINISHED", True, 0)
+    assert story["reused_after"] < story["reused_before"]
+    assert story["victim"] not in story["ran_on"]

@@ -35,6 +35,7 @@ def test_a_run_tells_sizes_and_what_was_run_otherwise_than_planned(spark):
 
 
 def test_a_job_that_ran_as_planned_tells_sizes_only(spark):
-    job = flinkmagic.compile({"rows": spark.range(0, 100, 1, 2).selectExpr("id % 7 AS k").groupBy("k").count()}, "as_planned", parallelism=1).run()
+    counts = spark.range(0, 100, 1, 2).selectExpr("id % 7 AS k").groupBy("k").count()
+    job = flinkmagic.compile({"rows": counts}, "as_planned", parallelism=1).run()
     assert [[name for name, _ in facts] for facts in job.snapshot().facts.values()] == [["shuffle written"]]
     assert not [line for line in job.report() if "read together" in line or "run as" in line]
