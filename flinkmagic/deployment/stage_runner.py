@@ -67,7 +67,7 @@ class StageOutcome:
     skipped : bool
         Whether Spark had nothing to run: the outputs were there, or there are no partitions.
     adaptation : StageAdaptation
-        How a stage that is done was run otherwise than planned.
+        How the stage was run otherwise than planned.
     """
 
     error: BaseException | None = None
@@ -300,7 +300,7 @@ class StageRun:
                 self.handle, self.tag, self._description, self._earlier, self._cancelled.is_set
             )
         except BaseException as error:  # noqa: BLE001 - whatever ends the stage is its outcome
-            outcome = StageOutcome(error=error)
+            outcome = StageOutcome(error=error, adaptation=self.handle.known_adaptation)
         self._on_outcome(self, outcome)
 
 

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.planning.adaptive_stages import StageAdaptation
+from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -71,6 +71,11 @@ class Once:
                 self._made = self._make()
                 self._make = None
             return self._made
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the object is there."""
+        return self._make is None
 
     def let_go(self) -> None:
         """Forget the object, for good: it is never asked for again."""
@@ -126,6 +131,8 @@ class StageHandle:
         adaptively): then ``tasks`` is what it would be if nothing were pruned or merged.
     starts_jobs_early : bool
         Whether making the handle's JVM object starts Spark jobs itself.
+    joins, merged : Once
+        What `adaptation` tells, as the JVM knows it: a tuple of JoinChoice; the number of tasks, or -1.
     """
 
     name: str
@@ -141,11 +148,18 @@ class StageHandle:
         tasks = self.merged()
         return StageAdaptation(self.joins(), None if tasks < 0 else tasks)
 
+    @property
+    def known_adaptation(self) -> StageAdaptation:
+        """The same where it was asked for before; else as planned."""
+        return self.adaptation if self.joins.is_made and self.merged.is_made else AS_PLANNED
+
     def let_go(self) -> None:
         """Let go of the JVM's objects: the stage is never run again, and what it made is held elsewhere, or gone."""
         for each in fields(self):
             value = getattr(self, each.name)
-            if isinstance(value, Once):
+            if each.name in ("joins", "merged"):
+                object.__setattr__(self, each.name, Once.of(() if each.name == "joins" else -1))
+            elif isinstance(value, Once):
                 value.let_go()
             elif each.name in ("query_execution", "user_write", "written"):
                 # Frozen for everybody but the owner of the JVM's objects, who ends here.

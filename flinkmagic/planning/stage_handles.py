@@ -106,7 +106,7 @@ class StageHandles:
                 exact=rows.exact,
                 starts_jobs_early=self._starts_jobs(stage) or _samples(node),
                 joins=self._joins(stage),
-                merged=self._merged(jvm_node, stage),
+                merged=self._merged(self._rebuilder.mergedTasks, jvm_node, stage),
                 output_partitions=node.partitions or 0,
                 written=lambda statistics: self._rebuilder.written(jvm_node, statistics),
                 dependency=Once(lambda: self._rebuilder.exchange(jvm_node).shuffleDependency()),
@@ -120,7 +120,7 @@ class StageHandles:
             exact=rows.exact and (node.kind == BROADCAST_EXCHANGE or rows.number <= 1),
             starts_jobs_early=self._starts_jobs(stage),
             joins=self._joins(stage),
-            merged=self._merged(jvm_node, stage),
+            merged=self._merged(self._rebuilder.mergedTasks, jvm_node, stage),
             made=Renewable(lambda: made(jvm_node), lambda: self._rebuilder.renew(jvm_node)),
         )
 
@@ -159,7 +159,7 @@ class StageHandles:
             exact=self._exact(stage) and request.command is None,
             starts_jobs_early=self._starts_jobs(stage),
             joins=self._joins(stage),
-            merged=self._merged(plan, stage),
+            merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
             made=made,
             user_write=UserWrite(request.write.df.sparkSession, request.write.command) if request.write else None,
@@ -185,7 +185,7 @@ class StageHandles:
             exact=self._exact(stage),
             starts_jobs_early=self._starts_jobs(stage),
             joins=self._joins(stage),
-            merged=self._merged(plan, stage),
+            merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
             made=Once(lambda: self._rebuilder.query(plan)),
             schema_json=request.schema_json,
@@ -229,9 +229,10 @@ class StageHandles:
         joins = [] if stage.cached else [node for node in stage.nodes if node.kind in JOINS]
         return Once(lambda: join_choices(self._rebuilder, self._forest, joins)) if joins else Once.of(())
 
-    def _merged(self, plan: JavaObject, stage: Stage) -> Once:
+    def _merged(self, ask: Callable[[JavaObject], int], plan: JavaObject, stage: Stage) -> Once:
+        # Without a node of its own a stage only reads what another one wrote.
         shuffled = any(child.kind in _EXCHANGES for node in stage.nodes for child in node.children)
-        return Once(lambda: self._rebuilder.mergedTasks(plan)) if shuffled else Once.of(-1)
+        return Once(lambda: ask(plan)) if shuffled or not stage.nodes else Once.of(-1)
 
     def _starts_jobs(self, stage: Stage) -> bool:
         return any(self._counts.starts_job(node) for node in stage.nodes)

@@ -81,6 +81,10 @@ NOT_CHOSEN = {
     "a second join in the same order": (
         "SELECT a.id FROM (SELECT l.id FROM large l JOIN few r ON l.id = r.id) a JOIN large b ON a.id = b.id"
     ),
+    "columns whose size nobody knows": (
+        "SELECT l.id, r.s FROM large l JOIN "
+        "(SELECT id, repeat('x', count(*)) AS s FROM few GROUP BY id) r ON l.id = r.id"
+    ),
     "rows sorted for the user": "SELECT l.id, r.m FROM large l JOIN few r ON l.id = r.id SORT BY l.id",
     "a list in the order of the rows": (
         "SELECT m, collect_list(id) AS ids FROM "
@@ -114,6 +118,7 @@ def test_rows_sorted_within_partitions_stay_so_although_the_join_gave_their_orde
         ("spark.sql.adaptive.enabled", "false"),
         ("spark.sql.autoBroadcastJoinThreshold", "-1"),
         ("spark.sql.adaptive.autoBroadcastJoinThreshold", "10"),
+        ("spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold", "10"),
     ],
 )
 def test_the_users_configuration_decides_about_joins(key, value, views, deploy):
@@ -125,6 +130,23 @@ def test_the_users_configuration_decides_about_joins(key, value, views, deploy):
     finally:
         views.conf.unset(key) if before is None else views.conf.set(key, before)
     assert joins_of(deployment) == []
+
+
+def test_a_threshold_that_was_raised_for_broadcasts_lets_no_task_hash_more_than_is_wise(views, deploy):
+    """Spark's broadcast takes memory once; a hashed partition does for each task that runs, and cannot spill."""
+    views.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    views.conf.set("spark.sql.adaptive.autoBroadcastJoinThreshold", "1g")
+    try:
+        sides = [views.range(0, 800_000, 1, 2).selectExpr(f"id * {factor} AS id") for factor in (2, 3)]
+        found = {}
+        for parallelism in (1, 4):
+            deployment = deploy({"rows": sides[0].join(sides[1], "id").groupBy().count()}, parallelism=parallelism)
+            assert deployment.wait(120) is JobStatus.FINISHED, deployment.exceptions()
+            assert rows_of(deployment, "rows") == [(266_667,)]
+            found[parallelism] = [choice.bytes for choice in joins_of(deployment)]
+    finally:
+        views.conf.unset("spark.sql.adaptive.autoBroadcastJoinThreshold")
+    assert found == {1: [], 4: [800_000 * 16]}
 
 
 def test_strings_that_a_collation_takes_for_equal_are_joined(views, deploy):
@@ -171,6 +193,28 @@ def test_one_task_reads_partitions_that_turned_out_small(spark, numbers, deploy,
     ]
     merged = [how.tasks for how in deployment.adaptations().values()]
     assert merged == [1, 1]
+
+
+def test_a_write_straight_over_a_shuffle_knows_its_tasks(spark, numbers, deploy, tmp_path):
+    """What they did decides whether the write may be repeated after a failure."""
+    with capture(spark) as program:
+        spark.read.parquet(numbers).repartition("k").write.mode("append").parquet(str(tmp_path / "out"))
+    deployment = deploy(program, parallelism=None)
+    assert deployment.wait(60) is JobStatus.FINISHED, deployment.exceptions()
+    assert [(task.role, task.subtask) for task in deployment.tasks()][-1] == ("task", 0)
+    (sink,) = deployment._vertices
+    assert tasks_by_vertex(deployment)[sink.name] == (4, 1)
+    assert deployment.adaptations()[sink.id].tasks == 1
+    earlier = deployment._host._earlier[sink.index]
+    assert (earlier.launched, earlier.reached_commit) == (True, True)
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 2000
+
+
+def test_rows_kept_straight_over_a_shuffle_know_their_tasks(spark, numbers, deploy):
+    deployment = deploy({"rows": spark.read.parquet(numbers).repartition("k")}, parallelism=None)
+    assert deployment.wait(60) is JobStatus.FINISHED, deployment.exceptions()
+    assert [task.role for task in deployment.tasks()] == ["task"] * len(deployment.tasks())
+    assert len(rows_of(deployment, "rows")) == 2000
 
 
 def test_neighbours_are_merged_up_to_the_size_that_the_user_sets(spark, numbers, deploy):

@@ -5,6 +5,7 @@ import java.util.IdentityHashMap;
 import org.apache.spark.MapOutputStatistics;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft$;
 import org.apache.spark.sql.catalyst.optimizer.BuildRight$;
 import org.apache.spark.sql.catalyst.optimizer.BuildSide;
@@ -25,6 +26,7 @@ import org.apache.spark.sql.execution.CodegenSupport;
 import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.ProjectExec;
+import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SortExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.TakeOrderedAndProjectExec;
@@ -37,6 +39,7 @@ import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec;
 import org.apache.spark.sql.execution.joins.SortMergeJoinExec;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
+import org.apache.spark.sql.types.DecimalType;
 import scala.Option;
 import scala.collection.Iterator;
 import scala.collection.Seq;
@@ -47,7 +50,7 @@ import scala.collection.Seq;
  * Spark's adaptive execution plans anew with real sizes (`AdaptiveSparkPlanExec.reOptimize`): a sort-merge join becomes
  * a broadcast where a side is below the threshold of broadcasts, or hashes each partition where all of them are small
  * (`DynamicJoinSelection`). Here the stages are fixed before. So the join stays where it is, and hashes the smaller side
- * where each of its partitions is below the threshold of broadcasts: no sorting, and nothing to collect.
+ * where each of its partitions is below the threshold of broadcasts (see `limit`): no sorting, nothing to collect.
  *
  * The order of a sort-merge join's rows is lost. So no operator above may need it (`requiredChildOrdering`), up to one
  * that has no order or another one. Where Spark took a sort of the user's away, since rows came in that order anyhow
@@ -56,6 +59,15 @@ import scala.collection.Seq;
 public class AdaptiveJoins {
     /** Set on the session on which a job is planned: whether the user's session plans adaptively. */
     public static final String ENABLED = "flinkmagic.planning.adaptive";
+
+    /** Spark's own default for the threshold of broadcasts. */
+    private static final long MOST = 10L * 1024L * 1024L;
+
+    /**
+     * How many times the limit of a task a side may have in all. The share of its largest partition is one of
+     * compressed bytes; where one partition compresses far better than others, it has more rows than that says.
+     */
+    private static final long MOST_IN_ALL = 8L;
 
     private final IdentityHashMap shares = new IdentityHashMap();
     private final IdentityHashMap behind = new IdentityHashMap();
@@ -127,10 +139,21 @@ public class AdaptiveJoins {
         if (!"true".equals(conf.getConfString(ENABLED, "false"))) {
             return made;
         }
-        long threshold = ((Long) ((Option) conf.getConf(SQLConf$.MODULE$.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD()))
+        long limit = limit(conf);
+        return isMerge ? merged((SortMergeJoinExec) made, planned, limit)
+            : hashed((ShuffledHashJoinExec) made, planned, limit);
+    }
+
+    /**
+     * What one task may hash. It is kept in memory whole, by as many tasks as run at once. So a threshold that was
+     * raised for broadcasts does not count, but that which Spark has for this does, where it is set.
+     */
+    private static long limit(SQLConf conf) {
+        long broadcast = ((Long) ((Option) conf.getConf(SQLConf$.MODULE$.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD()))
             .getOrElse(new Default(conf.autoBroadcastJoinThreshold()))).longValue();
-        return isMerge ? merged((SortMergeJoinExec) made, planned, threshold)
-            : hashed((ShuffledHashJoinExec) made, planned, threshold);
+        long local = ((Long) conf.getConf(
+            SQLConf$.MODULE$.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD())).longValue();
+        return local > 0L ? local : Math.min(broadcast, MOST);
     }
 
     private SparkPlan merged(SortMergeJoinExec join, SparkPlan planned, long threshold) {
@@ -209,6 +232,10 @@ public class AdaptiveJoins {
         while (children.hasNext()) {
             sorts += countSorts((LogicalPlan) children.next());
         }
+        Iterator subqueries = plan.subqueries().iterator();
+        while (subqueries.hasNext()) {
+            sorts += countSorts((LogicalPlan) subqueries.next());
+        }
         return sorts;
     }
 
@@ -218,15 +245,19 @@ public class AdaptiveJoins {
             && plan.logicalLink().isDefined() && plan.logicalLink().get() instanceof Sort)) {
             found[0]++;
         }
-        Iterator children = inputs(plan);
+        Iterator children = plan.children().iterator();
+        if (plan instanceof ReusedExchangeExec) {
+            children = ((SparkPlan) ((ReusedExchangeExec) plan).child()).children().iterator();
+        } else if (plan instanceof ReusedSubqueryExec) {
+            children = ((SparkPlan) ((ReusedSubqueryExec) plan).child()).children().iterator();
+        }
         while (children.hasNext()) {
             countSorts((SparkPlan) children.next(), found);
         }
-    }
-
-    private static Iterator inputs(SparkPlan plan) {
-        return plan instanceof ReusedExchangeExec
-            ? ((SparkPlan) ((ReusedExchangeExec) plan).child()).children().iterator() : plan.children().iterator();
+        Iterator subqueries = plan.subqueries().iterator();
+        while (subqueries.hasNext()) {
+            countSorts((SparkPlan) subqueries.next(), found);
+        }
     }
 
     private void fix(SparkPlan plan) {
@@ -234,6 +265,10 @@ public class AdaptiveJoins {
         Iterator children = plan.children().iterator();
         while (children.hasNext()) {
             fix((SparkPlan) children.next());
+        }
+        Iterator subqueries = plan.subqueries().iterator();
+        while (subqueries.hasNext()) {
+            fix((SparkPlan) subqueries.next());
         }
     }
 
@@ -285,7 +320,7 @@ public class AdaptiveJoins {
 
         /** Whether each partition is small enough to be hashed. */
         boolean fits(long threshold) {
-            return bytes >= 0L && bytes * largestShare <= threshold;
+            return bytes >= 0L && bytes * largestShare <= threshold && bytes <= MOST_IN_ALL * threshold;
         }
     }
 
@@ -294,8 +329,21 @@ public class AdaptiveJoins {
             || plan instanceof FilterExec;
     }
 
+    /** Whether an operator makes no more rows than it gets, and its new columns have a size that can be told. */
     private static boolean keepsOrDropsRows(SparkPlan plan) {
-        return plan instanceof ProjectExec || plan instanceof HashAggregateExec;
+        if (!(plan instanceof ProjectExec || plan instanceof HashAggregateExec)) {
+            return false;
+        }
+        SparkPlan input = (SparkPlan) plan.children().head();
+        Iterator output = plan.output().iterator();
+        while (output.hasNext()) {
+            Attribute column = (Attribute) output.next();
+            if (!(UnsafeRow.isFixedLength(column.dataType()) || column.dataType() instanceof DecimalType
+                || input.outputSet().contains(column))) {
+                return false;
+            }
+        }
+        return true;
     }
 
     private static long rowsOf(Statistics statistics) {

@@ -57,6 +57,10 @@ public class CoalescedReads {
      * @param made the exchanges that are run for them
      */
     public void decide(SparkPlan top, ArrayList leaves, ArrayList made) {
+        tasks.remove(top);
+        for (int i = 0; i < leaves.size(); i++) {
+            specs.remove(leaves.get(i));
+        }
         if (leaves.isEmpty()) {
             return;
         }

@@ -70,9 +70,18 @@ public class PlanRebuilder {
         reads.written(exchange, statistics);
     }
 
-    /** How many tasks the stage with this plan (of its exchange, or of its query) has; -1 where that is as planned. */
+    /** How many tasks the stage with this exchange or subquery on top has; -1 where that is as planned. */
     public synchronized int mergedTasks(SparkPlan plan) {
         return reads.tasks(plan);
+    }
+
+    /** The same for the last stage of a query or write; an exchange on top of its plan belongs to the stage before. */
+    public synchronized int mergedTasksOfQuery(SparkPlan plan) {
+        return isExchange(plan) ? -1 : reads.tasks(plan);
+    }
+
+    private static boolean isExchange(SparkPlan plan) {
+        return plan instanceof Exchange || plan instanceof ReusedExchangeExec;
     }
 
     /** How a join is run that was planned otherwise; see `AdaptiveJoins.choice`. */
@@ -88,7 +97,9 @@ public class PlanRebuilder {
     /** The plan that is run for that of a whole query or write; always the same object. */
     public synchronized SparkPlan query(SparkPlan plan) throws Exception {
         joins.free(plan);
-        mergeReads(plan);
+        if (!isExchange(plan)) {
+            mergeReads(plan);
+        }
         return rebuild(plan);
     }
 
