@@ -97,7 +97,13 @@ def main(arguments: list[str]) -> dict[str, float | int | str]:
     parser.add_argument("--queries", nargs="*", help="only these, such as q01 three-shuffles")
     options = parser.parse_args(arguments)
     spark = flinkmagic.local_session(
-        "single-sink-benchmark", config={"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+        "single-sink-benchmark",
+        config={
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            # In the default of 1 GiB q21 runs, plain, at the edge of its heap.
+            "spark.driver.memory": "4g",
+        },
     )
     queries = {"three-shuffles": THREE_SHUFFLES, **tpch.QUERIES}
     ratios: dict[str, tuple[float, float]] = {}
