@@ -10,7 +10,6 @@ import org.apache.spark.sql.catalyst.optimizer.BuildLeft$;
 import org.apache.spark.sql.catalyst.optimizer.BuildRight$;
 import org.apache.spark.sql.catalyst.optimizer.BuildSide;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
-import org.apache.spark.sql.catalyst.plans.FullOuter$;
 import org.apache.spark.sql.catalyst.plans.InnerLike;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.LeftAnti$;
@@ -190,12 +189,15 @@ public class AdaptiveJoins {
         return join;
     }
 
-    private BuildSide smallSide(JoinType type, Side left, Side right, long threshold) {
-        boolean isEither = type instanceof InnerLike || type == LeftOuter$.MODULE$ || type == RightOuter$.MODULE$
-            || type == FullOuter$.MODULE$;
-        boolean canLeft = isEither && left.fits(threshold);
-        boolean canRight = (isEither || type == LeftSemi$.MODULE$ || type == LeftAnti$.MODULE$
-            || type instanceof ExistenceJoin) && right.fits(threshold);
+    /**
+     * Not a side all of whose rows an outer join keeps, though Spark could: to mark which of them found a partner costs
+     * what sorting would have, and the order is gone by which an aggregation would find its groups together.
+     */
+    private static BuildSide smallSide(JoinType type, Side left, Side right, long threshold) {
+        boolean isInner = type instanceof InnerLike;
+        boolean canLeft = (isInner || type == RightOuter$.MODULE$) && left.fits(threshold);
+        boolean canRight = (isInner || type == LeftOuter$.MODULE$ || type == LeftSemi$.MODULE$
+            || type == LeftAnti$.MODULE$ || type instanceof ExistenceJoin) && right.fits(threshold);
         if (canLeft && (!canRight || left.bytes < right.bytes)) {
             return BuildLeft$.MODULE$;
         }
