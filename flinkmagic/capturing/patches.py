@@ -28,6 +28,7 @@ _recorder: ContextVar[Recorder | None] = ContextVar("flinkmagic_recorder", defau
 _lock = threading.Lock()
 _active: list[Recorder] = []
 _installed: list[tuple[type, str, Any, Any]] = []
+_made: dict[tuple[type, str], tuple[Any, Any]] = {}
 _ABSENT = object()
 
 # PySpark names the innermost frame outside its own folder as the user's in its errors: hooks must not be it.
@@ -70,10 +71,19 @@ def _install() -> None:
     for owner, name, make in hook_table.entries():
         before = owner.__dict__.get(name, _ABSENT)
         original = getattr(owner, name) if before is _ABSENT else before
-        hook = make(name, original)
-        hooked = _RddAccess(original, hook) if name == "rdd" else _hooked(hook)
+        hooked = _hooked_once(owner, name, original, make)
         setattr(owner, name, hooked)
         _installed.append((owner, name, before, hooked))
+
+
+def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -> Any:
+    """What takes a method's place; made once for each that is found there, since a cell should begin at once."""
+    known, hooked = _made.get((owner, name), (_ABSENT, None))
+    if known is not original:
+        hook = make(name, original)
+        hooked = _RddAccess(original, hook) if name == "rdd" else _hooked(hook)
+        _made[owner, name] = (original, hooked)
+    return hooked
 
 
 def _uninstall() -> None:

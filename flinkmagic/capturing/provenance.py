@@ -8,6 +8,7 @@ or a plain file, and since Python 3.11 its instruction knows the columns at whic
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import linecache
 import os
@@ -147,6 +148,7 @@ def _with_ends(lines: Sequence[str]) -> Iterator[str]:
         yield line if line.endswith("\n") else line + "\n"
 
 
+@functools.lru_cache(maxsize=16)  # a module's source is that of many captures
 def _index_calls(source: str) -> dict[tuple[int, int], list[ast.Call]]:
     """All calls of a text by the place where they end; of those that end together the outermost first."""
     found: dict[tuple[int, int], list[ast.Call]] = {}

@@ -11,7 +11,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.java import java_class
-from flinkmagic.capturing.program import read_conf
 from flinkmagic.errors import PinnedThreadsRequiredError
 
 if TYPE_CHECKING:
@@ -64,9 +63,7 @@ class JobProperties:
     def __init__(self, sc: SparkContext, group: str, pool: str) -> None:
         self._sc = sc
         base = sc._jsc.sc().getLocalProperties().clone()
-        # One call; to walk through a Java set costs four for each element.
-        names = java_class(sc._jvm, "java.lang.String").join("\x01", base.stringPropertyNames())
-        for name in names.split("\x01"):
+        for name in _names(sc._jvm, base):
             if name.startswith(_NOT_INHERITED):
                 base.remove(name)
         base.setProperty(GROUP, group)
@@ -100,10 +97,26 @@ class JobProperties:
             found = self._by_session.get(session_id)
             if found is None:
                 found = self._by_session[session_id] = self._base.clone()
-                for key, value in read_conf(jsession).items():
-                    if key.startswith("spark"):
-                        found.setProperty(key, value)
+                found.putAll(self._conf_of(jsession))
             return found
+
+    def _conf_of(self, jsession: JavaObject) -> JavaObject:
+        """Spark's part of a session's SQL configuration, as Java properties; in a few calls, however much it is."""
+        jvm = self._sc._jvm
+        conf = java_class(jvm, "java.util.Properties")()
+        # In Scala 2.12 and 2.13 (Spark 3.5 and 4.x) under this name.
+        converters = java_class(jvm, "scala.collection.JavaConverters")
+        conf.putAll(converters.mapAsJavaMap(jsession.sessionState().conf().getAllConfs()))
+        for name in _names(jvm, conf):
+            if not name.startswith("spark"):
+                conf.remove(name)
+        return conf
+
+
+def _names(jvm: Any, properties: JavaObject) -> list[str]:
+    """In one call; to walk through a Java set costs four for each element."""
+    joined = str(java_class(jvm, "java.lang.String").join("\x01", properties.stringPropertyNames()))
+    return joined.split("\x01") if joined else []
 
 
 def cancel_jobs(sc: SparkContext, tag: str) -> None:

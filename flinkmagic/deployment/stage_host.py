@@ -11,6 +11,7 @@ from flinkmagic.deployment.remade_run import RemadeRun
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.deployment.stage_runner import OnOutcome, StageOutcome, StageRun
+from flinkmagic.deployment.stage_threads import StageThreads
 from flinkmagic.deployment.task_monitor import TaskMonitor
 from flinkmagic.deployment.task_records import SlotNumbers, TaskLog
 from flinkmagic.deployment.task_tracker import TaskTracker
@@ -87,6 +88,7 @@ class StageHost:
         self._job_name = job_name
         self._gateways = gateways
         self._stages: list[StageRun] = []
+        self._threads = StageThreads()
         self._earlier: dict[int, EarlierRun] = {}
         self._run_numbers = count()
         self._slot_numbers = count()
@@ -124,7 +126,7 @@ class StageHost:
         self.tracker.watch(tag, run)
         self._monitor.watch(tag)
         self._stages.append(run.stage_run)
-        run.stage_run.start()
+        run.stage_run.start(self._threads)
         return run
 
     def _on_outcome(self, stage_run: StageRun, outcome: StageOutcome) -> None:
@@ -254,6 +256,7 @@ class StageHost:
         for stage in self._stages:
             stage.join(1.0)
         self._stages.clear()
+        self._threads.close()
 
     @property
     def is_lost(self) -> bool:

@@ -28,6 +28,7 @@ from flinkmagic.deployment.map_outputs import MapOutputs
 from flinkmagic.deployment.python_workers import end_python_workers
 from flinkmagic.deployment.session_queries import in_session, query_name, session_query
 from flinkmagic.deployment.spark_jobs import JobProperties, cancel_jobs
+from flinkmagic.deployment.stage_threads import StageThreads
 from flinkmagic.deployment.write_retries import EarlierRun, prepare_write_retry
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 from flinkmagic.planning.handles import (
@@ -261,16 +262,16 @@ class StageRun:
         self._on_outcome = on_outcome
         self._cancelled = threading.Event()
         self._tasks_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=tag, daemon=True)
+        self._has_ended = threading.Event()
 
     @property
     def is_cancelled(self) -> bool:
         """Whether `cancel` was called."""
         return self._cancelled.is_set()
 
-    def start(self) -> None:
-        """Begin on a thread of its own."""
-        self._thread.start()
+    def start(self, threads: StageThreads) -> None:
+        """Begin on a thread that nothing else runs on meanwhile."""
+        threads.start(self.tag, self._run)
 
     def cancel(self) -> None:
         """End this stage's Spark jobs. To be called again for a job that starts later under the tag."""
@@ -290,9 +291,8 @@ class StageRun:
         self._tasks_over.set()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the thread; whether it has ended."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        """Wait until nothing of it runs on its thread any more; whether that is so."""
+        return self._has_ended.wait(timeout_s)
 
     def _run(self) -> None:
         try:
@@ -301,7 +301,10 @@ class StageRun:
             )
         except BaseException as error:  # noqa: BLE001 - whatever ends the stage is its outcome
             outcome = StageOutcome(error=error, adaptation=self.handle.known_adaptation)
-        self._on_outcome(self, outcome)
+        try:
+            self._on_outcome(self, outcome)
+        finally:
+            self._has_ended.set()
 
 
 def _written(handle: ShuffleMapStageHandle, statistics: JavaObject, *, skipped: bool = False) -> StageOutcome:

@@ -93,7 +93,7 @@ class FakeStage:
         self.stage_id = None
         self.job_id = None
 
-    def start(self):
+    def start(self, threads):
         self.started = True
 
     def cancel(self):
