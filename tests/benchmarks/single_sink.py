@@ -57,13 +57,29 @@ def ours(spark: SparkSession, query: str, out: Path) -> None:
     job.release()
 
 
-def measure(spark: SparkSession, query: str, out: Path, rounds: int, warmup: int) -> tuple[float, float]:
-    """The medians of the paired ratios of one query: against the defaults, and against as many partitions.
+def measure(
+    spark: SparkSession, queries: dict[str, str], out: Path, rounds: int, warmup: int
+) -> dict[str, tuple[float, float]]:
+    """The medians of the paired ratios of each query: against the defaults, and against as many partitions.
 
-    The rounds of a query follow each other: Spark keeps a hundred generated classes, and the two plain runs have theirs
-    in common, which would be an advantage where other queries ran in between. For the same reason theirs are compiled by
-    the JVM after half as many rounds as ours, hence more than one round that does not count.
+    A round has all queries, so that none is measured while the JVM is still compiling what the first of them ran.
     """
+    times: dict[str, dict[str, list[float]]] = {query: {"default": [], "same": [], "ours": []} for query in queries}
+    for number in range(warmup + rounds + EXTRA_ROUNDS):
+        for name, query in queries.items():
+            if number < warmup + rounds or times[name]["same"][-1] < SHORT_S:
+                _run_each(spark, query, out, number, times[name])
+        print(f"round {number + 1} is over", flush=True)
+    ratios = {}
+    for name, found in times.items():
+        default, same = ratios[name] = _paired(found, "default", warmup), _paired(found, "same", warmup)
+        seconds = statistics.median(found["ours"][warmup:])
+        print(f"{name}: {default:.3f} of the defaults, {same:.3f} of as many partitions, {seconds:.2f} s", flush=True)
+    return ratios
+
+
+def _run_each(spark: SparkSession, query: str, out: Path, number: int, times: dict[str, list[float]]) -> None:
+    """Run a query in each of the three ways, which take turns to begin."""
     # What ours takes where nobody says otherwise.
     partitions = 2 * spark.sparkContext.defaultParallelism
     runs: list[tuple[str, Callable[[], object]]] = [
@@ -71,20 +87,13 @@ def measure(spark: SparkSession, query: str, out: Path, rounds: int, warmup: int
         ("same", lambda: plain(spark, query, out, partitions)),
         ("ours", lambda: ours(spark, query, out)),
     ]
-    times: dict[str, list[float]] = {name: [] for name, _ in runs}
-    number = 0
-    while number < warmup + rounds:
-        turn = number % len(runs)
-        for name, run in (*runs[turn:], *runs[:turn]):
-            # PySpark's objects are freed by full collections only, and the plans behind them hold broadcasts.
-            gc.collect()
-            start = time.perf_counter()
-            run()
-            times[name].append(time.perf_counter() - start)
-        number += 1
-        if number == warmup + 1 and times["same"][-1] < SHORT_S:
-            rounds += EXTRA_ROUNDS
-    return _paired(times, "default", warmup), _paired(times, "same", warmup)
+    turn = number % len(runs)
+    for name, run in (*runs[turn:], *runs[:turn]):
+        # PySpark's objects are freed by full collections only, and the plans behind them hold broadcasts.
+        gc.collect()
+        start = time.perf_counter()
+        run()
+        times[name].append(time.perf_counter() - start)
 
 
 def _paired(times: dict[str, list[float]], other: str, warmup: int) -> float:
@@ -105,19 +114,18 @@ def main(arguments: list[str]) -> dict[str, float | int | str]:
             "spark.ui.showConsoleProgress": "false",
             # In the default of 1 GiB q21 runs, plain, at the edge of its heap.
             "spark.driver.memory": "4g",
+            # Of its default, 100 generated classes, each query would find its own thrown out again; and what plain
+            # Spark generates serves two runs of a round, what is generated for ours one.
+            "spark.sql.codegen.cache.maxEntries": "2000",
         },
     )
     queries = {"three-shuffles": THREE_SHUFFLES, **tpch.QUERIES}
-    ratios: dict[str, tuple[float, float]] = {}
     if options.queries:
         queries = {name: queries[name] for name in options.queries}
     with tempfile.TemporaryDirectory() as folder:
         tpch.generate(Path(folder), options.scale)
         tpch.register(spark, Path(folder))
-        for name, query in queries.items():
-            ratios[name] = measure(spark, query, Path(folder) / "out", options.rounds, options.warmup)
-            default, same = ratios[name]
-            print(f"{name}: {default:.3f} of the defaults, {same:.3f} of as many partitions", flush=True)
+        ratios = measure(spark, queries, Path(folder) / "out", options.rounds, options.warmup)
     spark.stop()
     worst = max(ratios, key=lambda name: ratios[name][0])
     return {
