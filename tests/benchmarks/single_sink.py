@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,8 +28,8 @@ from tests import tpch
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SHORT_S, EXTRA_ROUNDS = 0.9, 2
-"""Of a query that takes less than so many seconds more rounds are counted: what else the machine does weighs more."""
+ORDERS = tuple(itertools.permutations(("default", "same", "ours")))
+"""A run is faster after one of its own kind, so each comes as often after, and before, each of the others."""
 
 THREE_SHUFFLES = """
 SELECT o_orderpriority, c_mktsegment, count(*) AS orders, sum(revenue) AS revenue
@@ -65,10 +66,9 @@ def measure(
     A round has all queries, so that none is measured while the JVM is still compiling what the first of them ran.
     """
     times: dict[str, dict[str, list[float]]] = {query: {"default": [], "same": [], "ours": []} for query in queries}
-    for number in range(warmup + rounds + EXTRA_ROUNDS):
+    for number in range(warmup + rounds):
         for name, query in queries.items():
-            if number < warmup + rounds or times[name]["same"][-1] < SHORT_S:
-                _run_each(spark, query, out, number, times[name])
+            _run_each(spark, query, out, ORDERS[number % len(ORDERS)], times[name])
         print(f"round {number + 1} is over", flush=True)
     ratios = {}
     for name, found in times.items():
@@ -78,21 +78,21 @@ def measure(
     return ratios
 
 
-def _run_each(spark: SparkSession, query: str, out: Path, number: int, times: dict[str, list[float]]) -> None:
-    """Run a query in each of the three ways, which take turns to begin."""
+def _run_each(
+    spark: SparkSession, query: str, out: Path, order: Sequence[str], times: dict[str, list[float]]
+) -> None:
     # What ours takes where nobody says otherwise.
     partitions = 2 * spark.sparkContext.defaultParallelism
-    runs: list[tuple[str, Callable[[], object]]] = [
-        ("default", lambda: plain(spark, query, out, None)),
-        ("same", lambda: plain(spark, query, out, partitions)),
-        ("ours", lambda: ours(spark, query, out)),
-    ]
-    turn = number % len(runs)
-    for name, run in (*runs[turn:], *runs[:turn]):
+    runs: dict[str, Callable[[], object]] = {
+        "default": lambda: plain(spark, query, out, None),
+        "same": lambda: plain(spark, query, out, partitions),
+        "ours": lambda: ours(spark, query, out),
+    }
+    for name in order:
         # PySpark's objects are freed by full collections only, and the plans behind them hold broadcasts.
         gc.collect()
         start = time.perf_counter()
-        run()
+        runs[name]()
         times[name].append(time.perf_counter() - start)
 
 
@@ -103,8 +103,8 @@ def _paired(times: dict[str, list[float]], other: str, warmup: int) -> float:
 def main(arguments: list[str]) -> dict[str, float | int | str]:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks single-sink")
     parser.add_argument("--scale", type=float, default=1.0, help="of TPC-H's data (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=5, help="of a query, two more of a short one (%(default)s)")
-    parser.add_argument("--warmup", type=int, default=2, help="rounds before them (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=len(ORDERS), help="of a query (%(default)s)")
+    parser.add_argument("--warmup", type=int, default=1, help="rounds before them (%(default)s)")
     parser.add_argument("--queries", nargs="*", help="only these, such as q01 three-shuffles")
     options = parser.parse_args(arguments)
     spark = flinkmagic.local_session(
