@@ -1,8 +1,9 @@
 """Spark jobs of our own inside the user's session: how they are marked, and how only they are cancelled.
 
-A vertex's jobs are submitted on a thread of their own. In PySpark's pinned mode a Python thread has a JVM thread of
-its own, and Spark's local properties (tags, job group, pool, the SQL configuration that tasks see) belong to that
-thread, so nothing of the user's own threads is touched. Seen on Spark 3.5.9 and 4.3.0.
+A vertex's jobs are submitted on a thread on which nothing else runs meanwhile (`stage_threads`). In PySpark's pinned
+mode a Python thread has a JVM thread of its own, and Spark's local properties (tags, job group, pool, the SQL
+configuration that tasks see) belong to that thread, so nothing of the user's own threads is touched. Seen on Spark
+3.5.9 and 4.3.0.
 """
 
 from __future__ import annotations

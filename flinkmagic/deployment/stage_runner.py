@@ -1,4 +1,4 @@
-"""Runs the handle of one vertex as a Spark stage, on a thread of its own.
+"""Runs the handle of one vertex as a Spark stage, on a thread that nothing else runs on meanwhile.
 
 What Spark is asked for, by kind of handle (seen on 3.5.9 and 4.3.0):
 
@@ -117,7 +117,7 @@ class StageRunner:
         earlier: EarlierRun | None,
         is_cancelled: Callable[[], bool],
     ) -> StageOutcome:
-        """Run a handle to its end on the calling thread, which must be its own."""
+        """Run a handle to its end on the calling thread, which must run nothing else meanwhile."""
         outcome = self._run(handle, tag, description, earlier, is_cancelled)
         return replace(outcome, adaptation=handle.adaptation)
 
