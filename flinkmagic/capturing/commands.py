@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from flinkmagic.capturing.java import items, java_class, option, simple_name, skip_commands
+from flinkmagic.capturing.java import items, java_class, option, session_state, simple_name, skip_commands
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.targets import PathResolver, Source, Target, resolve_uri, sources_of
 
@@ -85,7 +85,7 @@ def sql_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, An
     text = args[1] if len(args) > 1 else kwargs.get("sqlQuery", "")
     formatted = {name for name in kwargs if name not in ("sqlQuery", "args")}
     try:
-        parsed = spark._jsparkSession.sessionState().sqlParser().parsePlan(_without_fields(text, formatted))
+        parsed = session_state(spark).sqlParser().parsePlan(_without_fields(text, formatted))
     except PySparkException:
         # Not SQL: Spark's own error is about to say so. With `{fields}` put in, it may well be.
         return _UNKNOWN if formatted else Effects()
@@ -169,7 +169,7 @@ def _relation_reads(spark: Any, resolver: PathResolver, relation: Any) -> Iterat
         yield Source(path=resolver.target(parts[1]).path)
         return
     if _is_view(spark, parts):
-        state = spark._jsparkSession.sessionState()
+        state = session_state(spark)
         yield from sources_of(state.executePlan(relation, skip_commands(spark._jvm)).analyzed())
         return
     table = table_target(spark, parts)
@@ -177,7 +177,7 @@ def _relation_reads(spark: Any, resolver: PathResolver, relation: Any) -> Iterat
 
 
 def _is_view(spark: Any, parts: Sequence[str]) -> bool:
-    jvm, catalog = spark._jvm, spark._jsparkSession.sessionState().catalog()
+    jvm, catalog = spark._jvm, session_state(spark).catalog()
     database = option(jvm, parts[-2] if len(parts) > 1 else None)
     identifier = java_class(jvm, _TABLE_IDENTIFIER)(parts[-1], database)
     return bool(catalog.isTempView(identifier)) or bool(catalog.isView(jvm.PythonUtils.toSeq(list(parts))))
@@ -212,7 +212,7 @@ _WITH_LOCATION = frozenset({"CreateTable", "CreateTableAsSelect", "ReplaceTable"
 
 def table_target(spark: Any, parts: Sequence[str]) -> Target:
     """The identity of a table, which need not exist, and the folder where it lies or would be made."""
-    state = spark._jsparkSession.sessionState()
+    state = session_state(spark)
     catalogs = state.catalogManager()
     if len(parts) > 1 and catalogs.isCatalogRegistered(parts[0]):
         catalog, parts = parts[0], parts[1:]
@@ -242,7 +242,7 @@ def _session_table_path(spark: Any, catalog: Any, database: str, table: str) -> 
 
 def named_table(recorder: Recorder, name: str) -> Target:
     """The table of a name as it was written."""
-    parser = recorder.spark._jsparkSession.sessionState().sqlParser()
+    parser = session_state(recorder.spark).sqlParser()
     try:
         return table_target(recorder.spark, items(parser.parseMultipartIdentifier(name)))
     except PySparkException:  # no name: Spark's own error is about to say so
@@ -251,7 +251,7 @@ def named_table(recorder: Recorder, name: str) -> Target:
 
 def table_effects(recorder: Recorder, name: str) -> Effects:
     """``table(name)``, as far as it is known before the table's files are listed."""
-    parser = recorder.spark._jsparkSession.sessionState().sqlParser()
+    parser = session_state(recorder.spark).sqlParser()
     try:
         relation = parser.parsePlan(f"TABLE {name}")
     except PySparkException:  # no name: Spark's own error is about to say so

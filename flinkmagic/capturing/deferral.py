@@ -46,30 +46,22 @@ class Deferral:
             command = self._command(spark, df, call, location)
         except NoCommandError:
             raise UndeferrableWriteError(call.method, spark.version, location) from None
-        facts = None if command is None else facts_of(spark, df, call, command)
+        kind = "" if command is None else simple_name(command)
+        facts = facts_of(kind, spark, df, call, command)
         if facts is None or facts.runs_now:
             self._run_now(df, call, location, None if facts is None else facts.target)
             return
-        if writes.is_observed(spark, df._jdf.queryExecution().analyzed()):
+        analysed = df._jdf.queryExecution().analyzed()
+        if writes.is_observed(spark, analysed):
             raise ObservedWriteError(facts.label, location)
         if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts, location):
             if facts.mode == "errorifexists":
                 raise facts.taken() from None
             recorder.skip(SkippedWrite(facts.label, text, location))
             return
-        self._defer(df, call, command, facts, text, location)
-
-    def _defer(
-        self, df: Any, call: WriterCall, command: Any, facts: WriteFacts, text: str, location: SourceLocation
-    ) -> None:
-        """Have all that can be checked checked, and put the write behind those that are pending."""
-        recorder = self._recorder
-        session = recorder.snapshot(df.sparkSession)
-        sources = sources_of(df._jdf.queryExecution().analyzed())
-        facts.check()
-        self._check_format(df, facts, session)
-        self._refuse_own_input(facts, sources, location)
-        after = self._pending.order(facts.target, facts.overwrites, sources, location)
+        session = recorder.snapshot(spark)
+        sources = sources_of(analysed)
+        after = self._checked_order(df, facts, sources, session, location)
         self._pending.writes.append(
             DeferredWrite(
                 index=len(self._pending.writes),
@@ -78,6 +70,7 @@ class Deferral:
                 frame=recorder.frames.keep(df),
                 jwrite=call.jwrite,
                 command=command,
+                kind=kind,
                 format=facts.format,
                 mode=facts.mode,
                 options=facts.options,
@@ -96,6 +89,20 @@ class Deferral:
         )
         if recorder.on_write is not None:
             recorder.on_write(len(self._pending.writes))
+
+    def _checked_order(
+        self,
+        df: Any,
+        facts: WriteFacts,
+        sources: tuple[Source, ...],
+        session: SessionSnapshot,
+        location: SourceLocation,
+    ) -> tuple[int, ...]:
+        """Have all that can be checked checked; the pending writes that must come before."""
+        facts.check()
+        self._check_format(df, facts, session)
+        self._refuse_own_input(facts, sources, location)
+        return self._pending.order(facts.target, facts.overwrites, sources, location)
 
     def _command(self, spark: Any, df: Any, call: WriterCall, location: SourceLocation) -> Any:
         """Spark's analysed command; None where there is none that could be put off.
@@ -118,7 +125,10 @@ class Deferral:
                 and self._wait_for_table(table, location)
             ):
                 made = call.command(spark, df)
-        return None if made is None else in_full(spark, writes.analysed(spark, made))
+        if made is None:
+            return None
+        command = writes.analysed(spark, made)
+        return command if call.table is None else in_full(spark, command)
 
     def _wait_for_table(self, table: Target, location: SourceLocation) -> bool:
         if not any(write.defines and write.target.overlaps(table) for write in self._pending.writes):

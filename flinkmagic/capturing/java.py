@@ -1,9 +1,16 @@
-"""Small helpers for what is read off the driver's JVM; each call over the gateway costs about 50 µs."""
+"""Small helpers for what is read off the driver's JVM.
+
+Each call over the gateway costs 50 µs and more of both sides' time: py4j looks a method up again that was not among
+the last hundred of its thread, which takes milliseconds where a class has many.
+"""
 
 from __future__ import annotations
 
 import functools
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from py4j.java_gateway import JavaClass
 
 
 @functools.lru_cache(maxsize=64)
@@ -18,11 +25,29 @@ def scala_object(jvm: Any, name: str) -> Any:
     return getattr(java_class(jvm, name + "$"), "MODULE$")
 
 
+@functools.lru_cache(maxsize=128)
+def static_method(jvm: Any, name: str, method: str) -> Any:
+    """A static method; asked of a Java class it would cost a call each time."""
+    return getattr(java_class(jvm, name), method)
+
+
+def session_state(spark: Any) -> Any:
+    """The Java ``SessionState`` of a PySpark session, which it keeps as long as it lives."""
+    known = _SESSION_STATES.get(spark)
+    if known is None:
+        known = _SESSION_STATES[spark] = spark._jsparkSession.sessionState()
+    return known
+
+
+_SESSION_STATES: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
 def option(jvm: Any, value: Any) -> Any:
     """A Scala ``Option``: None is empty."""
-    return java_class(jvm, "scala.Option").apply(value)
+    return static_method(jvm, "scala.Option", "apply")(value)
 
 
+@functools.lru_cache(maxsize=4)
 def skip_commands(jvm: Any) -> Any:
     """The mode in which a command is analysed and planned, and not run."""
     return java_class(jvm, "org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
@@ -45,5 +70,11 @@ def text_map(scala_map: Any) -> dict[str, str]:
 
 
 def simple_name(jobject: Any) -> str:
-    """The name of an object's class, without its package."""
-    return str(jobject.getClass().getSimpleName())
+    """The name of an object's class, without its package, and without the ``$`` of Scala's; in one call."""
+    return str(_class_name(jobject._gateway_client)(jobject))
+
+
+@functools.lru_cache(maxsize=4)
+def _class_name(client: Any) -> Any:
+    # On 3.5.9 and 4.3.0; JavaObject.getClass() would leave an object behind for each name.
+    return JavaClass("org.apache.spark.util.Utils", client).getFormattedClassName

@@ -125,10 +125,9 @@ class SessionSnapshot:
     catalog: str
     database: str
 
-    def apply_to(self, jsession: Any) -> None:
-        """Bring a *clone* of the session to this state; never to be called with the user's own session."""
-        jconf = jsession.sessionState().conf()
-        current = read_conf(jsession)
+    def apply_to(self, jconf: Any) -> None:
+        """Bring the SQL configuration of a *clone* of the session to this state; never that of the user's own."""
+        current = text_map(jconf.getAllConfs())
         for key in current.keys() - self.conf.keys():
             jconf.unsetConf(key)
         for key, value in self.conf.items():
@@ -162,6 +161,8 @@ class DeferredWrite:
         The configured Java writer.
     command : JavaObject
         Spark's analysed command, its query being the analysed plan of `df`.
+    kind : str
+        The command's class, without its package.
     format : str
         As Spark shows it: ``parquet``, ``csv``, ``jdbc``; of a table of another catalog that catalog's name.
     mode : str
@@ -198,6 +199,7 @@ class DeferredWrite:
     frame: int
     jwrite: Any
     command: Any
+    kind: str
     format: str
     mode: str
     options: Mapping[str, str]

@@ -24,7 +24,7 @@ from typing import Any
 import py4j
 import pyspark
 
-from flinkmagic.capturing.java import texts
+from flinkmagic.capturing.capture_reader import output_ids
 from flinkmagic.capturing.program import CellSource, SourceLocation
 
 _PARSING = threading.Lock()
@@ -45,7 +45,6 @@ _LIBRARIES = tuple(
     }
 )
 _CHAIN_STARTS = frozenset({"read", "readStream", "write", "writeStream", "na", "stat", "tvf"})
-_EXPR_ID = re.compile(r"#(\d+)L?(?:-T\d+ms)?$")
 
 
 def user_frame() -> FrameType | None:
@@ -237,6 +236,5 @@ def _argument(value: Any) -> str:
 
 
 def expr_ids(jdf: Any) -> tuple[int, ...]:
-    """Expression ids of a Java Dataset's output attributes, in one string over the gateway."""
-    matches = map(_EXPR_ID.search, texts(jdf.queryExecution().analyzed().output()))
-    return tuple(int(match[1]) for match in matches if match)
+    """Expression ids of a Java Dataset's output attributes."""
+    return output_ids(jdf.queryExecution())

@@ -10,10 +10,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from flinkmagic.capturing import patches
+from flinkmagic.capturing import capture_reader, patches
 from flinkmagic.capturing.cell_labels import remember
 from flinkmagic.capturing.deferral import Deferral
 from flinkmagic.capturing.frames import FrameRegistry
+from flinkmagic.capturing.java import session_state
 from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.operator_options import OperatorOptions
 from flinkmagic.capturing.pending import PendingWrites, check_overwrites
@@ -25,7 +26,6 @@ from flinkmagic.capturing.program import (
     SessionSnapshot,
     SkippedWrite,
     SourceLocation,
-    read_conf,
 )
 from flinkmagic.capturing.provenance import SourceReader, expr_ids, user_frame
 from flinkmagic.capturing.targets import PathResolver
@@ -188,8 +188,7 @@ class Recorder:
         self._options: dict[int, OperatorOptions] = {}
         self._skipped: list[SkippedWrite] = []
         self._deployed: list[DeferredWrite] = []
-        self._snapshots: dict[int, tuple[Any, SessionSnapshot]] = {}
-        self._states: dict[int, tuple[Any, Any]] = {}
+        self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
         self._resolver: PathResolver | None = None
 
     @property
@@ -237,20 +236,13 @@ class Recorder:
 
     def snapshot(self, spark: Any) -> SessionSnapshot:
         """The session's state now; the same object as before where nothing changed."""
-        if id(spark) not in self._states:
-            state = spark._jsparkSession.sessionState()
-            self._states[id(spark)] = (state.conf(), state.catalogManager())
-        conf, catalogs = self._states[id(spark)]
-        confs = conf.getAllConfs()
-        catalog = catalogs.currentCatalog().name()
-        database = ".".join(catalogs.currentNamespace())
+        state = capture_reader.session_facts(session_state(spark))
         known = self._snapshots.get(id(spark))
-        if known is not None:
-            snapshot = known[1]
-            if known[0].equals(confs) and (snapshot.catalog, snapshot.database) == (catalog, database):
-                return snapshot
-        snapshot = SessionSnapshot(read_conf(spark._jsparkSession), catalog, database)
-        self._snapshots[id(spark)] = (confs, snapshot)
+        if known is not None and known[0] == state:
+            return known[1]
+        facts = capture_reader.as_json(state)
+        snapshot = SessionSnapshot(facts["conf"], facts["catalog"], ".".join(facts["namespace"]))
+        self._snapshots[id(spark)] = (state, snapshot)
         return snapshot
 
     def _deploy_pending(self) -> None:

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flinkmagic.capturing.java import items, java_class, simple_name, texts
+from flinkmagic.capturing.capture_reader import Leaf, leaves_of
+from flinkmagic.capturing.java import items, java_class, session_state, simple_name, texts
 from flinkmagic.capturing.rdd_sources import rdd_paths
 
 _GLOB = re.compile(r"[*?\[{]")
@@ -134,7 +135,7 @@ class PathResolver:
 
     def __init__(self, spark: Any) -> None:
         self._jvm = spark._jvm
-        self._hadoop_conf = spark._jsparkSession.sessionState().newHadoopConf()
+        self._hadoop_conf = session_state(spark).newHadoopConf()
 
     def target(self, path: str) -> Target:
         """The target that a path of the user's names; it need not exist, and may hold glob patterns."""
@@ -152,24 +153,25 @@ def sources_of(jplan: Any) -> tuple[Source, ...]:
     Rows that come from the driver or from a checkpoint have no source here.
     """
     found: dict[Source, None] = {}
-    for plan in (jplan, *items(jplan.subqueriesAll())):
-        for leaf in items(plan.collectLeaves()):
-            found.update(dict.fromkeys(_leaf_sources(leaf)))
+    for leaf in leaves_of(jplan):
+        found.update(dict.fromkeys(_leaf_sources(leaf)))
     return tuple(found)
 
 
-def _leaf_sources(leaf: Any) -> Iterator[Source]:
-    kind = simple_name(leaf)
-    if kind == "LogicalRelation":
-        yield from _relation_sources(leaf)
-    elif kind == "HiveTableRelation":
-        yield table_of(leaf.tableMeta())
-    elif kind.startswith("DataSourceV2"):
-        yield from _v2_sources(leaf)
-    elif kind == "InMemoryRelation":
-        yield from _kept_sources(leaf.cacheBuilder())
-    elif kind in ("LogicalRDD", "ExternalRDD"):
-        for path, listed in rdd_paths(leaf.rdd()):
+def _leaf_sources(leaf: Leaf) -> Iterator[Source]:
+    if leaf.paths is not None:
+        for path in leaf.paths:
+            yield Source(path=resolve_uri(path), listed=leaf.listed)
+    elif leaf.kind == "LogicalRelation":
+        yield from _relation_sources(leaf.jvm_leaf())
+    elif leaf.kind == "HiveTableRelation":
+        yield table_of(leaf.jvm_leaf().tableMeta())
+    elif leaf.kind.startswith("DataSourceV2"):
+        yield from _v2_sources(leaf.jvm_leaf())
+    elif leaf.kind == "InMemoryRelation":
+        yield from _kept_sources(leaf.jvm_leaf().cacheBuilder())
+    elif leaf.kind in ("LogicalRDD", "ExternalRDD"):
+        for path, listed in rdd_paths(leaf.jvm_leaf().rdd()):
             yield Source(path=resolve_uri(path), listed=listed)
 
 

@@ -14,7 +14,17 @@ from typing import Any
 from pyspark.errors.exceptions.captured import convert_exception
 
 from flinkmagic.capturing import writes
-from flinkmagic.capturing.java import items, java_class, option, scala_object, simple_name, text_map, texts
+from flinkmagic.capturing.capture_reader import file_write
+from flinkmagic.capturing.java import (
+    items,
+    java_class,
+    option,
+    scala_object,
+    session_state,
+    simple_name,
+    text_map,
+    texts,
+)
 from flinkmagic.capturing.targets import (
     Target,
     jdbc_path,
@@ -86,9 +96,9 @@ class WriteFacts:
     check_format: Callable[[], None] = _nothing
 
 
-def facts_of(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
-    """The facts of an analysed command; None for one that is unknown, or whose place is."""
-    make = _FACTS.get(simple_name(command))
+def facts_of(kind: str, spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
+    """The facts of an analysed command of a class; None for one that is unknown, or whose place is."""
+    make = _FACTS.get(kind)
     return None if make is None else make(spark, df, call, command)
 
 
@@ -96,18 +106,23 @@ def facts_of(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts 
 
 
 def _files(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
-    table = command.catalogTable()
-    jpath, mode = command.outputPath(), _MODES[command.mode().toString()]
-    path = resolve_uri(jpath.toString())
+    written = file_write(command)
+    mode, path = _MODES[written["mode"]], resolve_uri(written["path"])
     common: dict[str, Any] = {
-        "format": writes.format_name(command.fileFormat()),
+        "format": written["format"],
         "mode": mode,
-        "options": writes.command_options(command),
-        "partition_by": writes.partition_columns(command),
+        # Without the path, and what Spark keeps among them for itself.
+        "options": {
+            key: value
+            for key, value in written["options"].items()
+            if key.lower() != "path" and not key.startswith("__")
+        },
+        "partition_by": tuple(written["columns"]),
         "overwrites": mode == "overwrite",
-        "dynamic": mode == "overwrite" and bool(command.dynamicPartitionOverwrite()),
+        "dynamic": mode == "overwrite" and written["dynamic"],
     }
-    if table.isDefined():
+    if written["table"]:
+        table = command.catalogTable()
         place = table_of(table.get())
         return WriteFacts(
             **common,
@@ -118,12 +133,12 @@ def _files(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
     return WriteFacts(
         **common,
         target=Target(path=path),
-        label=jpath.toString(),
-        name=jpath.getName(),
+        label=written["path"],
+        name=written["file"],
         exists=lambda: writes.path_exists(spark, command),
-        taken=lambda: writes.path_exists_error(spark, jpath),
+        taken=lambda: writes.path_exists_error(spark, command.outputPath()),
         check_format=lambda: writes.check_format(
-            spark, df, command.fileFormat(), command.options(), writes.partition_columns(command)
+            spark, df, command.fileFormat(), command.options(), tuple(written["columns"])
         ),
     )
 
@@ -145,7 +160,7 @@ def _create_as_select(spark: Any, df: Any, call: WriterCall, command: Any) -> Wr
 
 
 def _made_table(spark: Any, df: Any, description: Any, mode: str, command: Any) -> WriteFacts:
-    jvm, catalog = spark._jvm, spark._jsparkSession.sessionState().catalog()
+    jvm, catalog = spark._jvm, session_state(spark).catalog()
     identifier = catalog.qualifyIdentifier(description.identifier())
     exists = bool(catalog.tableExists(identifier))
     location = description.storage().locationUri()
@@ -194,7 +209,7 @@ def _made_table(spark: Any, df: Any, description: Any, mode: str, command: Any) 
 
 def _check_table(spark: Any, description: Any, command: Any, exists: bool) -> None:
     """Have Spark analyse what `SaveAsV1TableCommand` makes when it runs, and look at the place of a new table."""
-    jvm, state = spark._jvm, spark._jsparkSession.sessionState()
+    jvm, state = spark._jvm, session_state(spark)
     create = java_class(jvm, "org.apache.spark.sql.execution.datasources.CreateTable")
     writes.analysed(spark, create(description, command.mode(), option(jvm, command.query())))
     if not exists:
@@ -206,7 +221,7 @@ def in_full(spark: Any, command: Any) -> Any:
     if simple_name(command) != "SaveAsV1TableCommand":
         return command
     description = command.tableDesc()
-    qualified = spark._jsparkSession.sessionState().catalog().qualifyIdentifier(description.identifier())
+    qualified = session_state(spark).catalog().qualifyIdentifier(description.identifier())
     return command.copy(_with_identifier(description, qualified), command.mode(), command.query())
 
 
@@ -220,7 +235,7 @@ def _with_identifier(description: Any, identifier: Any) -> Any:
 
 def _file_format(spark: Any, provider: str) -> Any:
     """A provider's file format; None where it has none."""
-    jvm, conf = spark._jvm, spark._jsparkSession.sessionState().conf()
+    jvm, conf = spark._jvm, session_state(spark).conf()
     sources = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource")
     made = sources.lookupDataSource(provider, conf).newInstance()
     formats = java_class(jvm, "org.apache.spark.util.Utils").classForName(
@@ -342,7 +357,7 @@ def _into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFa
     if "path" not in options:
         return None
     jpath = java_class(spark._jvm, "org.apache.hadoop.fs.Path")(options["path"])
-    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    conf = session_state(spark).newHadoopConf()
     qualified = jpath.getFileSystem(conf).makeQualified(jpath)
     return WriteFacts(
         **common,

@@ -14,7 +14,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import java_class, option
+from flinkmagic.capturing.java import java_class, option, session_state
 
 
 class NoCommandError(Exception):
@@ -185,7 +185,7 @@ def is_transactional(spark: Any, catalog: str) -> bool:
     if catalog == "spark_catalog":
         return False
     try:
-        plugin = spark._jsparkSession.sessionState().catalogManager().catalog(catalog)
+        plugin = session_state(spark).catalogManager().catalog(catalog)
         kinds = java_class(spark._jvm, "org.apache.spark.util.Utils").classForName(
             "org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin", True, False
         )

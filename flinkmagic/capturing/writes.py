@@ -6,6 +6,7 @@ the format's own checks of schema and options.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import Any
@@ -13,13 +14,9 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.captured import convert_exception
 
-from flinkmagic.capturing.java import (
-    items,
-    java_class,
-    scala_object,
-    skip_commands,
-    text_map,
-)
+from flinkmagic.capturing.java import java_class, scala_object, session_state, skip_commands, static_method
+
+_UTILS = "org.apache.spark.sql.execution.datasources.DataSourceUtils"
 
 
 def analysed(spark: Any, command: Any) -> Any:
@@ -30,14 +27,14 @@ def analysed(spark: Any, command: Any) -> Any:
     AnalysisException
         Spark's own refusals, as the plain call would raise them.
     """
-    execution = spark._jsparkSession.sessionState().executePlan(command, skip_commands(spark._jvm))
+    execution = session_state(spark).executePlan(command, skip_commands(spark._jvm))
     execution.assertAnalyzed()
     return execution.analyzed()
 
 
 def path_exists(spark: Any, command: Any) -> bool:
     """Whether a command's path exists now, asked as the command itself asks."""
-    hadoop_conf = spark._jsparkSession.sessionState().newHadoopConfWithOptions(command.options())
+    hadoop_conf = session_state(spark).newHadoopConfWithOptions(command.options())
     jpath = command.outputPath()
     return bool(jpath.getFileSystem(hadoop_conf).exists(jpath))
 
@@ -56,47 +53,40 @@ def check_format(
     Spark asks the format on the driver, before the first task: on a Hadoop job that is thrown away here.
     """
     jvm = spark._jvm
-    partitioned = {name.lower() for name in partition_by}
-    fields = [field for field in df.schema.jsonValue()["fields"] if field["name"].lower() not in partitioned]
-    schema = spark._jsparkSession.parseDataType(json.dumps({"type": "struct", "fields": fields}))
-    utils = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSourceUtils")
-    try:
-        utils.verifySchema(file_format, schema)
-    except Py4JError as error:
-        if "verifySchema([" not in str(error):
-            raise
-        utils.verifySchema(file_format, schema, False)
-    utils.checkFieldNames(file_format, schema)
-    hadoop_conf = spark._jsparkSession.sessionState().newHadoopConfWithOptions(options)
-    job = java_class(jvm, "org.apache.hadoop.mapreduce.Job").getInstance(hadoop_conf)
+    schema = df._jdf.schema()
+    if partition_by:
+        partitioned = {name.lower() for name in partition_by}
+        fields = [field for field in df.schema.jsonValue()["fields"] if field["name"].lower() not in partitioned]
+        schema = spark._jsparkSession.parseDataType(json.dumps({"type": "struct", "fields": fields}))
+    static_method(jvm, _UTILS, "verifySchema")(file_format, schema, *_more_to_verify(jvm))
+    static_method(jvm, _UTILS, "checkFieldNames")(file_format, schema)
+    hadoop_conf = session_state(spark).newHadoopConfWithOptions(options)
+    job = static_method(jvm, "org.apache.hadoop.mapreduce.Job", "getInstance")(hadoop_conf)
     insensitive = scala_object(jvm, "org.apache.spark.sql.catalyst.util.CaseInsensitiveMap").apply(options)
     file_format.prepareWrite(spark._jsparkSession, job, insensitive, schema)
 
 
-def partition_columns(command: Any) -> tuple[str, ...]:
-    return tuple(column.name() for column in items(command.partitionColumns()))
-
-
-def command_options(command: Any) -> dict[str, str]:
-    """The writer's options, without the path and what Spark keeps among them for itself."""
-    options = text_map(command.options())
-    return {
-        key: value for key, value in options.items() if key.lower() != "path" and not key.startswith("__")
-    }
-
-
-def format_name(file_format: Any) -> str:
-    """The short name under which a file format is registered."""
+@functools.lru_cache(maxsize=4)
+def _more_to_verify(jvm: Any) -> tuple[Any, ...]:
+    """What `verifySchema` takes beside format and schema: on 4.x whether they are only read; on 3.5 nothing."""
     try:
-        return str(file_format.shortName())
+        return (getattr(scala_object(jvm, _UTILS), "verifySchema$default$3")(),)
     except Py4JError:
-        return str(file_format.toString()).lower()
+        return ()
 
 
 def is_observed(spark: Any, jplan: Any) -> bool:
     """Whether an analysed plan carries `observe(...)`."""
-    patterns = java_class(spark._jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
-    try:
-        return bool(jplan.containsPattern(patterns.COLLECT_METRICS()))
-    except Py4JError:  # Spark 3.5 has no such pattern
+    pattern = _metrics_pattern(spark._jvm)
+    if pattern is None:
         return re.search(r"^[\s:+|-]*CollectMetrics ", jplan.treeString(), re.MULTILINE) is not None
+    return bool(jplan.containsPattern(pattern))
+
+
+@functools.lru_cache(maxsize=4)
+def _metrics_pattern(jvm: Any) -> Any:
+    """By which Spark's trees say that they hold `CollectMetrics`; None on Spark 3.5, which has no such pattern."""
+    try:
+        return java_class(jvm, "org.apache.spark.sql.catalyst.trees.TreePattern").COLLECT_METRICS()
+    except Py4JError:
+        return None

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import java_class
+from flinkmagic.capturing.java import static_method
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -59,10 +59,7 @@ def new_instance(sc: SparkContext, constructor: JavaObject, *arguments: Any) -> 
 
     py4j's ``jvm.Name(...)`` does not see the class, as its loader is Janino's.
     """
-    given = java_class(sc._jvm, "java.util.ArrayList")()
-    for argument in arguments:
-        given.add(argument)
-    return constructor.newInstance(given.toArray())
+    return constructor.newInstance(static_method(sc._jvm, "java.util.List", "of")(*arguments).toArray())
 
 
 def _compile(sc: SparkContext, name: str, filled: Mapping[str, str]) -> JavaObject:

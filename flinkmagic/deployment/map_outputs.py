@@ -8,12 +8,16 @@ calling any of them breaks the connection. Seen on 3.5.9 and 4.3.0.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
-from flinkmagic.capturing.java import java_class
+from flinkmagic.capturing.java import static_method
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
+
+
+_TRACKERS: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 
 
 class MapOutputs:
@@ -26,11 +30,12 @@ class MapOutputs:
     """
 
     def __init__(self, sc: SparkContext) -> None:
-        assert sc._jvm is not None
-        environment = java_class(sc._jvm, "java.lang.Class").forName("org.apache.spark.SparkEnv")
-        field = environment.getDeclaredField("mapOutputTracker")
-        field.setAccessible(True)
-        self._tracker: Any = field.get(sc._jsc.sc().env())
+        if sc not in _TRACKERS:
+            environment = static_method(sc._jvm, "java.lang.Class", "forName")("org.apache.spark.SparkEnv")
+            field = environment.getDeclaredField("mapOutputTracker")
+            field.setAccessible(True)
+            _TRACKERS[sc] = field.get(sc._jsc.sc().env())
+        self._tracker = _TRACKERS[sc]
 
     def are_complete(self, dependency: JavaObject, tasks: int) -> bool:
         """Whether the outputs of all `tasks` map tasks of a shuffle are there."""

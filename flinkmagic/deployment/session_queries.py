@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import java_class, scala_object, simple_name, skip_commands
+from flinkmagic.capturing.java import static_method
 from flinkmagic.deployment.java_classes import constructor_of, new_instance
 
 if TYPE_CHECKING:
@@ -29,12 +29,11 @@ _NAMES = {
     "OverwritePartitionsDynamic": "overwritePartitions",
     "ReplaceTableAsSelect": "replace",
 }
-_PRIMITIVES = {"boolean": "((Boolean) arguments[%d]).booleanValue()"}
 
 
-def query_name(command: JavaObject) -> str:
-    """What Spark calls the run of a command to listeners (its `QueryExecution.commandExecutionName`)."""
-    return _NAMES.get(simple_name(command), "command")
+def query_name(kind: str) -> str:
+    """What Spark calls the run of a command of a class to listeners (its `QueryExecution.commandExecutionName`)."""
+    return _NAMES.get(kind, "command")
 
 
 def session_query(
@@ -55,13 +54,11 @@ def session_query(
     plan : py4j.java_gateway.JavaObject
         What is run.
     """
-    types = _constructor_types(sc._jvm)
-    casts = ", ".join(_PRIMITIVES.get(name, f"({name}) arguments[%d]") % i for i, name in enumerate(types))
-    constructor = constructor_of(sc, "SessionQuery", {"/* arguments */": casts})
+    constructor = constructor_of(sc, "SessionQuery", {"/* arguments */": _arguments(sc._jvm)})
     if constructor is None:
         return planned
     try:
-        return new_instance(sc, constructor, _arguments(sc, jsession, command, len(types)), plan)
+        return new_instance(sc, constructor, jsession, command, plan)
     except Py4JError as error:
         _LOG.warning(
             "Listeners that were registered after the graph was compiled do not hear of its writes: this Spark makes "
@@ -72,23 +69,20 @@ def session_query(
 
 
 @functools.lru_cache(maxsize=8)
-def _constructor_types(jvm: Any) -> tuple[str, ...]:
-    """The types that the constructor of this Spark's `QueryExecution` takes, in Java's words."""
-    query_execution = java_class(jvm, "java.lang.Class").forName(_QUERY_EXECUTION)
-    parameters = query_execution.getConstructors()[0].getParameterTypes()
-    return tuple(parameter.getTypeName().replace("$", ".") for parameter in parameters)
+def _arguments(jvm: Any) -> str:
+    """What this Spark's `QueryExecution` is made of, in Java's words.
 
-
-def _arguments(sc: SparkContext, jsession: JavaObject, command: JavaObject, number: int) -> JavaObject:
-    """The session, the plan, and the mode in which nothing runs by itself; the rest as Spark itself has it."""
-    jvm = sc._jvm
-    companion = scala_object(jvm, _QUERY_EXECUTION)
-    given = {0: jsession, 1: command, 3: skip_commands(jvm)}
-    arguments = java_class(jvm, "java.util.ArrayList")()
-    for position in range(number):
-        default = f"$lessinit$greater$default${position + 1}"
-        arguments.add(given[position] if position in given else getattr(companion, default)())
-    return arguments.toArray()
+    The session, the command, and the mode in which nothing runs by itself; the rest as Spark itself has it.
+    """
+    query_execution = static_method(jvm, "java.lang.Class", "forName")(_QUERY_EXECUTION)
+    types = query_execution.getConstructors()[0].getParameterTypes()
+    given = {
+        0: f"({types[0].getTypeName()}) session",
+        1: f"({types[1].getTypeName()}) command",
+        3: "org.apache.spark.sql.execution.CommandExecutionMode.SKIP()",
+    }
+    defaults = (f"QueryExecution$.MODULE$.$lessinit$greater$default${place + 1}()" for place in range(len(types)))
+    return ", ".join(given.get(place, default) for place, default in enumerate(defaults))
 
 
 def in_session(sc: SparkContext, jsession: JavaObject, body: JavaObject) -> JavaObject:

@@ -26,7 +26,7 @@ class SessionSlots:
 
     def __init__(self, sc: SparkContext) -> None:
         self._sc = sc
-        self._cpus_per_task = int(sc._jsc.sc().conf().get("spark.task.cpus", "1") or 1)
+        self._cpus_per_task = int(sc._conf.get("spark.task.cpus", "1") or 1)
         executors = sc._jsc.sc().statusStore().executorList(True)
         summaries = [executors.apply(number) for number in range(executors.size())]
         self._of = {summary.id(): int(summary.maxTasks()) for summary in summaries}

@@ -13,6 +13,7 @@ What Spark is asked for, by kind of handle (seen on 3.5.9 and 4.3.0):
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import java_class, option
+from flinkmagic.capturing.java import java_class, option, static_method
 from flinkmagic.deployment.java_classes import constructor_of, new_instance
 from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.map_outputs import MapOutputs
@@ -108,6 +109,7 @@ class StageRunner:
         self.kept = kept
         self._done = done
         self._map_outputs = MapOutputs(sc)
+        self._jsc = sc._jsc.sc()
 
     def run(
         self,
@@ -154,7 +156,7 @@ class StageRunner:
             if earlier is not None:
                 prepare_write_retry(self.sc, plan, handle.name, earlier)
             _check(is_cancelled)
-            self._write(handle, plan)
+            self._write(handle, plan, session)
         elif isinstance(handle, ResultStageHandle | BoundaryStageHandle):
             batches = self.kept.batches(handle)
             _check(is_cancelled)
@@ -164,7 +166,7 @@ class StageRunner:
         self._done(handle, self.kept)
         return StageOutcome()
 
-    def _write(self, handle: WriteStageHandle, plan: JavaObject) -> None:
+    def _write(self, handle: WriteStageHandle, plan: JavaObject, jsession: JavaObject | None) -> None:
         """Run a write's plan as a query of the session in which the user asked for it."""
         user = handle.user_write
         if user is None:
@@ -173,8 +175,8 @@ class StageRunner:
         planned = handle.query_execution
         told = session_query(self.sc, planned, user.spark._jsparkSession, user.command, plan)
         try:
-            name = query_name(user.command)
-            self._in_sql_execution(told, name, plan, plan.executeCollect, planned.sparkSession())
+            name = query_name(user.kind)
+            self._in_sql_execution(told, name, plan, plan.executeCollect, jsession)
         finally:
             user.refresh()
 
@@ -191,15 +193,24 @@ class StageRunner:
         if tasks == 0:
             return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions, skipped=True)
         if self._map_outputs.are_complete(dependency, tasks):
-            return _written(handle, self._map_outputs.statistics(dependency), skipped=True)
+            return self._written(handle, self._map_outputs.statistics(dependency), skipped=True)
         _check(is_cancelled)
-        future = self.sc._jsc.sc().submitMapStage(dependency)
-        forever = java_class(self.sc._jvm, "scala.concurrent.duration.Duration").Inf()
-        java_class(self.sc._jvm, "org.apache.spark.util.ThreadUtils").awaitReady(future, forever)
+        future = self._jsc.submitMapStage(dependency)
+        static_method(self.sc._jvm, "org.apache.spark.util.ThreadUtils", "awaitReady")(future, _forever(self.sc._jvm))
         answer = future.value().get()
         if answer.isFailure():
             raise self._as_python(answer.failed().get())
-        return _written(handle, answer.get())
+        return self._written(handle, answer.get())
+
+    def _written(
+        self, handle: ShuffleMapStageHandle, statistics: JavaObject, *, skipped: bool = False
+    ) -> StageOutcome:
+        if handle.written is not None:
+            handle.written(statistics)
+        # As text: each number of an array would cost a call.
+        text = static_method(self.sc._jvm, "java.util.Arrays", "toString")(statistics.bytesByPartitionId())
+        numbers = tuple(int(number) for number in text.strip("[]").split(",") if number)
+        return StageOutcome(bytes_by_partition=numbers, skipped=skipped)
 
     def _in_sql_execution(
         self,
@@ -217,8 +228,8 @@ class StageRunner:
         body = new_instance(self.sc, constructor, target)
         if jsession is not None:
             body = in_session(self.sc, jsession, body)
-        execution = java_class(self.sc._jvm, "org.apache.spark.sql.execution.SQLExecution")
-        execution.withNewExecutionId(query_execution, option(self.sc._jvm, name), body)
+        run = static_method(self.sc._jvm, "org.apache.spark.sql.execution.SQLExecution", "withNewExecutionId")
+        run(query_execution, option(self.sc._jvm, name), body)
 
     def _as_python(self, throwable: JavaObject) -> BaseException:
         from pyspark.errors.exceptions.captured import convert_exception
@@ -307,10 +318,9 @@ class StageRun:
             self._has_ended.set()
 
 
-def _written(handle: ShuffleMapStageHandle, statistics: JavaObject, *, skipped: bool = False) -> StageOutcome:
-    if handle.written is not None:
-        handle.written(statistics)
-    return StageOutcome(bytes_by_partition=tuple(statistics.bytesByPartitionId()), skipped=skipped)
+@functools.lru_cache(maxsize=4)
+def _forever(jvm: Any) -> JavaObject:
+    return java_class(jvm, "scala.concurrent.duration.Duration").Inf()
 
 
 def _touch(handle: StageHandle) -> None:

@@ -80,7 +80,7 @@ class ListenerMonitor:
         self._thread: threading.Thread | None = None
 
     def start(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
-        self._sc._jsc.sc().addSparkListener(self._listener)
+        self._listener.listenTo(self._sc._jsc.sc())
         self._thread = threading.Thread(
             target=self._run, args=(on_events, on_loss), name="flinkmagic-task-monitor", daemon=True
         )
@@ -90,8 +90,8 @@ class ListenerMonitor:
         """Nothing to do: the prefix tells."""
 
     def flush(self, token: str, tag: str) -> None:
-        # The listener bus keeps the order, and Spark posts the end of a task before it completes the job's future.
-        self._sc._jsc.sc().listenerBus().post(self._listener.marker(token))
+        # Spark posts the end of a task before it completes the job's future.
+        self._listener.mark(token)
 
     def stop(self) -> None:
         if self._stopping.is_set():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flinkmagic.capturing.java import skip_commands
@@ -28,6 +29,15 @@ _UNLESS_CHOSEN = {
 }
 
 
+@dataclass(frozen=True)
+class _Clone:
+    snapshot: SessionSnapshot | None
+    session: JavaObject
+    state: JavaObject
+    parallelism: int
+    reuses_exchanges: bool
+
+
 class SessionClones:
     """One clone for each state of the session that a job's lines saw.
 
@@ -45,17 +55,23 @@ class SessionClones:
         self._spark = spark
         self._parallelism = parallelism
         self._slots = slots
-        self._clones: list[tuple[SessionSnapshot | None, JavaObject]] = []
+        self._clones: list[_Clone] = []
 
     def of(self, snapshot: SessionSnapshot | None) -> tuple[JavaObject, str]:
         """The Java session for a line's state (None: as the session is now), and a name for that state."""
-        for number, (known, clone) in enumerate(self._clones):
-            if known is snapshot or known == snapshot:
-                return clone, str(number)
-        clone = self._spark._jsparkSession.cloneSession()
+        for number, known in enumerate(self._clones):
+            if known.snapshot is snapshot or known.snapshot == snapshot:
+                return known.session, str(number)
+        clone = self._made(snapshot)
+        self._clones.append(clone)
+        return clone.session, str(len(self._clones) - 1)
+
+    def _made(self, snapshot: SessionSnapshot | None) -> _Clone:
+        session = self._spark._jsparkSession.cloneSession()
+        state = session.sessionState()
+        conf = state.conf()
         if snapshot is not None:
-            snapshot.apply_to(clone)
-        conf = clone.sessionState().conf()
+            snapshot.apply_to(conf)
         adapts = bool(conf.adaptiveExecutionEnabled())
         # Who says how many subtasks there are to be gets them; else they are as many at most.
         merges = adapts and self._parallelism is None and bool(conf.coalesceShufflePartitionsEnabled())
@@ -66,24 +82,28 @@ class SessionClones:
         for key, value in _UNLESS_CHOSEN.items():
             if not conf.contains(key):
                 conf.setConfString(key, value)
-        conf.setConfString(SHUFFLE_PARTITIONS, str(self._shuffle_partitions(conf)))
-        self._clones.append((snapshot, clone))
-        return clone, str(len(self._clones) - 1)
+        parallelism = self._shuffle_partitions(conf)
+        conf.setConfString(SHUFFLE_PARTITIONS, str(parallelism))
+        return _Clone(snapshot, session, state, parallelism, bool(conf.exchangeReuseEnabled()))
 
     def parallelism(self) -> int:
         """The parallelism of the first state that was asked for."""
-        clone, _ = self.of(self._clones[0][0] if self._clones else None)
-        return int(clone.sessionState().conf().numShufflePartitions())
+        if not self._clones:
+            self.of(None)
+        return self._clones[0].parallelism
 
     def plan(self, logical_plan: JavaObject, clone: JavaObject) -> JavaObject:
         """The QueryExecution of an analysed plan; a command on top is planned and not run. On 3.5 and 4.x."""
         jvm = self._spark._jvm
         assert jvm is not None
-        return clone.sessionState().executePlan(logical_plan, skip_commands(jvm))
+        return self._known(clone).state.executePlan(logical_plan, skip_commands(jvm))
 
     def reuses_exchanges(self, clone: JavaObject) -> bool:
         """Whether the user lets Spark reuse equal exchanges."""
-        return bool(clone.sessionState().conf().exchangeReuseEnabled())
+        return self._known(clone).reuses_exchanges
+
+    def _known(self, session: JavaObject) -> _Clone:
+        return next(clone for clone in self._clones if clone.session is session)
 
     def _shuffle_partitions(self, conf: JavaObject) -> int:
         if self._parallelism is not None:

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.java import simple_name
-
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
@@ -29,9 +27,8 @@ _HIDE_THEIRS = frozenset(
 _INTO_RELATION = frozenset({"AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic"})
 
 
-def hidden_query(command: JavaObject) -> JavaObject | None:
-    """The analysed query of a command that hides it; None where Spark plans it with the command."""
-    kind = simple_name(command)
+def hidden_query(command: JavaObject, kind: str) -> JavaObject | None:
+    """The analysed query of a command of a class that hides it; None where Spark plans it with the command."""
     if kind in _HIDE_THEIRS or (kind in _INTO_RELATION and not _takes_batches(command.table())):
         return command.query()
     return None

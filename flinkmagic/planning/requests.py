@@ -100,7 +100,7 @@ def requests_of(program: Program) -> list[SinkRequest]:
 
 
 def _write_request(write: DeferredWrite) -> SinkRequest:
-    query = hidden_query(write.command)
+    query = hidden_query(write.command, write.kind)
     return SinkRequest(
         name=write.name,
         kind="write",

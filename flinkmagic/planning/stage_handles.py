@@ -29,7 +29,7 @@ from flinkmagic.planning.plan_reader import (
     PlanNode,
 )
 from flinkmagic.planning.stage_results import ResultKind, StageResult
-from flinkmagic.planning.user_writes import UserWrite, writes_files
+from flinkmagic.planning.user_writes import user_write, writes_files
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -93,7 +93,7 @@ class StageHandles:
     def note_sink(self, handle: StageHandle, request: SinkRequest, query: PlanNode, index: int) -> None:
         """Remember which rows a sink writes or keeps, and under which names."""
         plan, target = self._forest.jvm_node(query), ""
-        if request.write is not None and request.write.target.table is None and writes_files(request.write.command):
+        if request.write is not None and writes_files(request.write):
             target = request.write.target.path or ""
         self.results.append(StageResult(handle, request.kind, plan, request.rows_names, index, target))
 
@@ -162,7 +162,7 @@ class StageHandles:
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
             made=made,
-            user_write=UserWrite(request.write.df.sparkSession, request.write.command) if request.write else None,
+            user_write=user_write(request.write) if request.write else None,
         )
 
     def _over_rows(self, command: JavaObject, plan: JavaObject, session: JavaObject) -> JavaObject:

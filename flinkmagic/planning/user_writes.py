@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.java import simple_name
+from flinkmagic.capturing.java import session_state
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
+
+    from flinkmagic.capturing.program import DeferredWrite
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,31 +28,41 @@ class UserWrite:
         That session.
     command : py4j.java_gateway.JavaObject
         Spark's command as it was analysed there.
+    kind : str
+        The command's class, without its package.
+    is_table : bool
+        Whether it writes a table of some catalog.
     """
 
     spark: Any
     command: JavaObject
+    kind: str
+    is_table: bool
 
     def refresh(self) -> None:
         """Renew what the session knows of the table that the command has written, or failed to write."""
-        identifier = _identifier(self.command)
+        identifier = _identifier(self.command, self.kind) if self.is_table else None
         if identifier is None:
             return
-        catalog = self.spark._jsparkSession.sessionState().catalog()
+        catalog = session_state(self.spark).catalog()
         if catalog.tableExists(identifier):
             catalog.refreshTable(identifier)
         else:
             catalog.invalidateCachedTable(catalog.qualifyIdentifier(identifier))
 
 
-def writes_files(command: JavaObject) -> bool:
+def user_write(write: DeferredWrite) -> UserWrite:
+    """A deferred write in its session."""
+    return UserWrite(write.df.sparkSession, write.command, write.kind, write.target.table is not None)
+
+
+def writes_files(write: DeferredWrite) -> bool:
     """Whether Spark itself writes files, so that its target is what lies in a folder."""
-    return simple_name(command) == "InsertIntoHadoopFsRelationCommand"
+    return write.target.table is None and write.kind == "InsertIntoHadoopFsRelationCommand"
 
 
-def _identifier(command: JavaObject) -> Any:
+def _identifier(command: JavaObject, kind: str) -> Any:
     """The name of a command's table in the session's own catalog; None where it writes no such table."""
-    kind = simple_name(command)
     if kind == "SaveAsV1TableCommand":
         return command.tableDesc().identifier()
     if kind == "CreateDataSourceTableAsSelectCommand":

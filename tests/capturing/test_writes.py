@@ -174,9 +174,9 @@ def test_the_session_is_that_of_the_writes_own_line(cell: Any) -> None:
         assert (first.catalog, first.database, third.database) == ("spark_catalog", "default", "elsewhere")
         assert third.conf["spark.sql.session.timeZone"] == "Asia/Tokyo"
         clone = cell.spark._jsparkSession.cloneSession()
-        third.apply_to(clone)
+        third.apply_to(clone.sessionState().conf())
         assert clone.conf().get("spark.sql.files.maxRecordsPerFile") == "7"
-        first.apply_to(clone)
+        first.apply_to(clone.sessionState().conf())
         assert clone.conf().get("spark.sql.session.timeZone") != "Asia/Tokyo"
         assert (
             clone.sessionState().conf().getAllConfs().contains("spark.sql.files.maxRecordsPerFile") is False

@@ -1,6 +1,8 @@
 import threading
 
-from flinkmagic.deployment.spark_jobs import DESCRIPTION, GROUP, TAGS, JobProperties
+from flinkmagic.deployment.spark_jobs import JobProperties
+
+GROUP, TAGS, DESCRIPTION = "spark.jobGroup.id", "spark.job.tags", "spark.job.description"
 
 
 def test_tasks_see_sparks_part_of_the_sessions_configuration_and_the_users_properties(spark):

@@ -1,4 +1,5 @@
 import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.QueryExecution$;
 import org.apache.spark.sql.execution.SparkPlan;
 
 /**
@@ -10,7 +11,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 public class SessionQuery extends QueryExecution {
     private final SparkPlan plan;
 
-    public SessionQuery(Object[] arguments, SparkPlan plan) {
+    public SessionQuery(Object session, Object command, SparkPlan plan) {
         super(/* arguments */);
         this.plan = plan;
     }

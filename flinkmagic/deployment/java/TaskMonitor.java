@@ -5,10 +5,12 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.FetchFailed;
+import org.apache.spark.SparkContext;
 import org.apache.spark.TaskEndReason;
 import org.apache.spark.TaskFailedReason;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.JobFailed;
+import org.apache.spark.scheduler.LiveListenerBus;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.scheduler.SparkListenerExecutorAdded;
@@ -40,6 +42,7 @@ public class TaskMonitor extends SparkListener {
     // Touched by the listener bus's thread only.
     private final HashSet stages = new HashSet();
     private final HashSet jobs = new HashSet();
+    private LiveListenerBus bus;
 
     public TaskMonitor(String prefix) {
         this.prefix = prefix;
@@ -68,9 +71,15 @@ public class TaskMonitor extends SparkListener {
         return out.toString();
     }
 
-    /** An event for the listener bus: its line comes after those of all events that were posted before. */
-    public SparkListenerEvent marker(String token) {
-        return new Marker(this, token);
+    /** Listen. */
+    public void listenTo(SparkContext context) {
+        bus = context.listenerBus();
+        context.addSparkListener(this);
+    }
+
+    /** Have a line come after those of all events that were posted before: the listener bus keeps the order. */
+    public void mark(String token) {
+        bus.post(new Marker(this, token));
     }
 
     /** Let a waiting `drain` return. */

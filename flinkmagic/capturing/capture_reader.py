@@ -1,0 +1,90 @@
+"""What a capture asks the driver for: one call over the gateway for each question, by ``java/CaptureReader.java``."""
+
+from __future__ import annotations
+
+import functools
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark import SparkContext
+
+from flinkmagic.capturing.driver_classes import DriverClasses
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+
+_CLASSES = DriverClasses("flinkmagic.capturing", ("CaptureReader",))
+
+
+def output_ids(query_execution: JavaObject) -> tuple[int, ...]:
+    """The expression ids of an analysed query's output attributes."""
+    return tuple(map(int, _reader().outputIds(query_execution).split()))
+
+
+def session_facts(jstate: JavaObject) -> bytes:
+    """A session's current catalog, namespace and SQL configuration; equal where nothing changed (see `as_json`)."""
+    facts: bytes = _reader().state(jstate)
+    return facts
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf of an analysed plan.
+
+    Attributes
+    ----------
+    kind : str
+        Its class, without the package.
+    paths : tuple of str, optional
+        The folders of a relation of files that belongs to no table.
+    listed : bool
+        Whether those files were listed when its DataFrame was made.
+    """
+
+    kind: str
+    paths: tuple[str, ...] | None
+    listed: bool
+    _plan: Any
+    _place: int
+
+    def jvm_leaf(self) -> JavaObject:
+        """The leaf itself."""
+        return _reader().leaf(self._plan, self._place)
+
+
+def leaves_of(jplan: JavaObject) -> Iterator[Leaf]:
+    """The leaves of an analysed Java plan, then those of its subqueries."""
+    for place, leaf in enumerate(as_json(_reader().leaves(jplan))):
+        paths = tuple(leaf["paths"]) if "paths" in leaf else None
+        yield Leaf(leaf["class"], paths, leaf.get("listed", False), jplan, place)
+
+
+def file_write(command: JavaObject) -> dict[str, Any]:
+    """Where and how an `InsertIntoHadoopFsRelationCommand` writes.
+
+    Returns
+    -------
+    dict
+        ``path`` and its last part ``file``, ``mode`` (a ``SaveMode``), ``format`` (its short name), ``options``,
+        ``columns`` (partition columns), ``dynamic`` (whether it replaces the partitions that it writes, and no
+        others), ``table`` (whether it writes a catalog table's folder).
+    """
+    facts: dict[str, Any] = as_json(_reader().fileWrite(command))
+    return facts
+
+
+def as_json(deflated: bytes) -> Any:
+    """What the reader answers."""
+    return json.loads(zlib.decompress(deflated))
+
+
+def _reader() -> Any:
+    return _reader_of(SparkContext._gateway)
+
+
+@functools.lru_cache(maxsize=2)
+def _reader_of(gateway: Any) -> Any:
+    return _CLASSES.new_instance(gateway, "CaptureReader")

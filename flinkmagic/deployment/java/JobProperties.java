@@ -1,0 +1,90 @@
+package flinkmagic.deployment;
+
+import java.util.IdentityHashMap;
+import java.util.Properties;
+
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.internal.SessionState;
+import scala.Tuple2;
+import scala.collection.Iterator;
+
+/**
+ * The local properties under which a job's Spark jobs run. Each stage sets them, before its first Spark job: one call
+ * from Python, where the configuration of a session has a hundred entries.
+ */
+public class JobProperties {
+    private static final String[] NOT_INHERITED = {
+        "spark.sql.execution.", "callSite.", "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"
+    };
+
+    private final IdentityHashMap bySession = new IdentityHashMap();
+    private SparkContext context;
+    private Properties base;
+
+    /**
+     * Takes over what the calling thread has set, without what names its own work.
+     *
+     * @param pool for a job whose caller chose none; null where the session has no pools
+     */
+    public void inherit(SparkContext context, String group, String pool) {
+        this.context = context;
+        this.base = new Properties();
+        java.util.Iterator names = context.getLocalProperties().stringPropertyNames().iterator();
+        while (names.hasNext()) {
+            String name = (String) names.next();
+            if (isInherited(name)) {
+                base.setProperty(name, context.getLocalProperties().getProperty(name));
+            }
+        }
+        base.setProperty("spark.jobGroup.id", group);
+        // A task that waits for a Python worker or a socket ends at once only when its thread is interrupted.
+        base.setProperty("spark.job.interruptOnCancel", "true");
+        if (pool != null && base.getProperty("spark.scheduler.pool") == null) {
+            base.setProperty("spark.scheduler.pool", pool);
+        }
+    }
+
+    /** Sets the calling thread's properties, and the session that is active there. */
+    public void enter(String tag, String description, SparkSession session) throws Exception {
+        Properties properties = (Properties) in(session).clone();
+        String users = base.getProperty("spark.job.tags");
+        properties.setProperty("spark.job.tags", users == null || users.isEmpty() ? tag : users + "," + tag);
+        properties.setProperty("spark.job.description", description);
+        context.setLocalProperties(properties);
+        if (session != null) {
+            SparkSession.setActiveSession(session);
+        }
+    }
+
+    private synchronized Properties in(SparkSession session) throws Exception {
+        if (session == null) {
+            return base;
+        }
+        Properties known = (Properties) bySession.get(session);
+        if (known == null) {
+            known = (Properties) base.clone();
+            // Sessions of 4.x have it in a class of their own.
+            SessionState state = (SessionState) session.getClass().getMethod("sessionState", new Class[0])
+                .invoke(session, new Object[0]);
+            Iterator entries = state.conf().getAllConfs().iterator();
+            while (entries.hasNext()) {
+                Tuple2 entry = (Tuple2) entries.next();
+                if (((String) entry._1()).startsWith("spark")) {
+                    known.setProperty((String) entry._1(), (String) entry._2());
+                }
+            }
+            bySession.put(session, known);
+        }
+        return known;
+    }
+
+    private static boolean isInherited(String name) {
+        for (int i = 0; i < NOT_INHERITED.length; i++) {
+            if (name.startsWith(NOT_INHERITED[i])) {
+                return false;
+            }
+        }
+        return true;
+    }
+}
