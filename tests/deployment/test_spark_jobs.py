@@ -24,3 +24,42 @@ def test_tasks_see_sparks_part_of_the_sessions_configuration_and_the_users_prope
     thread.start()
     thread.join(30)
     assert list(seen.values()) == ["group", "tag", "a stage", "Asia/Tokyo", None, "kept", "kept, too"]
+
+
+def test_the_users_tags_and_pool_stay_and_what_names_his_work_does_not(spark):
+    sc = spark.sparkContext
+    names = (TAGS, "spark.scheduler.pool", "spark.sql.execution.id", "callSite.short", "spark.job.interruptOnCancel")
+    seen = []
+
+    def run():
+        sc.setLocalProperty(TAGS, "users")
+        sc.setLocalProperty("spark.scheduler.pool", "chosen")
+        sc.setLocalProperty("spark.sql.execution.id", "7")
+        sc.setLocalProperty("callSite.short", "the user's line")
+        properties = JobProperties(sc, "group", "pool")
+        for tag in ("first", "second"):
+            properties.enter(tag, "a stage", None)
+            seen.append([sc.getLocalProperty(name) for name in names])
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(30)
+    assert seen == [
+        ["users,first", "chosen", None, None, "true"],
+        ["users,second", "chosen", None, None, "true"],
+    ]
+
+
+def test_a_stage_makes_its_session_the_active_one(spark):
+    clone = spark._jsparkSession.cloneSession()
+    seen = []
+
+    def run():
+        JobProperties(spark.sparkContext, "group", "pool").enter("tag", "a stage", clone)
+        active = spark._jvm.org.apache.spark.sql.SparkSession.getActiveSession()
+        seen.append(active.get().equals(clone))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(30)
+    assert seen == [True]
