@@ -625,6 +625,17 @@ class ObservedWriteError(UserError):
         )
 
 
+class ObservedResultError(UserError):
+    """An observed DataFrame whose rows would be kept, and whose observation would not be told of that run."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"{name!r} carries observe(...), and an observation hears only of queries that its own session runs. "
+            "Compute it in a plain cell, or leave observe() out."
+        )
+
+
 class OperatorOptionsError(UserError):
     """`with_options` asks for something that has no meaning, or that Spark cannot do.
 

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.errors import NoResultError, NotAProgramError, SparkConnectSessionError, StreamingFrameError
+from flinkmagic.capturing.writes import is_observed
+from flinkmagic.errors import (
+    NoResultError,
+    NotAProgramError,
+    ObservedResultError,
+    SparkConnectSessionError,
+    StreamingFrameError,
+)
 from flinkmagic.planning.hidden_queries import hidden_query
 from flinkmagic.planning.sinks import SinkKind
 
@@ -120,6 +127,9 @@ def result_requests(frames: Mapping[str, DataFrame], program: Program | None) ->
             raise SparkConnectSessionError
         if frame.isStreaming:
             raise StreamingFrameError(name)
+        execution = frame._jdf.queryExecution()
+        if is_observed(frame.sparkSession, execution.analyzed()):
+            raise ObservedResultError(name)
         number = program.frame_of(frame) if program else None
         calls = [call for call in program.calls if call.output == number] if program else []
         requests.append(
@@ -127,7 +137,7 @@ def result_requests(frames: Mapping[str, DataFrame], program: Program | None) ->
                 name=name,
                 kind="result",
                 # Not its analysed plan: what spark.sql("INSERT ...") answers would be that command again.
-                logical_plan=frame._jdf.queryExecution().commandExecuted(),
+                logical_plan=execution.commandExecuted(),
                 snapshot=program.session_of(name) if program else None,
                 frame=number,
                 location=calls[-1].location if calls else None,

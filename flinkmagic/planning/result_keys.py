@@ -22,6 +22,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JJavaError
 
@@ -81,6 +82,10 @@ class NoKey:
     reason: str
 
 
+# What each session's modules said when they were first looked at: its Python workers may hold them so.
+_MODULES: WeakKeyDictionary[SparkContext, dict[str, str]] = WeakKeyDictionary()
+
+
 class ResultKeys:
     """Makes the keys of one moment: what a module says is looked up once.
 
@@ -95,7 +100,7 @@ class ResultKeys:
     def __init__(self, sc: SparkContext, relations: Sequence[JavaObject] = ()) -> None:
         self._sc = sc
         self._keys: Any = driver_classes.new_instance(sc, "PlanKeys")
-        self._sources = ModuleSources()
+        self._sources = ModuleSources(_MODULES.setdefault(sc, {}))
         self._settings: list[tuple[JavaObject, str]] = []
         for relation in relations:
             self._keys.own(relation)

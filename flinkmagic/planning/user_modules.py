@@ -73,10 +73,19 @@ def _find(module: str) -> importlib.machinery.ModuleSpec | None:
 
 
 class ModuleSources:
-    """Digests of the user's modules, each looked at once; to be made anew for each time of looking."""
+    """Digests of the user's modules, each looked at once; to be made anew for each time of looking.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    seen : dict of str to str, optional
+        The session's memory, which is added to: what each module said when it was first looked at. Spark's Python
+        workers serve many tasks, and keep a module as it was when they imported it. So nobody knows by which state of
+        an edited one rows are computed from then on.
+    """
+
+    def __init__(self, seen: dict[str, str] | None = None) -> None:
         self._found: dict[str, dict[str, str]] = {}
+        self._seen: dict[str, str] = {} if seen is None else seen
 
     def of(self, module: str) -> dict[str, str]:
         """By module, `module` itself and all modules of the user's that it leads to, what their sources say.
@@ -84,7 +93,7 @@ class ModuleSources:
         Raises
         ------
         CannotCompareError
-            Where a source cannot be read or followed.
+            Where a source cannot be read or followed, or was edited since the session first met it.
         """
         digests: dict[str, str] = {}
         open_ = [module]
@@ -95,9 +104,17 @@ class ModuleSources:
             if name not in self._found:
                 self._found[name] = dict(self._look_at(name))
             own = self._found[name]
-            digests[name] = own[""]
+            digests[name] = self._unedited(name, own[""])
             open_ += [imported for imported in own if imported]
         return digests
+
+    def _unedited(self, module: str, digest: str) -> str:
+        if self._seen.setdefault(module, digest) != digest:
+            self._seen[module] = "edited"
+            raise CannotCompareError(
+                f"the module {module} was edited, and Spark's Python workers may still hold it as it was"
+            )
+        return digest
 
     def _look_at(self, module: str) -> Iterator[tuple[str, str]]:
         """What a module says, under the empty name, and the names that it leads to."""

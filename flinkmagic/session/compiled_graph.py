@@ -44,7 +44,7 @@ from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check
 from flinkmagic.session.job import Job
 from flinkmagic.session.options import NO_RESTART, JobOptions
 from flinkmagic.session.rebinding import rebinding
-from flinkmagic.session.summary import graph_summary, sharing_notes, sink_line, use_notes
+from flinkmagic.session.summary import graph_summary, sharing_notes, sink_line, slots_notes, use_notes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -334,7 +334,7 @@ class CompiledGraph:
 
     def _notes(self) -> list[str]:
         uses = use_notes(self.program) if isinstance(self.program, Program) else []
-        return [*uses, *sharing_notes(self.shared), *self.warnings]
+        return [*uses, *sharing_notes(self.shared), *self._slots_notes, *self.warnings]
 
     def _next_step(self) -> str:
         if self.name == WHOLE and isinstance(self.program, Program) and self.program.parts:
@@ -364,6 +364,10 @@ class CompiledGraph:
         self.stream_graph = planned.environment.get_stream_graph()
         self.job_graph = create_job_graph(self.stream_graph)
         self._compiled = build_execution_graph(self.job_graph)
+        slots = self.options.slots
+        self._slots_notes = (
+            [] if slots is None else slots_notes(self.job_graph, slots, self.spark.sparkContext.defaultParallelism)
+        )
         self._views = None
         return planned
 

@@ -38,6 +38,19 @@ def sharing_notes(shared: Sequence[SharedStage]) -> list[str]:
     ]
 
 
+def slots_notes(job_graph: JobGraph, slots: int, cores: int) -> list[str]:
+    """A line where Spark may run more tasks at once than a job was given slots, of which it does not know."""
+    widths = (vertex.parallelism for vertex in job_graph.vertices_in_topological_order())
+    wider = [width for width in widths if width > slots]
+    if not wider or slots >= cores:
+        return []
+    are = "is" if len(wider) == 1 else "are"
+    return [
+        f"{counted(len(wider), 'job vertex', 'job vertices')} {are} wider than {counted(slots, 'slot')} "
+        f"(up to {max(wider)} tasks): each runs alone, and Spark may run {min(max(wider), cores)} of its tasks at once"
+    ]
+
+
 def use_notes(program: Program) -> list[str]:
     """One line for each DataFrame of another cell that a program, or a part of a merged one, goes on from."""
     if not program.parts:

@@ -7,6 +7,7 @@ import time
 import pytest
 from pyspark.sql import functions as F
 
+import flinkmagic
 from flinkmagic.capturing.recorder import capture
 from flinkmagic.planning.handles import BoundaryStageHandle
 from flinkmagic.scheduling.job_status import JobStatus
@@ -48,6 +49,19 @@ def program_over(spark, numbers, marks, out, fails=0):
         marked.where("m < 10").write.json(f"{out}/few")
         spark.range(0, 10, 1, 2).write.json(f"{out}/alone")
     return program
+
+
+@pytest.mark.parametrize("share", ["auto", "always", "never"])
+def test_the_rows_are_the_same_whatever_is_shared(spark, numbers, marks, tmp_path, share):
+    out = str(tmp_path / "out")
+    graph = flinkmagic.compile(program_over(spark, numbers, marks, out), name="shares", share=share)
+    job = graph.run()
+    assert job.status is JobStatus.FINISHED, job.exceptions()
+    check_rows(spark, out)
+    passes = len(list(marks.iterdir()))
+    computed_by = {"auto": 1, "always": 1, "never": 2}[share]
+    assert passes == computed_by * spark.read.parquet(numbers).rdd.getNumPartitions()
+    job.release()
 
 
 def boundary_of(deployment):

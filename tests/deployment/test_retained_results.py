@@ -44,8 +44,12 @@ def test_what_is_there_for_the_session_is_found_by_who_looks_there(store, result
     assert store.find("h", "a", of_session=False) is None
 
 
-def test_it_is_bounded_unless_told_otherwise(store):
-    assert store.bound == DEFAULT_BYTES
+def test_it_is_bounded_unless_told_otherwise(store, result):
+    assert DEFAULT_BYTES == 8 * 1024**3
+    for key in "abc":
+        store.keep(result(key, size=3 * 1024**3))
+    assert keys(store) == ["c", "b"]
+    assert result.gone == ["a"]
 
 
 def test_what_was_used_longest_ago_goes_first(store, result):

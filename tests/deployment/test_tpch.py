@@ -27,15 +27,18 @@ def own_session(spark, tmp_path_factory):
     return session
 
 
-def test_22_queries_are_22_sinks_of_one_job(own_session, tmp_path):
+def test_22_queries_are_22_sinks_of_one_job(own_session, spark_work, tmp_path):
     assert len(tpch.QUERIES) == 22
     with flinkmagic.capture(own_session) as program:
         for name, query in tpch.QUERIES.items():
             own_session.sql(query).write.parquet(str(tmp_path / name))
     graph = flinkmagic.compile(program, name="tpch", parallelism=4)
     assert len(graph.sinks) == 22
+    before = spark_work.job_ids()
     job = graph.run()
     assert job.status is JobStatus.FINISHED, job.exceptions()
+    ran = spark_work.tasks_by_stage(spark_work.job_ids() - before)
+    assert sum(ran.values()) == len(job.tasks()), "Spark ran each task once"
     empty = []
     for name, query in tpch.QUERIES.items():
         expected = own_session.sql(query)

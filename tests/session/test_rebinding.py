@@ -71,7 +71,7 @@ def finished(graph: Any) -> Any:
     return job
 
 
-def test_a_boundary_s_name_stands_for_its_rows(shared: Notebook) -> None:
+def test_a_boundary_s_name_stands_for_its_rows(shared: Notebook, capsys: pytest.CaptureFixture[str]) -> None:
     original = shared.names["twice"]
     graph = flinkmagic.compile(shared.programs[0], parallelism=2)
     assert shared.names["twice"] is original
@@ -82,6 +82,9 @@ def test_a_boundary_s_name_stands_for_its_rows(shared: Notebook) -> None:
     assert shared.calls.value == 60
     assert sorted(kept.collect()) == [(number, 2 * number) for number in range(60)]
     assert (kept.count(), kept.where(original.twice >= 100).count(), len(kept.toPandas())) == (60, 10, 60)
+    kept.orderBy("id").show(2)
+    cells = [line.split("|")[1:3] for line in capsys.readouterr().out.splitlines() if "|" in line]
+    assert [[text.strip() for text in row] for row in cells] == [["id", "twice"], ["0", "0"], ["1", "2"]]
     assert shared.calls.value == 60, "nothing was computed again"
     assert original.count() == 60
     assert sum(row.twice for row in original.collect()) == 3540

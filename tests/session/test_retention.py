@@ -160,11 +160,20 @@ def test_an_edited_module_is_computed_again(spark, cell, numbers, tmp_path, monk
     out = str(tmp_path / "out")
     cell(source, numbers=numbers, out=out)
     assert cell(source, numbers=numbers, out=out).reused == 1
+    before = {tuple(row) for row in spark.read.parquet(out).collect()}
     helper.write_text("# later\ndef f(x):\n    return x + 3\n")
     importlib.invalidate_caches()
     importlib.reload(sys.modules["fm_retained_helper"])
     edited = cell(source, numbers=numbers, out=out)
     assert edited.reused == 0
+    why = "fm_retained_helper was edited, and Spark's Python workers may still hold it as it was"
+    assert any(why in reason for reason in edited.job.not_retained().values())
+    # By which workers that was computed nobody knows; now it is by new ones.
+    monkeypatch.setitem(spark.sparkContext.environment, "FM_RETAINED", "new workers")
+    assert cell(source, numbers=numbers, out=out).reused == 0
+    after = {tuple(row) for row in spark.read.parquet(out).collect()}
+    assert len(after) == len(before) == 7
+    assert after.isdisjoint(before)
     del sys.modules["fm_retained_helper"]
 
 

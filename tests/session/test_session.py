@@ -197,3 +197,21 @@ def test_what_cannot_be_compiled_is_refused_by_name(spark) -> None:
         pass
     with pytest.raises(NoResultError, match="'nothing' has nothing to compute"):
         flinkmagic.compile(program)
+
+
+@pytest.mark.parametrize(
+    ("slots", "noted"),
+    [
+        (1, "3 job vertices are wider than 1 slot (up to 3 tasks): each runs alone, and Spark may run 2 of its tasks"),
+        (2, None),
+        (None, None),
+    ],
+)
+def test_the_summary_says_where_spark_may_go_beyond_the_slots(spark, slots, noted) -> None:
+    totals = spark.range(0, 9, 1, 3).groupBy((F.col("id") % 2).alias("odd")).count().orderBy("odd")
+    graph = flinkmagic.compile(totals, parallelism=3, slots=slots)
+    assert spark.sparkContext.defaultParallelism == 2
+    if noted is None:
+        assert "wider" not in graph.summary()
+    else:
+        assert noted in graph.summary()
