@@ -365,13 +365,12 @@ class SparkDeployment:
         if self.termination_future.done() or self._provider.active_runs():
             return
         if self.scheduler.termination_future.done():
+            self._monitor.stop()
             self._host.close()
             if self.scheduler.job_status is JobStatus.CANCELED:
                 self._let_go()
             self._leave()
             self.termination_future.set_result(self.scheduler.job_status)
-            # Nobody waits for this.
-            self._monitor.stop()
             self._main_thread.stop()
         elif self._endgame.fatal_cause is not None and not self._endgame.has_given_up:
             wait_ms = self._endgame.restart_due_in_ms
