@@ -29,7 +29,8 @@ class SparkSlotProvider:
        that Spark always has tasks to launch next; with `slots` a vertex goes only if all of its tasks fit beside
        those that are there, or if it is alone (a wider one runs in waves, and Spark may go beyond the limit).
     4. Of several vertices that could go, the one with the longest remaining path goes first, then the first in
-       program order. Where the session is FIFO, Spark keeps this order among them.
+       program order. Where the session is FIFO, Spark keeps this order among those that find the slots promised
+       (`StageHost`): what fits beside each other runs side by side anyway.
     5. A write that must run after an earlier one waits until that one is finished.
     6. A request for an execution that replaces a lost one goes to the run in which Spark runs it again.
 

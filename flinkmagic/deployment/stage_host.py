@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
@@ -35,6 +36,8 @@ from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecution
 
 _LOG = logging.getLogger(__name__)
 
+LONGEST_TURN_MS = 1000
+"""How long a run waits until those ahead of it are with Spark: one that takes longer to prepare is overtaken."""
 LONGEST_SILENCE_MS = 60_000.0
 """How long after the end of a stage the ends of its tasks are waited for."""
 
@@ -87,6 +90,7 @@ class StageHost:
         self._main_thread = main_thread
         self._job_name = job_name
         self._gateways = gateways
+        self._slots = slots
         self._stages: list[StageRun] = []
         self._threads = StageThreads()
         self._earlier: dict[int, EarlierRun] = {}
@@ -125,9 +129,22 @@ class StageHost:
         run.stage_run = self.make_stage(handle, tag, description, self._earlier.get(index), self._on_outcome)
         self.tracker.watch(tag, run)
         self._monitor.watch(tag)
+        turn = self._turn()
         self._stages.append(run.stage_run)
-        run.stage_run.start(self._threads)
+        run.stage_run.start(self._threads, turn)
         return run
+
+    def _turn(self) -> Callable[[], None] | None:
+        """What a run waits for that finds the slots promised: Spark ranks jobs by the order in which it gets them.
+
+        Each run is prepared on a thread of its own, and they take different times. Where slots are free none waits: it
+        would keep them empty.
+        """
+        ahead = self._provider.active_runs()
+        if sum(run.unfinished for run in ahead) < self._slots.total:
+            return None
+        tags = [run.stage_run.tag for run in ahead if run.stage_run is not None and not run.has_launched]
+        return partial(self._monitor.await_submission, tags, LONGEST_TURN_MS) if tags else None
 
     def _on_outcome(self, stage_run: StageRun, outcome: StageOutcome) -> None:
         """On the stage's thread: its news ends with a marker, behind all that Spark has said of its tasks."""

@@ -117,10 +117,13 @@ class StageRunner:
         tag: str,
         description: str,
         earlier: EarlierRun | None,
-        is_cancelled: Callable[[], bool],
+        ready: Callable[[], None],
     ) -> StageOutcome:
-        """Run a handle to its end on the calling thread, which must run nothing else meanwhile."""
-        outcome = self._run(handle, tag, description, earlier, is_cancelled)
+        """Run a handle to its end on the calling thread, which must run nothing else meanwhile.
+
+        `ready` is called before anything goes to Spark, and may raise.
+        """
+        outcome = self._run(handle, tag, description, earlier, ready)
         return replace(outcome, adaptation=handle.adaptation)
 
     def _run(
@@ -129,7 +132,7 @@ class StageRunner:
         tag: str,
         description: str,
         earlier: EarlierRun | None,
-        is_cancelled: Callable[[], bool],
+        ready: Callable[[], None],
     ) -> StageOutcome:
         session = self._session_of(handle)
         if isinstance(handle, ShuffleMapStageHandle) and handle.tasks == 0:
@@ -138,28 +141,29 @@ class StageRunner:
         if earlier is not None and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle):
             # What has failed once would say so again, whoever asks it.
             handle.renew()
+        if handle.starts_jobs_early:
+            ready()
         _touch(handle)
         handle.adaptation  # noqa: B018 - to be known before Spark tells of the stage's tasks
         if handle.starts_jobs_early:
-            _check(is_cancelled)
             self.properties.enter(tag, description, session)
         if isinstance(handle, ShuffleMapStageHandle):
-            return self._run_shuffle_map(handle, is_cancelled)
+            return self._run_shuffle_map(handle, ready)
         if isinstance(handle, BroadcastStageHandle):
-            _check(is_cancelled)
+            ready()
             handle.exchange.relationFuture().get()
         elif isinstance(handle, SubqueryStageHandle):
-            _check(is_cancelled)
+            ready()
             handle.subquery.executeCollect()
         elif isinstance(handle, WriteStageHandle):
             plan = handle.plan
             if earlier is not None:
                 prepare_write_retry(self.sc, plan, handle.name, earlier)
-            _check(is_cancelled)
+            ready()
             self._write(handle, plan, session)
         elif isinstance(handle, ResultStageHandle | BoundaryStageHandle):
             batches = self.kept.batches(handle)
-            _check(is_cancelled)
+            ready()
             self._in_sql_execution(handle.query_execution, "collect", batches, batches.count)
         else:
             raise TypeError(f"there is no way to run a {type(handle).__name__}")
@@ -186,7 +190,7 @@ class StageRunner:
         return self.jsession
 
     def _run_shuffle_map(
-        self, handle: ShuffleMapStageHandle, is_cancelled: Callable[[], bool]
+        self, handle: ShuffleMapStageHandle, ready: Callable[[], None]
     ) -> StageOutcome:
         dependency = handle.shuffle_dependency
         tasks = dependency.rdd().getNumPartitions()
@@ -194,7 +198,7 @@ class StageRunner:
             return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions, skipped=True)
         if self._map_outputs.are_complete(dependency, tasks):
             return self._written(handle, self._map_outputs.statistics(dependency), skipped=True)
-        _check(is_cancelled)
+        ready()
         future = self._jsc.submitMapStage(dependency)
         static_method(self.sc._jvm, "org.apache.spark.util.ThreadUtils", "awaitReady")(future, _forever(self.sc._jvm))
         answer = future.value().get()
@@ -271,6 +275,7 @@ class StageRun:
         self._description = description
         self._earlier = earlier
         self._on_outcome = on_outcome
+        self._turn: Callable[[], None] | None = None
         self._cancelled = threading.Event()
         self._tasks_over = threading.Event()
         self._has_ended = threading.Event()
@@ -280,9 +285,17 @@ class StageRun:
         """Whether `cancel` was called."""
         return self._cancelled.is_set()
 
-    def start(self, threads: StageThreads) -> None:
-        """Begin on a thread that nothing else runs on meanwhile."""
+    def start(self, threads: StageThreads, turn: Callable[[], None] | None = None) -> None:
+        """Begin on a thread that nothing else runs on meanwhile; `turn` is waited for before anything is submitted."""
+        self._turn = turn
         threads.start(self.tag, self._run)
+
+    def _ready(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn()
+        if self._cancelled.is_set():
+            raise StageCancelledError
 
     def cancel(self) -> None:
         """End this stage's Spark jobs. To be called again for a job that starts later under the tag."""
@@ -307,9 +320,7 @@ class StageRun:
 
     def _run(self) -> None:
         try:
-            outcome = self._runner.run(
-                self.handle, self.tag, self._description, self._earlier, self._cancelled.is_set
-            )
+            outcome = self._runner.run(self.handle, self.tag, self._description, self._earlier, self._ready)
         except BaseException as error:  # noqa: BLE001 - whatever ends the stage is its outcome
             outcome = StageOutcome(error=error, adaptation=self.handle.known_adaptation)
         try:
@@ -335,11 +346,6 @@ def _touch(handle: StageHandle) -> None:
         handle.plan  # noqa: B018
     elif isinstance(handle, BoundaryStageHandle):
         handle.relation  # noqa: B018
-
-
-def _check(is_cancelled: Callable[[], bool]) -> None:
-    if is_cancelled():
-        raise StageCancelledError
 
 
 OnOutcome = Callable[[StageRun, StageOutcome], None]

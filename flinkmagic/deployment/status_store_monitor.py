@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
@@ -81,6 +81,9 @@ class StatusStoreMonitor:
     def watch(self, tag: str) -> None:
         with self._lock:
             self._tags.add(tag)
+
+    def await_submission(self, tags: Sequence[str], timeout_ms: int) -> None:
+        """Nothing to wait for: a poll would come later than the submission. So Spark may change the order."""
 
     def flush(self, token: str, tag: str) -> None:
         with self._lock:

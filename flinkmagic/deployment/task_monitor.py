@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import constructor_of, new_instance
+from flinkmagic.deployment.stage_runner import EARLY
 from flinkmagic.deployment.task_events import TaskEvent, parse_lines
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ class TaskMonitor(Protocol):
 
     def watch(self, tag: str) -> None:
         """Jobs may be submitted under `tag` from now on."""
+        ...
+
+    def await_submission(self, tags: Sequence[str], timeout_ms: int) -> None:
+        """Wait until Spark has got a job under each of some tags, or `flush` was called with it as its token."""
         ...
 
     def flush(self, token: str, tag: str) -> None:
@@ -88,6 +93,9 @@ class ListenerMonitor:
 
     def watch(self, tag: str) -> None:
         """Nothing to do: the prefix tells."""
+
+    def await_submission(self, tags: Sequence[str], timeout_ms: int) -> None:
+        self._listener.awaitSubmission(" ".join(tags), EARLY, timeout_ms)
 
     def flush(self, token: str, tag: str) -> None:
         # Spark posts the end of a task before it completes the job's future.

@@ -66,7 +66,7 @@ def unwatched(spark: SparkSession, job: PlannedJob) -> None:
     for vertex in graph.job_vertices:
         handle = vertex.job_vertex.operator_factory
         assert isinstance(handle, StageHandle)
-        runner.run(handle, f"unwatched-{vertex.index}", "tasks", None, lambda: False)
+        runner.run(handle, f"unwatched-{vertex.index}", "tasks", None, lambda: None)
     kept.release()
 
 

@@ -87,14 +87,15 @@ class FakeStage:
     def __init__(self, handle, tag, description, earlier, on_outcome):
         self.handle, self.tag, self.description, self.on_outcome = handle, tag, description, on_outcome
         self.earlier = earlier
-        self.started = self.is_cancelled = self.over = False
+        self.started = self.waits = self.is_cancelled = self.over = False
         self.cancels = 0
         self.has_no_tasks = False
         self.stage_id = None
         self.job_id = None
 
-    def start(self, threads):
+    def start(self, threads, turn=None):
         self.started = True
+        self.waits = turn is not None
 
     def cancel(self):
         self.is_cancelled = True
@@ -131,6 +132,9 @@ class FakeMonitor:
         self.flushed = []
 
     def watch(self, tag):
+        pass
+
+    def await_submission(self, tags, timeout_ms):
         pass
 
     def flush(self, token, tag):

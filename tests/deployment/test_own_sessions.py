@@ -344,3 +344,41 @@ def test_the_jobs_of_each_vertex_carry_a_tag_of_their_own_and_those_of_the_user_
     assert [len(of_job) for of_job in groups.values()] == [1, 1]
     assert len({"users", *groups["free"], *groups["limited"]}) == 3
     assert len(users) >= 3
+
+
+# -- the order in which Spark gets them --------------------------------------------------------------------------------
+
+IN_ORDER = """
+spark = session("local[2]")
+
+def slowly(batches):
+    import time
+    yield from batches
+    time.sleep(0.2)
+
+def go(name):
+    with flinkmagic.capture(spark) as program:
+        for number in range(6):
+            # Earlier ones take longer to prepare.
+            numbers = spark.range(number * 10, number * 10 + 10, 1, 1)
+            for step in range(4 * (5 - number)):
+                numbers = numbers.select((F.col("id") + step - step).alias("id"))
+            numbers.mapInArrow(slowly, numbers.schema).write.parquet(f"{FOLDER}/{name}/{number}")
+    job = flinkmagic.compile(program, name, share="never").run()
+    order = [vertex.id for vertex in job.execution_graph.job_vertices]
+    stages = {task.vertex_id: task.stage for task in job.tasks()}
+    return {"status": job.status.name, "stages": [stages[vertex] for vertex in order]}
+
+go("cold")
+print(json.dumps([go(f"run{number}") for number in range(4)]))
+spark.stop()
+"""
+
+
+def test_spark_gets_what_waits_for_slots_in_the_order_of_the_decision(tmp_path):
+    runs = told_by(tmp_path, IN_ORDER)
+    for run in runs:
+        assert run["status"] == "FINISHED"
+        first, second, *others = run["stages"]
+        assert max(first, second) < min(others)
+        assert others == sorted(others)

@@ -26,6 +26,27 @@ def test_of_equal_paths_the_first_in_program_order_goes_first():
     assert spark.running() == ["A", "B"]
 
 
+def test_who_finds_the_slots_promised_waits_for_those_ahead():
+    """Spark ranks jobs by the order in which it gets them, and each is prepared on a thread of its own."""
+    four = {name: (1, []) for name in "ABCD"} | {f"W{name}": (1, [name]) for name in "ABCD"}
+    spark = FakeSpark(four, session_slots=2)
+    assert spark.running() == ["A", "B", "C", "D"]
+    assert [spark.stage(name).waits for name in "ABCD"] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("has_tasks", [True, False])
+def test_nobody_waits_for_who_has_tasks_already(has_tasks):
+    vertices = {"A": (2, []), "WA": (1, ["A"]), "B": (1, []), "C": (1, ["B"]), "WC": (1, ["C"])}
+    spark = FakeSpark(vertices, session_slots=2)
+    assert spark.running() == ["B", "A"]
+    if has_tasks:
+        spark.job_started("A")
+        spark.launch("A", 0)
+    spark.run("B")
+    assert spark.running() == ["A", "C"]
+    assert spark.stage("C").waits is not has_tasks
+
+
 def test_a_vertex_goes_when_all_its_subtasks_are_asked_for():
     """Spark would run the others too."""
     graph = graph_of({"A": (3, []), "W": (1, ["A"])})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 
 import pytest
@@ -98,6 +99,34 @@ def test_tells_all_of_a_job_in_order(spark, monitored):
     assert written == sum(end.metrics.rows_in for end in ends if end.started.stage_id == last) > 0
     kinds = [type(event) for event in heard.events if not isinstance(event, ExecutorAdded)]
     assert (kinds[0], kinds[-1]) == (JobStarted, Marker)
+
+
+@pytest.mark.parametrize("suffix", ["", "-early"])
+def test_a_submission_is_waited_for_until_spark_has_a_job_under_the_tag(spark, suffix):
+    prefix = f"turn{suffix}-"
+    monitor = task_monitor(spark.sparkContext, prefix)
+    monitor.start(lambda events: None, lambda loss: None)
+    try:
+        one, other = f"{prefix}one", f"{prefix}other"
+        over = threading.Event()
+
+        def wait():
+            monitor.await_submission([one, other], 60_000)
+            over.set()
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        run_tagged(spark, one + suffix, spark.sparkContext.parallelize([1], 1).count)
+        assert not over.wait(0.2)
+        # What ends without a job lets the others go on, too.
+        monitor.flush(other, other)
+        assert over.wait(30)
+        waiting.join()
+        start = time.monotonic()
+        monitor.await_submission([one, f"{prefix}never"], 100)
+        assert 0.09 < time.monotonic() - start < 30
+    finally:
+        monitor.stop()
 
 
 def test_tells_why_a_task_failed(spark, monitored):

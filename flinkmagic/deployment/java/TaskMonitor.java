@@ -42,6 +42,8 @@ public class TaskMonitor extends SparkListener {
     // Touched by the listener bus's thread only.
     private final HashSet stages = new HashSet();
     private final HashSet jobs = new HashSet();
+    // Tags under which Spark has got a job, or will get none any more; its own lock.
+    private final HashSet submitted = new HashSet();
     private LiveListenerBus bus;
 
     public TaskMonitor(String prefix) {
@@ -79,7 +81,37 @@ public class TaskMonitor extends SparkListener {
 
     /** Have a line come after those of all events that were posted before: the listener bus keeps the order. */
     public void mark(String token) {
+        submitted(token);
         bus.post(new Marker(this, token));
+    }
+
+    /**
+     * Waits until Spark has got a job under each of some tags, or nothing more will come under it (a marker).
+     *
+     * @param tags separated by blanks
+     * @param early what a tag has behind it for jobs that prepare a stage
+     */
+    public void awaitSubmission(String tags, String early, long waitMs) throws InterruptedException {
+        long until = System.nanoTime() + waitMs * 1000000L;
+        String[] each = tags.split(" ");
+        synchronized (submitted) {
+            for (int i = 0; i < each.length; i++) {
+                while (!submitted.contains(each[i]) && !submitted.contains(each[i] + early)) {
+                    long left = (until - System.nanoTime()) / 1000000L;
+                    if (left <= 0) {
+                        return;
+                    }
+                    submitted.wait(left);
+                }
+            }
+        }
+    }
+
+    private void submitted(String tag) {
+        synchronized (submitted) {
+            submitted.add(tag);
+            submitted.notifyAll();
+        }
     }
 
     /** Let a waiting `drain` return. */
@@ -94,6 +126,7 @@ public class TaskMonitor extends SparkListener {
             return;
         }
         jobs.add(Integer.valueOf(event.jobId()));
+        submitted(tag);
         StringBuilder line = new StringBuilder();
         line.append("J\t").append(event.jobId()).append('\t').append(event.time()).append('\t').append(tag).append('\t');
         scala.collection.Iterator infos = event.stageInfos().iterator();
