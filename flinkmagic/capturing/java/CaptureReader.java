@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.zip.DeflaterOutputStream;
@@ -108,7 +109,7 @@ public class CaptureReader {
         facts.put("file", command.outputPath().getName());
         facts.put("mode", command.mode().toString());
         facts.put("format", format instanceof DataSourceRegister
-            ? ((DataSourceRegister) format).shortName() : format.toString().toLowerCase());
+            ? ((DataSourceRegister) format).shortName() : format.toString().toLowerCase(Locale.ROOT));
         facts.put("options", texts(command.options()));
         List columns = new ArrayList();
         Iterator partitionColumns = command.partitionColumns().iterator();
