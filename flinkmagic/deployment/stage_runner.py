@@ -26,7 +26,7 @@ from flinkmagic.capturing.java import java_class, option, static_method
 from flinkmagic.deployment.java_classes import constructor_of, new_instance
 from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.map_outputs import MapOutputs
-from flinkmagic.deployment.python_workers import end_python_workers
+from flinkmagic.deployment.python_workers import ExecutorWatch, end_python_workers
 from flinkmagic.deployment.session_queries import in_session, query_name, session_query
 from flinkmagic.deployment.spark_jobs import JobProperties, cancel_jobs
 from flinkmagic.deployment.stage_threads import StageThreads
@@ -109,6 +109,7 @@ class StageRunner:
         self.kept = kept
         self._done = done
         self._map_outputs = MapOutputs(sc)
+        self._watch = ExecutorWatch.of(sc)
         self._jsc = sc._jsc.sc()
 
     def run(
@@ -137,6 +138,8 @@ class StageRunner:
         session = self._session_of(handle)
         if isinstance(handle, ShuffleMapStageHandle) and handle.tasks == 0:
             return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions, skipped=True)
+        if handle.calls_python:
+            self._watch.start(lambda tag, description: self.properties.enter(tag, description, session))
         self.properties.enter(tag + EARLY if handle.starts_jobs_early else tag, description, session)
         if earlier is not None and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle):
             # What has failed once would say so again, whoever asks it.

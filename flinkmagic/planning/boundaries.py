@@ -41,7 +41,7 @@ from pyspark import StorageLevel
 
 from flinkmagic.planning import driver_classes
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES
-from flinkmagic.planning.plan_reader import SHUFFLE_EXCHANGE
+from flinkmagic.planning.plan_reader import PYTHON_OPERATORS, SHUFFLE_EXCHANGE
 from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from flinkmagic.planning.requests import SinkRequest
     from flinkmagic.planning.sinks import Sharing
 
-_PYTHON_OPERATORS = "org.apache.spark.sql.execution.python."
 _SHUFFLES = HIDDEN_SHUFFLES | {SHUFFLE_EXCHANGE}
 _ALL_WITH_ALL = frozenset({"BroadcastNestedLoopJoinExec", "CartesianProductExec"})
 _READ_ONCE = {
@@ -265,7 +264,7 @@ def worth_keeping(kinds: Sequence[str], share: Sharing) -> str:
         What several sinks share.
     """
     names = [kind.rpartition(".")[2] for kind in kinds]
-    if any(kind.startswith(_PYTHON_OPERATORS) for kind in kinds):
+    if any(kind.startswith(PYTHON_OPERATORS) for kind in kinds):
         return "it calls Python functions"
     if not _SHUFFLES.isdisjoint(names):
         return "it holds a shuffle"

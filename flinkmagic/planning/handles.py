@@ -131,6 +131,8 @@ class StageHandle:
         adaptively): then ``tasks`` is what it would be if nothing were pruned or merged.
     starts_jobs_early : bool
         Whether making the handle's JVM object starts Spark jobs itself.
+    calls_python : bool
+        Whether its tasks may wait for Python workers.
     joins, merged : Once
         What `adaptation` tells, as the JVM knows it: a tuple of JoinChoice; the number of tasks, or -1.
     """
@@ -139,6 +141,7 @@ class StageHandle:
     tasks: int
     exact: bool = True
     starts_jobs_early: bool = False
+    calls_python: bool = False
     joins: Once = field(repr=False, default_factory=lambda: Once.of(()))
     merged: Once = field(repr=False, default_factory=lambda: Once.of(-1))
 

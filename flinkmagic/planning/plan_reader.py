@@ -29,6 +29,11 @@ REUSED_SUBQUERY = "ReusedSubqueryExec"
 CACHED_SCAN = "InMemoryTableScanExec"
 ADAPTIVE = "AdaptiveSparkPlanExec"
 
+PYTHON_OPERATORS = "org.apache.spark.sql.execution.python."
+"""The package of the operators that call Python functions."""
+MAY_CALL_PYTHON = frozenset({"RDDScanExec", "ExternalRDDScanExec", "BatchScanExec"})
+"""Operators that do so where the RDD, or the source, does."""
+
 
 @dataclass(frozen=True, eq=False)
 class PlanNode:

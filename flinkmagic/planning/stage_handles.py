@@ -23,6 +23,8 @@ from flinkmagic.planning.handles import (
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.plan_reader import (
     BROADCAST_EXCHANGE,
+    MAY_CALL_PYTHON,
+    PYTHON_OPERATORS,
     REUSED_EXCHANGE,
     SHUFFLE_EXCHANGE,
     PlanForest,
@@ -105,6 +107,7 @@ class StageHandles:
                 tasks=rows.number,
                 exact=rows.exact,
                 starts_jobs_early=self._starts_jobs(stage) or _samples(node),
+                calls_python=_calls_python(stage),
                 joins=self._joins(stage),
                 merged=self._merged(self._rebuilder.mergedTasks, jvm_node, stage),
                 output_partitions=node.partitions or 0,
@@ -119,6 +122,7 @@ class StageHandles:
             # A scalar subquery takes two rows, partition after partition.
             exact=rows.exact and (node.kind == BROADCAST_EXCHANGE or rows.number <= 1),
             starts_jobs_early=self._starts_jobs(stage),
+            calls_python=_calls_python(stage),
             joins=self._joins(stage),
             merged=self._merged(self._rebuilder.mergedTasks, jvm_node, stage),
             made=Renewable(lambda: made(jvm_node), lambda: self._rebuilder.renew(jvm_node)),
@@ -133,6 +137,7 @@ class StageHandles:
             tasks=rows.number,
             exact=rows.exact,
             starts_jobs_early=self._starts_jobs(stage),
+            calls_python=_calls_python(stage),
             joins=self._joins(stage),
             output_partitions=1,
             hidden=True,
@@ -158,6 +163,7 @@ class StageHandles:
             # What a source does with the rows that it is given is its own affair.
             exact=self._exact(stage) and request.command is None,
             starts_jobs_early=self._starts_jobs(stage),
+            calls_python=_calls_python(stage),
             joins=self._joins(stage),
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
@@ -184,6 +190,7 @@ class StageHandles:
             tasks=tasks,
             exact=self._exact(stage),
             starts_jobs_early=self._starts_jobs(stage),
+            calls_python=_calls_python(stage),
             joins=self._joins(stage),
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
@@ -201,6 +208,7 @@ class StageHandles:
             tasks=rows.number,
             exact=rows.exact,
             starts_jobs_early=self._starts_jobs(stage),
+            calls_python=_calls_python(stage),
             joins=self._joins(stage),
             query_execution=query_execution,
             made=Once(lambda: self._rebuilder.relation(relation)),
@@ -236,6 +244,10 @@ class StageHandles:
 
     def _starts_jobs(self, stage: Stage) -> bool:
         return any(self._counts.starts_job(node) for node in stage.nodes)
+
+
+def _calls_python(stage: Stage) -> bool:
+    return any(node.kind in MAY_CALL_PYTHON or node.class_name.startswith(PYTHON_OPERATORS) for node in stage.nodes)
 
 
 def _samples(exchange: PlanNode) -> bool:

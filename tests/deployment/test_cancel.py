@@ -121,8 +121,8 @@ def test_python_workers_of_tasks_that_were_not_cancelled_are_left_alone(spark, d
     eventually(lambda: len(running(deployment)) == 2, 60)
     sc = spark.sparkContext
     (tag,) = [stage.tag for stage in deployment._host._stages]
-    mine = new_instance(sc, constructor_of(sc, "PythonWorkers"), tag)
-    others = new_instance(sc, constructor_of(sc, "PythonWorkers"), f"{tag}0")
+    mine = new_instance(sc, constructor_of(sc, "PythonWorkers"), tag, False)
+    others = new_instance(sc, constructor_of(sc, "PythonWorkers"), f"{tag}0", False)
     eventually(lambda: mine.end() == 2)
     assert others.end() == 0
     assert deployment.wait(60) is JobStatus.FINISHED

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 BEGINNING = """
 import json
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -29,11 +30,11 @@ import flinkmagic
 FOLDER = Path(sys.argv[1])
 QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
-def session(master):
+def session(master, **more):
     spark = flinkmagic.local_session("own", master, {
         "spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": QUICK, "spark.executor.extraJavaOptions": QUICK,
-        "spark.sql.shuffle.partitions": "2"})
+        "spark.sql.shuffle.partitions": "2", **more})
     spark.sparkContext.setLogLevel("OFF")
     return spark
 
@@ -102,7 +103,7 @@ def program(out):
     named.groupBy("kind").agg(F.sum("double").alias("s"), F.count("*").alias("n")).write.parquet(f"{out}/sums")
     return named
 
-spark = session("local-cluster[2,1,1024]")
+spark = session("local-cluster[2,1,1024]", **{"spark.python.task.killTimeout": "1h"})
 store = spark.sparkContext._jsc.sc().statusStore()
 deadline = time.monotonic() + 60
 while (registered := store.executorList(True).size()) < 3:
@@ -114,8 +115,64 @@ with flinkmagic.capture(spark) as captured:
 assert not (FOLDER / "ours").exists()
 graph = flinkmagic.compile(captured, "two", parallelism=2)
 job = graph.run()
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "not so within 60 s"
+        time.sleep(0.05)
+
+def running_on():
+    found = store.executorList(True)
+    executors = [found.apply(number) for number in range(found.size())]
+    return sorted(executor.id() for executor in executors if executor.activeTasks())
+
+def waiting(batches):
+    while not (FOLDER / "go").exists():
+        time.sleep(0.05)
+    yield from batches
+
+def busy(number):
+    while True:
+        number += 1
+
+def cancelled(frame, tasks):
+    # A job of ours, while its tasks run in Python workers.
+    job = flinkmagic.compile({"rows": frame}, name="cancelled").run(wait=False)
+    until(lambda: len(running_on()) == tasks)
+    # A worker that is still starting up cannot be ended.
+    time.sleep(1)
+    job.cancel()
+    job.wait(60)
+    return {"status": job.status.name, "states": [task.state.name for task in job.tasks()]}
+
+def of_the_user(frame):
+    counted.append(frame.count())
+
+one, two = (spark.range(0, number, 1, number) for number in (1, 2))
+cancellations = [cancelled(two.mapInArrow(waiting, "id long"), 2)]
+until(lambda: not running_on())
+cancellations.append(cancelled(two.select(F.udf(busy, "long")("id").alias("id")), 2))
+until(lambda: not running_on())
+counted = []
+users = threading.Thread(target=of_the_user, args=(one.mapInArrow(waiting, "id long"),))
+users.start()
+until(lambda: len(running_on()) == 1)
+of_the_users = running_on()
+cancellations.append(cancelled(one.mapInArrow(waiting, "id long"), 2))
+until(lambda: len(running_on()) == 1)
+still = running_on()
+(FOLDER / "go").touch()
+users.join()
+spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+found = store.jobsList(None)
+every = [found.apply(number) for number in range(found.size())]
+
 print(json.dumps({
     **told(job),
+    "cancellations": cancellations,
+    "user": {"before": of_the_users, "after": still, "counted": counted},
+    "watch": [[job.numTasks(), job.numFailedTasks()] for job in every if job.jobTags().contains("flinkmagic-watch")],
     "rows": [rows(FOLDER / who / "rows") for who in ("plain", "ours")],
     "sums": [rows(FOLDER / who / "sums") for who in ("plain", "ours")],
     "plan": plain._jdf.queryExecution().executedPlan().toString(),
@@ -158,9 +215,26 @@ def test_every_subtask_of_every_vertex_is_finished(two_executors):
     assert all(0 < ran[vertex] <= width for vertex, width in widths.items())
 
 
+def test_cancel_ends_tasks_that_wait_for_python_workers_on_executors(two_executors):
+    # Spark itself would let each of them live for an hour.
+    first, second, third = two_executors["cancellations"]
+    assert first == second == {"status": "CANCELED", "states": ["CANCELED", "CANCELED"]}
+    assert third == {"status": "CANCELED", "states": ["CANCELED"]}
+
+
+def test_cancel_leaves_a_python_worker_of_the_users_on_another_executor_alone(two_executors):
+    user = two_executors["user"]
+    assert user["before"] == user["after"]
+    assert user["counted"] == [1]
+
+
+def test_the_executors_are_asked_once_to_watch_their_python_workers(two_executors):
+    assert two_executors["watch"] == [[2, 0]]
+
+
 # -- Spark's own retries -----------------------------------------------------------------------------------------------
 
-RETRIES = """
+TWO_SLOTS = """
 spark = session("local[2,4]")
 
 def passes_the_second_time(number, marker):
@@ -192,19 +266,39 @@ def go(name, restart):
         "attempts": [graph.current_execution(index).attempt for index in range(graph.n_vertices)],
         "order": [vertex.id for vertex in graph.job_vertices]}
 
-print(json.dumps({"none": go("without", "none"), "fixed-delay": go("with_restarts", "fixed-delay:3:1s")}))
+def slowly(batches):
+    import time
+    yield from batches
+    time.sleep(0.2)
+
+def ordered(name):
+    with flinkmagic.capture(spark) as program:
+        for number in range(6):
+            # Earlier ones take longer to prepare.
+            numbers = spark.range(number * 10, number * 10 + 10, 1, 1)
+            for step in range(4 * (5 - number)):
+                numbers = numbers.select((F.col("id") + step - step).alias("id"))
+            numbers.mapInArrow(slowly, numbers.schema).write.parquet(f"{FOLDER}/{name}/{number}")
+    job = flinkmagic.compile(program, name, share="never").run()
+    order = [vertex.id for vertex in job.execution_graph.job_vertices]
+    stages = {task.vertex_id: task.stage for task in job.tasks()}
+    return {"status": job.status.name, "stages": [stages[vertex] for vertex in order]}
+
+retried = {"none": go("without", "none"), "fixed-delay": go("with_restarts", "fixed-delay:3:1s")}
+ordered("cold")
+print(json.dumps({**retried, "in order": [ordered(f"run{number}") for number in range(4)]}))
 spark.stop()
 """
 
 
 @pytest.fixture(scope="module")
-def retries(tmp_path_factory):
-    return told_by(tmp_path_factory.mktemp("retries"), RETRIES)
+def two_slots(tmp_path_factory):
+    return told_by(tmp_path_factory.mktemp("two-slots"), TWO_SLOTS)
 
 
 @pytest.fixture(params=["none", "fixed-delay"])
-def retried(retries, request):
-    return retries[request.param]
+def retried(two_slots, request):
+    return two_slots[request.param]
 
 
 def test_a_task_that_spark_tries_again_leaves_the_rows_exact(retried):
@@ -348,36 +442,12 @@ def test_the_jobs_of_each_vertex_carry_a_tag_of_their_own_and_those_of_the_user_
 
 # -- the order in which Spark gets them --------------------------------------------------------------------------------
 
-IN_ORDER = """
-spark = session("local[2]")
-
-def slowly(batches):
-    import time
-    yield from batches
-    time.sleep(0.2)
-
-def go(name):
-    with flinkmagic.capture(spark) as program:
-        for number in range(6):
-            # Earlier ones take longer to prepare.
-            numbers = spark.range(number * 10, number * 10 + 10, 1, 1)
-            for step in range(4 * (5 - number)):
-                numbers = numbers.select((F.col("id") + step - step).alias("id"))
-            numbers.mapInArrow(slowly, numbers.schema).write.parquet(f"{FOLDER}/{name}/{number}")
-    job = flinkmagic.compile(program, name, share="never").run()
-    order = [vertex.id for vertex in job.execution_graph.job_vertices]
-    stages = {task.vertex_id: task.stage for task in job.tasks()}
-    return {"status": job.status.name, "stages": [stages[vertex] for vertex in order]}
-
-go("cold")
-print(json.dumps([go(f"run{number}") for number in range(4)]))
-spark.stop()
-"""
 
 
-def test_spark_gets_what_waits_for_slots_in_the_order_of_the_decision(tmp_path):
-    runs = told_by(tmp_path, IN_ORDER)
-    for run in runs:
+
+def test_spark_gets_what_waits_for_slots_in_the_order_of_the_decision(two_slots):
+    assert len(two_slots["in order"]) == 4
+    for run in two_slots["in order"]:
         assert run["status"] == "FINISHED"
         first, second, *others = run["stages"]
         assert max(first, second) < min(others)

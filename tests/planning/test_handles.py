@@ -8,7 +8,13 @@ import pytest
 from pyspark.sql import functions as F
 
 from flinkmagic.planning import plan
-from flinkmagic.planning.handles import BroadcastStageHandle, Once, ShuffleMapStageHandle, SubqueryStageHandle
+from flinkmagic.planning.handles import (
+    BroadcastStageHandle,
+    Once,
+    ResultStageHandle,
+    ShuffleMapStageHandle,
+    SubqueryStageHandle,
+)
 
 
 def handle_of(compiled, job, kind):
@@ -79,3 +85,13 @@ def test_a_range_exchange_says_that_it_samples(tables, compiled):
     assert (ranged.starts_jobs_early, ranged.output_partitions) == (True, 3)
     counted = handle_of(compiled, plan(tables.flights.groupBy("hour").count(), parallelism=3), ShuffleMapStageHandle)
     assert not counted.starts_jobs_early
+
+
+def test_a_stage_says_whether_its_tasks_may_wait_for_python_workers(spark, tables, compiled):
+    same = F.udf(lambda hour: hour, "int")
+    counts = tables.flights.select(same("hour").alias("hour")).groupBy("hour").count()
+    job = plan(counts, parallelism=3)
+    assert handle_of(compiled, job, ShuffleMapStageHandle).calls_python
+    assert not handle_of(compiled, job, ResultStageHandle).calls_python
+    of_rdd = spark.createDataFrame(spark.sparkContext.parallelize([(1,), (2,)], 2), "id int")
+    assert handle_of(compiled, plan(of_rdd, parallelism=2), ResultStageHandle).calls_python

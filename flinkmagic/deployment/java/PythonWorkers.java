@@ -7,16 +7,21 @@ import org.apache.spark.TaskContext;
  *
  * A task that waits for its Python worker does not notice that it was interrupted. Spark's own monitor thread of such a
  * worker looks every 2 seconds, then waits spark.python.task.killTimeout (2 s), then destroys the worker. Here the very
- * same method of that thread is called at once. Only where tasks run in the driver's JVM (local mode).
+ * same method of that thread is called at once. It sees the tasks of the JVM in which it runs: the driver's in local
+ * mode, an executor's where ExecutorWatch.java calls it. Executors lack classes that the driver has (protobuf): nothing
+ * of Spark's may be named here that mentions one of them, as SparkEnv does.
  */
 public class PythonWorkers {
     private static final String MONITOR = "org.apache.spark.api.python.BasePythonRunner$MonitorThread";
     private static final String TAGS = "spark.job.tags";
 
     private final String tag;
+    private final boolean isPrefix;
 
-    public PythonWorkers(String tag) {
+    /** For tasks under a tag, or under any that begins with it. */
+    public PythonWorkers(String tag, boolean isPrefix) {
         this.tag = tag;
+        this.isPrefix = isPrefix;
     }
 
     /** Ends the workers of interrupted tasks under the tag; gives the number of tasks that still had one. */
@@ -57,7 +62,7 @@ public class PythonWorkers {
     private boolean isOurs(String all) {
         String[] tags = all == null ? new String[0] : all.split(",");
         for (int i = 0; i < tags.length; i++) {
-            if (tags[i].equals(tag)) {
+            if (tags[i].equals(tag) || isPrefix && tags[i].startsWith(tag)) {
                 return true;
             }
         }
