@@ -30,7 +30,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.driver.memory": "1g",
             "spark.sql.warehouse.dir": str(home / "warehouse"),
             "spark.local.dir": str(home / "scratch"),
-            "spark.driver.extraJavaOptions": f"-Dderby.system.home={home / 'derby'}",
+            # Tests are short: what the second compiler makes faster takes it longer to compile.
+            "spark.driver.extraJavaOptions": " ".join(
+                ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dderby.system.home={home / 'derby'}")
+            ),
         },
     )
     # Failing tasks are part of the tests; Spark would log each of them at length.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,25 @@ def catalog(spark, url):
     yield "db.APP"
     for key in settings:
         spark.conf.unset(key)
+
+
+@pytest.fixture(scope="module")
+def partitioned_catalog(spark, tmp_path_factory):
+    """A catalog whose tables can overwrite partitions, compiled and put onto the class path of driver and executor."""
+    source = (Path(__file__).with_name("java") / "PartitionedCatalog.java").read_text(encoding="utf-8")
+    jvm = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(loader)
+    compiler.cook(source)
+    jar = tmp_path_factory.mktemp("catalog") / "catalog.jar"
+    with zipfile.ZipFile(jar, "w") as classes:
+        for name, code in compiler.getBytecodes().items():
+            classes.writestr(f"{name}.class", bytes(code))
+    loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+    spark.conf.set("spark.sql.catalog.parts", "PartitionedCatalog")
+    yield "parts"
+    spark.conf.unset("spark.sql.catalog.parts")
 
 
 @pytest.fixture
@@ -249,6 +269,38 @@ def test_a_database_is_written_by_every_writer(spark, deploy, rows, url, catalog
             one, other = (spark.table(f"{catalog}.{t}{suffix}") for t in ("PLAIN", "LATE"))
             assert _sorted(one) == _sorted(other)
             assert one.schema == other.schema
+
+
+def test_partitions_of_a_table_are_overwritten_and_others_kept(spark, deploy, rows, partitioned_catalog):
+    flat = rows.select(F.col("k").cast("int").alias("k"), "total")
+    for who in ("plain", "late"):
+        spark.sql(f"CREATE TABLE {partitioned_catalog}.{who} (k INT, total BIGINT) PARTITIONED BY (k)")
+        flat.select("k", F.lit(-1).cast("long").alias("total")).writeTo(f"{partitioned_catalog}.{who}").append()
+    some = flat.where("k IN (2, 5)")
+    some.writeTo(f"{partitioned_catalog}.plain").overwritePartitions()
+    with capture(spark) as program:
+        some.writeTo(f"{partitioned_catalog}.late").overwritePartitions()
+    assert {row["total"] for row in spark.table(f"{partitioned_catalog}.late").collect()} == {-1}
+    deployment = deploy(program)
+    assert deployment.wait(60) is JobStatus.FINISHED, deployment.exceptions()
+    assert len(deployment.execution_graph.job_vertices) == 3
+    plain, late = (spark.table(f"{partitioned_catalog}.{who}") for who in ("plain", "late"))
+    assert _sorted(late) == _sorted(plain)
+    assert sorted(row["k"] for row in late.where("total > -1").collect()) == [2, 5]
+    assert late.count() == 7
+
+
+def test_partitions_of_the_table_that_is_read_are_overwritten(spark, deploy, partitioned_catalog):
+    own = f"{partitioned_catalog}.own"
+    spark.sql(f"CREATE TABLE {own} (k INT, total BIGINT) PARTITIONED BY (k)")
+    spark.sql(f"INSERT INTO {own} VALUES (1, 10), (1, 11), (2, 20)")
+    with capture(spark) as program:
+        spark.table(own).where("k = 1").selectExpr("k", "total + 1 AS total").writeTo(own).overwritePartitions()
+    (write,) = program.writes
+    assert (write.mode, write.dynamic) == ("overwrite", True)
+    deployment = deploy(program)
+    assert deployment.wait(60) is JobStatus.FINISHED, deployment.exceptions()
+    assert sorted(tuple(row) for row in spark.table(own).collect()) == [(1, 11), (1, 12), (2, 20)]
 
 
 def test_a_table_of_jdbc_in_the_sessions_catalog_takes_inserts(spark, deploy, url, tables):
