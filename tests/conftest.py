@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,11 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Tests are short: what the JVM's second compiler makes faster takes it longer to compile. Kernels and scripts that
+# tests start inherit it.
+for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+    os.environ.setdefault(_name, "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
 
 
 @pytest.fixture(scope="session")
@@ -30,10 +36,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.driver.memory": "1g",
             "spark.sql.warehouse.dir": str(home / "warehouse"),
             "spark.local.dir": str(home / "scratch"),
-            # Tests are short: what the second compiler makes faster takes it longer to compile.
-            "spark.driver.extraJavaOptions": " ".join(
-                ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dderby.system.home={home / 'derby'}")
-            ),
+            "spark.driver.extraJavaOptions": f"-Dderby.system.home={home / 'derby'}",
         },
     )
     # Failing tasks are part of the tests; Spark would log each of them at length.

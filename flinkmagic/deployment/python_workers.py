@@ -10,7 +10,8 @@ away here (``java/PythonWorkers.java``), in the JVM that runs the task:
   is added to the session. The job goes to Spark before a stage with Python workers does, on the executors that are
   there then; nothing waits for it, and nothing but the time of a cancellation hangs on it.
 
-Executors that come later, and a JVM whose Spark has no such way, keep Spark's own time. Seen on 3.5.9 and 4.3.0.
+Executors that come later, and a JVM whose Spark has no such way, keep Spark's own time. A worker that is starting up
+cannot be ended by anybody. Seen on 3.5.9 and 4.3.0.
 """
 
 from __future__ import annotations

@@ -24,12 +24,13 @@ _HIDE_THEIRS = frozenset(
         "SaveIntoDataSourceCommand",
     }
 )
-_INTO_RELATION = frozenset({"AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic"})
+INTO_RELATION = frozenset({"AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic"})
+"""The commands that hand rows to a source of version 2, which may be one of the user's own in Python."""
 
 
 def hidden_query(command: JavaObject, kind: str) -> JavaObject | None:
     """The analysed query of a command of a class that hides it; None where Spark plans it with the command."""
-    if kind in _HIDE_THEIRS or (kind in _INTO_RELATION and not _takes_batches(command.table())):
+    if kind in _HIDE_THEIRS or (kind in INTO_RELATION and not _takes_batches(command.table())):
         return command.query()
     return None
 

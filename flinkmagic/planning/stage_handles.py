@@ -20,6 +20,7 @@ from flinkmagic.planning.handles import (
     SubqueryStageHandle,
     WriteStageHandle,
 )
+from flinkmagic.planning.hidden_queries import INTO_RELATION
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.plan_reader import (
     BROADCAST_EXCHANGE,
@@ -163,7 +164,7 @@ class StageHandles:
             # What a source does with the rows that it is given is its own affair.
             exact=self._exact(stage) and request.command is None,
             starts_jobs_early=self._starts_jobs(stage),
-            calls_python=_calls_python(stage),
+            calls_python=_calls_python(stage) or (request.write is not None and request.write.kind in INTO_RELATION),
             joins=self._joins(stage),
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,

@@ -18,7 +18,7 @@ from flinkmagic.local_spark import java_home
 
 _ADDRESS = re.compile(r"Starting Spark master at (spark://[\w.:-]+)")
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-_DAEMON_OPTIONS = "-Dspark.deploy.maxExecutorRetries=-1 -XX:+UseSerialGC"
+_DAEMON_OPTIONS = "-Dspark.deploy.maxExecutorRetries=-1 -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """Spark gives up an application whose executors died ten times in a row; these die because they are killed."""
 
 

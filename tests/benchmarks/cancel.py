@@ -1,15 +1,20 @@
 """How long after `cancel()` the last task of a job has ended, by what the job is busy with; another job goes on.
 
 Kinds: ``python`` (UDFs that sleep), ``native`` (tasks that compute in the JVM), ``write`` (a write of such),
-``broadcast`` (one is being built), ``sampling`` (of a sort). The JVM's threads say what runs; a second job of the
-session runs one long task all the while, and must end FINISHED with its rows.
+``broadcast`` (one is being built), ``sampling`` (of a sort). A second job of the session runs one long task all the
+while, and must end FINISHED with its rows. In local mode, where the JVM's threads say what runs, and on a standalone
+cluster of three executors, where Spark's scheduler does. Each executor has run Python before: a worker that is just
+starting up cannot be ended, and the first one of an executor takes a second or more.
 
-Figures: `slowest_s`, the slowest of each kind, `runs`, and `other_finished` (1 or 0).
+Figures: `slowest_s`, the slowest of each kind, `runs`, and `other_finished` (1 or 0); those of the cluster begin with
+`cluster_`.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +24,7 @@ from typing import TYPE_CHECKING
 import flinkmagic
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import Job
+from tests.benchmarks._standalone_cluster import StandaloneCluster
 
 if TYPE_CHECKING:
     import pyarrow
@@ -70,8 +76,8 @@ def frames(spark: SparkSession) -> dict[str, Callable[[], DataFrame]]:
     }
 
 
-def running_tasks(spark: SparkSession) -> int:
-    """How many tasks run in the session, all jobs together: threads of the JVM, which is the executor, that run one.
+def threads_of_tasks(spark: SparkSession) -> int:
+    """How many tasks run in a local session, all jobs together: threads of the JVM that run one.
 
     Spark's status store is up to date only with the next heartbeat.
     """
@@ -79,6 +85,12 @@ def running_tasks(spark: SparkSession) -> int:
     assert jvm is not None
     names = [thread.getName() for thread in jvm.java.lang.Thread.getAllStackTraces().keySet()]
     return sum(name.startswith("Executor task launch worker for task ") for name in names)
+
+
+def scheduled_tasks(spark: SparkSession) -> int:
+    """How many tasks Spark's scheduler takes for running on executors, which tell it of each end."""
+    by_executor = spark.sparkContext._jsc.sc().taskScheduler().runningTasksByExecutors()  # type: ignore[union-attr]
+    return sum(int(number) for number in by_executor.values().mkString(",").split(",") if number)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -89,13 +101,13 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def cancel_after_start(spark: SparkSession, job: Job) -> float:
+def cancel_after_start(running: Callable[[], int], job: Job) -> float:
     """Cancel a job once it has two tasks beside the other job's one; the seconds until only that one runs."""
-    wait_for(lambda: running_tasks(spark) == 3)
+    wait_for(lambda: running() == 3)
     time.sleep(0.5)
     start = time.perf_counter()
     job.cancel()
-    wait_for(lambda: running_tasks(spark) <= 1)
+    wait_for(lambda: running() <= 1)
     seconds = time.perf_counter() - start
     if job.wait(60) is not JobStatus.CANCELED:
         raise RuntimeError(f"the job is {job.status}")
@@ -106,19 +118,38 @@ def main(arguments: list[str]) -> dict[str, float | int]:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks cancel")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of all kinds (%(default)s)")
     options = parser.parse_args(arguments)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory() as folder:
-        return measure(options.rounds, Path(folder))
+        figures = in_session("local[3]", threads_of_tasks, options.rounds, Path(folder) / "local")
+        with StandaloneCluster(Path(folder) / "cluster", workers=3, cores=1) as cluster:
+            on_cluster = in_session(cluster.url, scheduled_tasks, options.rounds, Path(folder) / "out")
+    return figures | {f"cluster_{name}": figure for name, figure in on_cluster.items()}
 
 
-def measure(rounds: int, folder: Path) -> dict[str, float | int]:
-    spark = flinkmagic.local_session("cancel-benchmark", "local[3]", {"spark.ui.enabled": "false"})
+def in_session(
+    master: str, running: Callable[[SparkSession], int], rounds: int, folder: Path
+) -> dict[str, float | int]:
+    folder.mkdir()
+    configuration = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m"}
+    spark = flinkmagic.local_session("cancel-benchmark", master, configuration)
     spark.sparkContext.setLogLevel("OFF")
+    try:
+        executors = spark.sparkContext._jsc.sc().statusStore().executorList  # type: ignore[union-attr]
+        if not master.startswith("local"):
+            wait_for(lambda: executors(True).size() == 4)
+        sleepy(spark.range(0, 3, 1, 3), 2).count()
+        return measure(spark, lambda: running(spark), rounds, folder)
+    finally:
+        spark.stop()
+
+
+def measure(spark: SparkSession, running: Callable[[], int], rounds: int, folder: Path) -> dict[str, float | int]:
     slowest: dict[str, float] = {}
     kinds = frames(spark)
     end = folder / "end"
     other = flinkmagic.compile({"rows": patient(spark.range(0, 3, 1, 1), str(end))}, "other")
     going = other.run(wait=False)
-    wait_for(lambda: running_tasks(spark) == 1)
+    wait_for(lambda: running() == 1)
     for _ in range(rounds):
         for kind, frame in kinds.items():
             if kind == "write":
@@ -127,11 +158,10 @@ def measure(rounds: int, folder: Path) -> dict[str, float | int]:
                 graph = flinkmagic.compile(program, kind)
             else:
                 graph = flinkmagic.compile({"rows": frame()}, kind)
-            seconds = cancel_after_start(spark, graph.run(wait=False))
+            seconds = cancel_after_start(running, graph.run(wait=False))
             slowest[kind] = max(slowest.get(kind, 0.0), seconds)
     end.touch()
     finished = going.wait(600) is JobStatus.FINISHED and going.result("rows").count() == 3
-    spark.stop()
     return {
         "slowest_s": round(max(slowest.values()), 3),
         **{f"{kind}_s": round(seconds, 3) for kind, seconds in slowest.items()},

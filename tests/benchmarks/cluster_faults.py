@@ -52,7 +52,7 @@ _CONFIGURATION = {
     "spark.driver.host": "127.0.0.1",
     "spark.executor.memory": "512m",
     "spark.executor.cores": "2",
-    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     # A killed executor is known at once; a reader need not ask its port for 15 seconds.
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "200ms",

@@ -28,12 +28,11 @@ from pyspark.sql import functions as F
 import flinkmagic
 
 FOLDER = Path(sys.argv[1])
-QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 def session(master, **more):
     spark = flinkmagic.local_session("own", master, {
         "spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": QUICK, "spark.executor.extraJavaOptions": QUICK,
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.sql.shuffle.partitions": "2", **more})
     spark.sparkContext.setLogLevel("OFF")
     return spark

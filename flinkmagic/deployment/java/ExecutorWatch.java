@@ -19,7 +19,12 @@ static final class Start extends org.apache.spark.sql.execution.BufferedRowItera
 
     public void init(int index, scala.collection.Iterator[] inputs) {
         partitionIndex = index;
-        Watch.start(prefix, idleMs);
+        try {
+            Watch.start(prefix, idleMs);
+        } catch (Exception refused) {
+            // A task that fails may cost its executor Spark's trust.
+            System.err.println(Watch.NAME + " is not started: " + refused);
+        }
     }
 
     protected void processNext() throws java.io.IOException {
@@ -28,7 +33,7 @@ static final class Start extends org.apache.spark.sql.execution.BufferedRowItera
 
 /** Ends by itself when it has seen no task with a Python worker for a while. */
 static final class Watch implements Runnable {
-    private static final String NAME = "flinkmagic-python-workers";
+    static final String NAME = "flinkmagic-python-workers";
     private static final long ROUND_MS = 100L;
 
     private final String prefix;
