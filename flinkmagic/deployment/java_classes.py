@@ -3,7 +3,8 @@
 A SparkListener that Python implements (over py4j callbacks) lags by seconds and throws at exit, and some of Spark's
 functions take a Scala function, which py4j cannot make. So the few lines of Java that are needed lie in ``java/`` as
 source and are compiled by Janino, the compiler that Spark ships for its generated code: no jar to build, nothing to
-put on the class path. The classes are needed in the driver only. Seen on Spark 3.5.9 (Janino 3.1.9) and 4.3.0.
+put on the class path. The driver alone needs them, but for what `python_workers` sends to executors. Seen on Spark
+3.5.9 (Janino 3.1.9) and 4.3.0.
 """
 
 from __future__ import annotations

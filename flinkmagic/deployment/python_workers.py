@@ -7,11 +7,12 @@ away here (``java/PythonWorkers.java``), in the JVM that runs the task:
 - In local mode that is the driver's.
 - On a cluster a thread on each executor does it (``java/ExecutorWatch.java``). Its source travels in a Spark job with a
   task for each executor, as the source of the code does that Spark generates for a query, and is compiled there: no jar
-  is added to the session. The job goes to Spark before a stage with Python workers does, on the executors that are
+  is added to the session. The job goes to Spark before a stage with Python workers does, for the executors that are
   there then; nothing waits for it, and nothing but the time of a cancellation hangs on it.
 
-Executors that come later, and a JVM whose Spark has no such way, keep Spark's own time. A worker that is starting up
-cannot be ended by anybody. Seen on 3.5.9 and 4.3.0.
+Executors that come later or have no free slot at that time, and a JVM whose Spark has no such way, keep Spark's own
+time. So does a task of several Python functions in a row on a Spark that does not know whether a worker was given back
+by its task (3.5). A worker that is starting up cannot be ended by anybody. Seen on 3.5.9 and 4.3.0.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import items, scala_object, static_method
+from flinkmagic.capturing.java import scala_object, static_method, texts
 from flinkmagic.deployment.java_classes import constructor_of, new_instance
 
 if TYPE_CHECKING:
@@ -38,12 +39,12 @@ _LOG = logging.getLogger(__name__)
 
 _ROUNDS_S = (0.05, 0.05, 0.1, 0.1, 0.2, *([0.3] * 100))
 """Waits between looks: the interruption takes a moment to reach a task, and a starting worker cannot be ended yet."""
-IDLE_S = 600
+IDLE_S = 1800
 """How long the thread on an executor stays where no task has a Python worker."""
 TAGS = "flinkmagic-"
 """What the tags of all deployments begin with."""
 WATCH_TAG = "flinkmagic-watch"
-"""Of the job that starts the threads; it belongs to the session, not to a job of ours."""
+"""Of the job that starts the threads, which is no vertex's."""
 
 
 def end_python_workers(sc: SparkContext, tag: str, is_over: Callable[[], bool]) -> None:
@@ -74,68 +75,79 @@ def end_python_workers(sc: SparkContext, tag: str, is_over: Callable[[], bool]) 
 class ExecutorWatch:
     """Sees to it that the executors of a cluster end the Python workers of interrupted tasks; from any thread.
 
-    Parameters
-    ----------
-    sc : SparkContext
-        The session's.
+    One for each SparkContext, see `of`.
     """
 
-    _OF_SESSIONS: ClassVar[WeakKeyDictionary[SparkContext, ExecutorWatch]] = WeakKeyDictionary()
+    _OF_CONTEXTS: ClassVar[WeakKeyDictionary[SparkContext, ExecutorWatch]] = WeakKeyDictionary()
 
-    def __init__(self, sc: SparkContext) -> None:
-        self._sc = sc
-        self._is_needed = not sc._jsc.sc().isLocal()
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._asked: dict[str, float] = {}
+        self._last: JavaObject | None = None
+        self._missed: set[str] = set()
+        self._is_refused = False
 
     @classmethod
     def of(cls, sc: SparkContext) -> ExecutorWatch:
-        """The one of a session."""
-        return cls._OF_SESSIONS.setdefault(sc, cls(sc))
+        """The one of a session's SparkContext."""
+        return cls._OF_CONTEXTS.setdefault(sc, cls())
 
-    def start(self, enter: Callable[[str, str], None]) -> None:
+    def start(self, sc: SparkContext, enter: Callable[[str, str], None]) -> None:
         """Submit the job for those executors that were not asked lately; nothing in local mode.
 
-        `enter` sets the calling thread's properties for a tag and a description. Returns without waiting for the job.
+        `enter` sets the calling thread's properties for a tag and a description. Returns without waiting for the job,
+        and raises nothing.
         """
-        if not self._is_needed:
-            return
         try:
-            missing = self._take(_executors(self._sc))
-            if missing:
-                enter(WATCH_TAG, "flinkmagic: end the Python workers of cancelled tasks at once")
-                _submit(self._sc, missing)
-        except (Py4JError, TypeError, AttributeError) as refused:
+            with self._lock:
+                if not self._is_refused and not sc._jsc.sc().isLocal():
+                    self._settle(sc)
+                    self._ask(sc, enter)
+        except Exception as refused:  # noqa: BLE001 - no stage may fail for it, and PySpark has errors beside py4j's
             _LOG.debug("Spark is left to end Python workers itself: %s", refused)
 
-    def _take(self, executors: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        with self._lock:
-            now = time.monotonic()
-            missing = [pair for pair in executors if now - self._asked.get(pair[0], -math.inf) >= IDLE_S / 2]
-            self._asked.update((executor, now) for executor, _ in missing)
-            return missing
+    def _settle(self, sc: SparkContext) -> None:
+        """Ask anew those executors that the last job did not reach: they had no free slot in time."""
+        if self._last is None or not self._last.isDone():
+            return
+        last, self._last = self._last, None
+        try:
+            last.get()
+        except Exception:
+            self._is_refused = True
+            raise
+        for job in last.jobIds():
+            info = sc.statusTracker().getJobInfo(job)
+            for stage in info.stageIds if info is not None else ():
+                self._missed -= set(texts(sc._jsc.sc().statusStore().executorSummary(stage, 0).keySet()))
+        for executor in self._missed:
+            self._asked.pop(executor, None)
+
+    def _ask(self, sc: SparkContext, enter: Callable[[str, str], None]) -> None:
+        now = time.monotonic()
+        executors = texts(sc._jsc.sc().getExecutorIds())
+        missing = [one for one in executors if now - self._asked.get(one, -math.inf) >= IDLE_S / 2]
+        if missing and self._last is None:
+            self._asked |= dict.fromkeys(missing, now)
+            self._missed = set(missing)
+            enter(WATCH_TAG, "flinkmagic: end the Python workers of cancelled tasks at once")
+            self._last = _submit(sc, missing)
 
 
-def _executors(sc: SparkContext) -> list[tuple[str, str]]:
-    """The executors that Spark has now, each by its id and host; without the driver."""
-    summaries = items(sc._jsc.sc().statusStore().executorList(True))
-    hosts = [(str(summary.id()), str(summary.hostPort()).rpartition(":")[0]) for summary in summaries]
-    return [(executor, host) for executor, host in hosts if executor != "driver"]
-
-
-def _submit(sc: SparkContext, executors: list[tuple[str, str]]) -> None:
+def _submit(sc: SparkContext, executors: list[str]) -> JavaObject:
     """Run ``ExecutorWatch.java`` in one task for each executor, on that one where it has a slot in time."""
     jvm: Any = sc._jvm
     to_seq = static_method(jvm, "org.apache.spark.api.python.PythonUtils", "toSeq")
     partitions = jvm.java.util.ArrayList()
-    for executor, host in executors:
+    for executor in executors:
+        host = str(sc._jsc.sc().statusStore().executorSummary(executor).hostPort()).rpartition(":")[0]
         # The form in which Spark writes a preference for one executor (`ExecutorCacheTaskLocation`).
         preferred = static_method(jvm, "java.util.List", "of")(f"executor_{host}_{executor}")
         partitions.add(jvm.scala.Tuple2(executor, to_seq(preferred)))
     anything = scala_object(jvm, "scala.reflect.ClassTag").apply(jvm.java.lang.Class.forName("java.lang.Object"))
     rdd = sc._jsc.sc().makeRDD(to_seq(partitions), anything)
     started = rdd.mapPartitionsWithEvaluator(_evaluator(sc), anything)
-    started.toJavaRDD().countAsync()
+    return started.toJavaRDD().countAsync()
 
 
 def _evaluator(sc: SparkContext) -> JavaObject:

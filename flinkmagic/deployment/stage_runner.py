@@ -139,7 +139,7 @@ class StageRunner:
         if isinstance(handle, ShuffleMapStageHandle) and handle.tasks == 0:
             return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions, skipped=True)
         if handle.calls_python:
-            self._watch.start(lambda tag, description: self.properties.enter(tag, description, session))
+            self._watch.start(self.sc, lambda tag, description: self.properties.enter(tag, description, session))
         self.properties.enter(tag + EARLY if handle.starts_jobs_early else tag, description, session)
         if earlier is not None and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle):
             # What has failed once would say so again, whoever asks it.

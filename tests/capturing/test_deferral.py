@@ -179,6 +179,57 @@ def test_overwriting_a_database_table_that_is_read_is_refused(cell: Any) -> None
     assert cell.namespace["n"] == 3
 
 
+@pytest.fixture
+def database(cell: Any) -> Iterator[str]:
+    """A catalog of tables of version 2, and the name of one of them, which has the rows 0, 1 and 2."""
+    url = f"jdbc:derby:{cell.at('db')};create=true"
+    settings = {
+        "spark.sql.catalog.own": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        "spark.sql.catalog.own.url": url,
+        "spark.sql.catalog.own.driver": DRIVER,
+    }
+    for key, value in settings.items():
+        cell.spark.conf.set(key, value)
+    cell.spark.range(3).write.jdbc(url, "APP.T", properties={"driver": DRIVER})
+    yield "own.APP.T"
+    for key in settings:
+        cell.spark.conf.unset(key)
+
+
+OWN_VERSION_2 = [
+    'spark.table(t).writeTo(t).overwrite(F.lit(True))',
+    'spark.table(t).where("id = 1").writeTo(t).replace()',
+    'spark.sql(f"SELECT * FROM {t}").writeTo(t).createOrReplace()',
+    'spark.table(t).write.insertInto(t, overwrite=True)',
+    'spark.table(t).write.mode("overwrite").saveAsTable(t)',
+]
+
+
+@pytest.mark.parametrize("line", OWN_VERSION_2)
+def test_overwriting_a_table_of_version_2_that_is_read_is_refused(cell: Any, database: str, line: str) -> None:
+    cell.namespace["t"] = database
+    with pytest.raises(OverwritesInputError, match=r"(?i)line 1: the write overwrites own\.app\.t"):
+        cell.capture(line)
+    assert _rows_of(cell, database) == [0, 1, 2]
+
+
+def test_a_cycle_of_tables_of_version_2_is_refused(cell: Any, database: str) -> None:
+    cell.namespace["t"] = database
+    cell.plain('spark.range(5, 7).writeTo("own.APP.OTHER").create()')
+    with pytest.raises((OverwritesInputError, PendingWriteError)):
+        cell.capture("""\
+            one, other = spark.table(t), spark.table("own.APP.OTHER")
+            one.writeTo("own.APP.OTHER").overwrite(F.lit(True))
+            other.writeTo(t).overwrite(F.lit(True))
+            """)
+    assert _rows_of(cell, database) == [0, 1, 2]
+    assert _rows_of(cell, "own.APP.OTHER") == [5, 6]
+
+
+def _rows_of(cell: Any, table: str) -> list[int]:
+    return sorted(row[0] for row in cell.spark.table(table).collect())
+
+
 READS = [
     'spark.table("made").count()',
     'spark.sql("select * from made")',

@@ -70,6 +70,28 @@ class SparkWork:
         self._sc._jsc.sc().listenerBus().waitUntilEmpty()
 
 
+def _once(tasks, stages):
+    by_subtask = Counter((task.vertex_id, task.subtask) for task in tasks if task.role == "task")
+    assert max(by_subtask.values()) == 1
+    assert {task.role for task in tasks} <= {"task", "helper"}
+    assert sum(stages.values()) == len(tasks)
+    assert stages.keys() == {task.stage for task in tasks}
+    stages_of = {}
+    for task in tasks:
+        if task.role == "task":
+            stages_of.setdefault(task.vertex_id, set()).add(task.stage)
+    assert {len(of_vertex) for of_vertex in stages_of.values()} == {1}
+
+
+@pytest.fixture
+def ran_once():
+    """Checks that every vertex of a job was one stage of Spark's, and that nothing ran twice or beside it.
+
+    To be called with the job's task records and what Spark's status store says of the stages that ran meanwhile.
+    """
+    return _once
+
+
 @pytest.fixture
 def spark_work(spark):
     return SparkWork(spark)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.recorder import capture
 from flinkmagic.deployment.java_classes import constructor_of, new_instance
+from flinkmagic.deployment.python_workers import ExecutorWatch
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_status import JobStatus
 
@@ -125,6 +127,8 @@ def test_python_workers_of_tasks_that_were_not_cancelled_are_left_alone(spark, d
     others = new_instance(sc, constructor_of(sc, "PythonWorkers"), f"{tag}0", False)
     eventually(lambda: mine.end() == 2)
     assert others.end() == 0
+    assert new_instance(sc, constructor_of(sc, "PythonWorkers"), tag[:-3], True).end() == 2
+    assert new_instance(sc, constructor_of(sc, "PythonWorkers"), f"x{tag}", True).end() == 0
     assert deployment.wait(60) is JobStatus.FINISHED
     assert mine.end() == 0
 
@@ -187,3 +191,11 @@ def test_sinks_that_were_written_before_the_cancellation_stay(spark, deploy, tmp
     # Spark's committer takes back what an aborted write has begun.
     assert not list((tmp_path / "half").glob("part-*"))
     assert [sink.name for sink in deployment.finished_sinks()] == ["done"]
+
+
+def test_no_stage_fails_because_executors_cannot_be_asked_to_end_python_workers(spark):
+    # It looks like a cluster, and nothing of it works.
+    watch = ExecutorWatch()
+    jsc = SimpleNamespace(sc=lambda: SimpleNamespace(isLocal=lambda: False))
+    watch.start(SimpleNamespace(_jsc=jsc), lambda *_: pytest.fail("there is nothing to ask"))
+    watch.start(spark.sparkContext, lambda *_: pytest.fail("a local session has no executors to ask"))

@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 BEGINNING = """
+import contextlib
 import json
 import sys
 import threading
@@ -23,9 +24,11 @@ import time
 from pathlib import Path
 
 import pyarrow.parquet as parquet
+from pyspark import InheritableThread
 from pyspark.sql import functions as F
 
 import flinkmagic
+from flinkmagic.deployment.python_workers import ExecutorWatch
 
 FOLDER = Path(sys.argv[1])
 
@@ -148,12 +151,30 @@ def cancelled(frame, tasks):
 def of_the_user(frame):
     counted.append(frame.count())
 
+def cancelled_by_the_user(frame, go):
+    # What still runs of a job of the user's own, some time after that.
+    def count():
+        sc.setJobGroup("users", "the user's own work", interruptOnCancel=True)
+        with contextlib.suppress(Exception):
+            frame.count()
+    thread = InheritableThread(target=count)
+    thread.start()
+    until(lambda: len(running_on()) == 1)
+    time.sleep(1)
+    sc.cancelJobGroup("users")
+    time.sleep(1.5)
+    still = len(running_on())
+    go.touch()
+    thread.join(60)
+    until(lambda: not running_on())
+    return still
+
 one, two = (spark.range(0, number, 1, number) for number in (1, 2))
 cancellations = [cancelled(two.mapInArrow(waiting, "id long"), 2)]
 until(lambda: not running_on())
 cancellations.append(cancelled(two.select(F.udf(busy, "long")("id").alias("id")), 2))
 until(lambda: not running_on())
-counted = []
+sc, counted = spark.sparkContext, []
 users = threading.Thread(target=of_the_user, args=(one.mapInArrow(waiting, "id long"),))
 users.start()
 until(lambda: len(running_on()) == 1)
@@ -163,13 +184,20 @@ until(lambda: len(running_on()) == 1)
 still = running_on()
 (FOLDER / "go").touch()
 users.join()
+until(lambda: not running_on())
+(FOLDER / "go").unlink()
+spared = cancelled_by_the_user(one.mapInArrow(waiting, "id long"), FOLDER / "go")
 spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
 found = store.jobsList(None)
 every = [found.apply(number) for number in range(found.size())]
+watch = ExecutorWatch.of(sc)
+reached = sorted(watch._asked), sorted(watch._missed), watch._is_refused
 
 print(json.dumps({
     **told(job),
+    "reached": reached,
     "cancellations": cancellations,
+    "spared": spared,
     "user": {"before": of_the_users, "after": still, "counted": counted},
     "watch": [[job.numTasks(), job.numFailedTasks()] for job in every if job.jobTags().contains("flinkmagic-watch")],
     "rows": [rows(FOLDER / who / "rows") for who in ("plain", "ours")],
@@ -227,8 +255,13 @@ def test_cancel_leaves_a_python_worker_of_the_users_on_another_executor_alone(tw
     assert user["counted"] == [1]
 
 
+def test_a_python_worker_of_a_job_that_the_user_cancelled_is_left_to_spark(two_executors):
+    assert two_executors["spared"] == 1
+
+
 def test_the_executors_are_asked_once_to_watch_their_python_workers(two_executors):
     assert two_executors["watch"] == [[2, 0]]
+    assert two_executors["reached"] == [["0", "1"], [], False]
 
 
 # -- Spark's own retries -----------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def own_session(spark, tmp_path_factory):
     return session
 
 
-def test_22_queries_are_22_sinks_of_one_job(own_session, spark_work, tmp_path):
+def test_22_queries_are_22_sinks_of_one_job(own_session, spark_work, ran_once, tmp_path):
     assert len(tpch.QUERIES) == 22
     with flinkmagic.capture(own_session) as program:
         for name, query in tpch.QUERIES.items():
@@ -38,7 +38,7 @@ def test_22_queries_are_22_sinks_of_one_job(own_session, spark_work, tmp_path):
     job = graph.run()
     assert job.status is JobStatus.FINISHED, job.exceptions()
     ran = spark_work.tasks_by_stage(spark_work.job_ids() - before)
-    assert sum(ran.values()) == len(job.tasks()), "Spark ran each task once"
+    ran_once(job.tasks(), ran)
     empty = []
     for name, query in tpch.QUERIES.items():
         expected = own_session.sql(query)
@@ -52,4 +52,4 @@ def test_22_queries_are_22_sinks_of_one_job(own_session, spark_work, tmp_path):
             empty.append(name)
     # At this scale a few of them find nothing.
     assert len(empty) <= 3, empty
-    assert any(stage.sinks[:2] for stage in graph.shared)
+    assert any(len(stage.sinks) > 1 for stage in graph.shared)

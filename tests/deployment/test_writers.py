@@ -290,6 +290,24 @@ def test_partitions_of_a_table_are_overwritten_and_others_kept(spark, deploy, ro
     assert late.count() == 7
 
 
+def test_rows_that_fulfil_a_condition_are_overwritten_and_others_kept(spark, deploy, rows, partitioned_catalog):
+    flat = rows.select(F.col("k").cast("int").alias("k"), "total")
+    for who in ("plain", "late"):
+        spark.sql(f"CREATE TABLE {partitioned_catalog}.if_{who} (k INT, total BIGINT) PARTITIONED BY (k)")
+        flat.select("k", F.lit(-1).cast("long").alias("total")).writeTo(f"{partitioned_catalog}.if_{who}").append()
+    some = flat.where("k IN (2, 5)")
+    some.writeTo(f"{partitioned_catalog}.if_plain").overwrite(F.col("k") == 2)
+    with capture(spark) as program:
+        some.writeTo(f"{partitioned_catalog}.if_late").overwrite(F.col("k") == 2)
+    deployment = deploy(program)
+    assert deployment.wait(60) is JobStatus.FINISHED, deployment.exceptions()
+    plain, late = (spark.table(f"{partitioned_catalog}.if_{who}") for who in ("plain", "late"))
+    assert _sorted(late) == _sorted(plain)
+    assert sorted((row["k"], row["total"] > -1) for row in late.where("k IN (2, 5)").collect()) == [
+        (2, True), (5, False), (5, True)
+    ]  # fmt: skip
+
+
 def test_partitions_of_the_table_that_is_read_are_overwritten(spark, deploy, partitioned_catalog):
     own = f"{partitioned_catalog}.own"
     spark.sql(f"CREATE TABLE {own} (k INT, total BIGINT) PARTITIONED BY (k)")

@@ -21,8 +21,8 @@ static final class Start extends org.apache.spark.sql.execution.BufferedRowItera
         partitionIndex = index;
         try {
             Watch.start(prefix, idleMs);
-        } catch (Exception refused) {
-            // A task that fails may cost its executor Spark's trust.
+        } catch (Throwable refused) {
+            // A task that fails may cost its executor Spark's trust, and an error the executor itself.
             System.err.println(Watch.NAME + " is not started: " + refused);
         }
     }
@@ -31,7 +31,7 @@ static final class Start extends org.apache.spark.sql.execution.BufferedRowItera
     }
 }
 
-/** Ends by itself when it has seen no task with a Python worker for a while. */
+/** Ends by itself when it has seen no task with a Python worker, and was not asked for again, for a while. */
 static final class Watch implements Runnable {
     static final String NAME = "flinkmagic-python-workers";
     private static final long ROUND_MS = 100L;
@@ -45,6 +45,8 @@ static final class Watch implements Runnable {
     }
 
     static void start(String prefix, long idleMs) {
+        // Each time that Spark compiles this source it is another class: they meet in the JVM's properties.
+        System.setProperty(NAME, Long.toString(System.currentTimeMillis()));
         java.util.Iterator threads = Thread.getAllStackTraces().keySet().iterator();
         while (threads.hasNext()) {
             if (((Thread) threads.next()).getName().equals(NAME)) {
@@ -57,17 +59,19 @@ static final class Watch implements Runnable {
     }
 
     public void run() {
-        PythonWorkers workers = new PythonWorkers(prefix, true);
-        long seen = System.currentTimeMillis();
         try {
+            PythonWorkers workers = new PythonWorkers(prefix, true);
+            long seen = System.currentTimeMillis();
             while (System.currentTimeMillis() - seen < idleMs) {
+                seen = Math.max(seen, Long.getLong(NAME, 0L).longValue());
                 if (workers.end() > 0) {
                     seen = System.currentTimeMillis();
                 }
                 Thread.sleep(ROUND_MS);
             }
-        } catch (Exception refused) {
-            // In the executor's log. Spark ends the workers itself then, as it would without this thread.
+        } catch (Throwable refused) {
+            // An error that nobody catches ends the executor. Spark ends the workers itself then, as it would
+            // without this thread.
             System.err.println(NAME + " ends: " + refused);
         }
     }

@@ -1,5 +1,10 @@
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Set;
+import java.util.WeakHashMap;
 import org.apache.spark.TaskContext;
 
 /**
@@ -8,15 +13,17 @@ import org.apache.spark.TaskContext;
  * A task that waits for its Python worker does not notice that it was interrupted. Spark's own monitor thread of such a
  * worker looks every 2 seconds, then waits spark.python.task.killTimeout (2 s), then destroys the worker. Here the very
  * same method of that thread is called at once. It sees the tasks of the JVM in which it runs: the driver's in local
- * mode, an executor's where ExecutorWatch.java calls it. Executors lack classes that the driver has (protobuf): nothing
- * of Spark's may be named here that mentions one of them, as SparkEnv does.
+ * mode, an executor's where ExecutorWatch.java calls it. Janino loads whatever the methods of a named class mention,
+ * and some of that is in no jar of Spark's (protobuf, of SparkEnv): no more of Spark's is named here than must be.
  */
 public class PythonWorkers {
     private static final String MONITOR = "org.apache.spark.api.python.BasePythonRunner$MonitorThread";
+    private static final String READER = "org.apache.spark.api.python.BasePythonRunner$ReaderIterator";
     private static final String TAGS = "spark.job.tags";
 
     private final String tag;
     private final boolean isPrefix;
+    private final Set ended = Collections.newSetFromMap(new WeakHashMap());
 
     /** For tasks under a tag, or under any that begins with it. */
     public PythonWorkers(String tag, boolean isPrefix) {
@@ -32,34 +39,75 @@ public class PythonWorkers {
         }
         Thread[] threads = new Thread[group.activeCount() * 2 + 16];
         int count = group.enumerate(threads, true);
-        int found = 0;
+        List monitors = new ArrayList();
         for (int i = 0; i < count; i++) {
-            if (threads[i].getClass().getName().equals(MONITOR) && endOne(threads[i])) {
-                found++;
+            if (threads[i].getClass().getName().equals(MONITOR) && isOurs(contextOf(threads[i]))) {
+                monitors.add(threads[i]);
             }
         }
-        return found;
+        for (int i = 0; i < monitors.size(); i++) {
+            Thread monitor = (Thread) monitors.get(i);
+            boolean hasItsWorker = knowsOfReleases(monitor) || waitsForItsOnlyWorker(monitor, monitors, threads, count);
+            if (contextOf(monitor).isInterrupted() && hasItsWorker && ended.add(monitor)) {
+                destroyWorker(monitor);
+            }
+        }
+        return monitors.size();
     }
 
-    private boolean endOne(Thread monitor) throws Exception {
+    private static TaskContext contextOf(Thread monitor) throws Exception {
         Field field = monitor.getClass().getDeclaredField("context");
         field.setAccessible(true);
-        TaskContext context = (TaskContext) field.get(monitor);
-        if (context.isCompleted() || !isOurs(context.getLocalProperty(TAGS))) {
-            return false;
-        }
-        if (context.isInterrupted()) {
-            Field timeout = monitor.getClass().getDeclaredField("taskKillTimeout");
-            timeout.setAccessible(true);
-            timeout.setLong(monitor, 0L);
-            Method method = monitor.getClass().getDeclaredMethod("monitorWorker", new Class[0]);
-            method.setAccessible(true);
-            method.invoke(monitor, new Object[0]);
-        }
-        return true;
+        return (TaskContext) field.get(monitor);
     }
 
-    private boolean isOurs(String all) {
+    /** Whether Spark leaves a worker alone by itself that its task has given back already, as 4.3 does. */
+    private static boolean knowsOfReleases(Thread monitor) {
+        try {
+            monitor.getClass().getDeclaredField("releasedOrClosed");
+            return true;
+        } catch (NoSuchFieldException older) {
+            return false;
+        }
+    }
+
+    /**
+     * Whether a task reads from a Python worker right now, and has no other. On Spark without knowledge of releases a
+     * worker that was given back may serve another task by now, and Spark's own long wait is what protects that one.
+     */
+    private static boolean waitsForItsOnlyWorker(Thread monitor, List monitors, Thread[] threads, int count)
+            throws Exception {
+        TaskContext context = contextOf(monitor);
+        for (int i = 0; i < monitors.size(); i++) {
+            if (monitors.get(i) != monitor && contextOf((Thread) monitors.get(i)) == context) {
+                return false;
+            }
+        }
+        String name = "(TID " + context.taskAttemptId() + ")";
+        for (int i = 0; i < count; i++) {
+            if (threads[i].getName().endsWith(name)) {
+                StackTraceElement[] frames = threads[i].getStackTrace();
+                for (int j = 0; j < frames.length; j++) {
+                    if (frames[j].getClassName().equals(READER)) {
+                        return true;
+                    }
+                }
+            }
+        }
+        return false;
+    }
+
+    private static void destroyWorker(Thread monitor) throws Exception {
+        Field timeout = monitor.getClass().getDeclaredField("taskKillTimeout");
+        timeout.setAccessible(true);
+        timeout.setLong(monitor, 0L);
+        Method method = monitor.getClass().getDeclaredMethod("monitorWorker", new Class[0]);
+        method.setAccessible(true);
+        method.invoke(monitor, new Object[0]);
+    }
+
+    private boolean isOurs(TaskContext context) {
+        String all = context.isCompleted() ? null : context.getLocalProperty(TAGS);
         String[] tags = all == null ? new String[0] : all.split(",");
         for (int i = 0; i < tags.length; i++) {
             if (tags[i].equals(tag) || isPrefix && tags[i].startsWith(tag)) {

@@ -29,15 +29,19 @@ import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
+import org.apache.spark.sql.connector.write.SupportsOverwrite;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.sources.EqualTo;
+import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * A catalog of tables in memory that are partitioned by their first column, an INT, before one BIGINT: none that Spark
- * brings along overwrites partitions dynamically. Local mode only.
+ * brings along overwrites partitions dynamically, or by a condition (here one value of the first column). Local mode
+ * only.
  */
 public class PartitionedCatalog implements TableCatalog {
     private String name;
@@ -105,7 +109,8 @@ public class PartitionedCatalog implements TableCatalog {
 
         public Set capabilities() {
             return new HashSet(Arrays.asList(new Object[] {
-                TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.OVERWRITE_DYNAMIC
+                TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.OVERWRITE_DYNAMIC,
+                TableCapability.OVERWRITE_BY_FILTER
             }));
         }
 
@@ -117,14 +122,14 @@ public class PartitionedCatalog implements TableCatalog {
             return new Writing(this);
         }
 
-        synchronized void add(List added, boolean overwritesPartitions) {
-            Set written = new HashSet();
-            for (int i = 0; i < added.size(); i++) {
-                written.add(((Object[]) added.get(i))[0]);
+        synchronized void add(List added, boolean overwritesPartitions, Set overwritten) {
+            Set gone = new HashSet(overwritten);
+            for (int i = 0; overwritesPartitions && i < added.size(); i++) {
+                gone.add(((Object[]) added.get(i))[0]);
             }
             List kept = new ArrayList();
             for (int i = 0; i < rows.size(); i++) {
-                if (!overwritesPartitions || !written.contains(((Object[]) rows.get(i))[0])) {
+                if (!gone.contains(((Object[]) rows.get(i))[0])) {
                     kept.add(rows.get(i));
                 }
             }
@@ -188,8 +193,9 @@ public class PartitionedCatalog implements TableCatalog {
         }
     }
 
-    static class Writing implements SupportsDynamicOverwrite, Write, BatchWrite {
+    static class Writing implements SupportsDynamicOverwrite, SupportsOverwrite, Write, BatchWrite {
         private final Rows table;
+        private final Set overwritten = new HashSet();
         private boolean overwritesPartitions;
 
         Writing(Rows table) {
@@ -198,6 +204,15 @@ public class PartitionedCatalog implements TableCatalog {
 
         public WriteBuilder overwriteDynamicPartitions() {
             overwritesPartitions = true;
+            return this;
+        }
+
+        public WriteBuilder overwrite(Filter[] filters) {
+            for (int i = 0; i < filters.length; i++) {
+                if (filters[i] instanceof EqualTo) {
+                    overwritten.add(((EqualTo) filters[i]).value());
+                }
+            }
             return this;
         }
 
@@ -218,7 +233,7 @@ public class PartitionedCatalog implements TableCatalog {
             for (int i = 0; i < messages.length; i++) {
                 added.addAll(((Written) messages[i]).rows);
             }
-            table.add(added, overwritesPartitions);
+            table.add(added, overwritesPartitions, overwritten);
         }
 
         public void abort(WriterCommitMessage[] messages) {
