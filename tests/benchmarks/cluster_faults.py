@@ -7,8 +7,9 @@ A cluster of two workers of two cores; a job of three stages (two shuffles, Pyth
 - ``write``: the executor of a running task of the write is killed;
 - ``worker``: as ``map``, but its worker is killed first.
 
-Not among the twenty: ``straggler``, where nothing is lost, but one task hangs and Spark runs a copy of it beside; and
-``retained``, where the executor dies between two runs and takes outputs with it that the second run could have used.
+Not among the twenty: ``straggler``, where nothing is lost, but one task hangs and Spark runs a copy of it beside;
+``retained``, where the executor dies between two runs and takes outputs with it that the second run could have used;
+and ``boundary``, another job, whose executor dies when it holds rows that were just kept for two sinks.
 
 No restart strategy: Spark recovers, and the job only has to show it. Figures: `runs`, `exact` (those that ended
 FINISHED with exactly the rows that they must have, and with the loss in the execution graph), and the same by kind.
@@ -34,6 +35,7 @@ from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.planning import plan
+from flinkmagic.planning.handles import BoundaryStageHandle
 from flinkmagic.scheduling.job_status import JobStatus
 from tests.benchmarks._standalone_cluster import StandaloneCluster, wait_until
 
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from flinkmagic.session.job import Job
 
 KINDS = ("map", "between", "write", "worker")
-STRAGGLER, RETAINED = "straggler", "retained"
+STRAGGLER, RETAINED, BOUNDARY = "straggler", "retained", "boundary"
 ROWS, KEYS, BUCKETS = 4000, 97, 11
 _CONFIGURATION = {
     "spark.ui.enabled": "false",
@@ -92,6 +94,19 @@ def program(spark: SparkSession, out: Path, straggler_s: float = 0.0) -> Any:
         by_key = slowly(numbers.groupBy("k").agg(F.sum("id").alias("s"), F.count("*").alias("n")), 0.3)
         by_bucket = by_key.groupBy((F.col("k") % BUCKETS).alias("b")).agg(F.sum("s").alias("s"), F.sum("n").alias("n"))
         slowly(by_bucket, 0.5).write.parquet(str(out))
+    return captured
+
+
+def shared(spark: SparkSession, out: Path) -> Any:
+    """A job of two sinks over rows that are kept for both; the second one writes the rows of `program`."""
+    from pyspark.sql import functions as F
+
+    with flinkmagic.capture(spark) as captured:
+        numbers = spark.range(0, ROWS, 1, 8).withColumn("k", F.col("id") % KEYS)
+        by_key = slowly(numbers.groupBy("k").agg(F.sum("id").alias("s"), F.count("*").alias("n")), 0.3)
+        slowly(by_key.where("k % 2 = 0"), 0.3).write.parquet(str(_evens(out)))
+        by_bucket = by_key.groupBy((F.col("k") % BUCKETS).alias("b")).agg(F.sum("s").alias("s"), F.sum("n").alias("n"))
+        by_bucket.write.parquet(str(out))
     return captured
 
 
@@ -172,6 +187,11 @@ class Fault:
         if self._kind == STRAGGLER:
             return False
         first, *_, last = self._graph.job_vertices
+        if self._kind == BOUNDARY:
+            (kept,) = [vertex for vertex in self._graph.job_vertices if _keeps_rows(vertex)]
+            return index in kept.vertices and all(
+                self._graph.state_of(vertex) is ExecutionState.FINISHED for vertex in kept.vertices
+            )
         if self._kind == "write":
             return state is ExecutionState.RUNNING and index in last.vertices
         if state is not ExecutionState.FINISHED or index not in first.vertices:
@@ -183,7 +203,8 @@ class Fault:
 def run(kind: str, spark: SparkSession, cluster: StandaloneCluster, out: Path) -> dict[str, Any]:
     """One run, told."""
     straggler_s = 120.0 if kind == STRAGGLER else 0.0
-    planned = plan(program(spark, out, straggler_s), parallelism=4, name=kind)
+    captured = shared(spark, out) if kind == BOUNDARY else program(spark, out, straggler_s)
+    planned = plan(captured, parallelism=4, name=kind)
     graph = build_execution_graph(create_job_graph(planned.environment.get_stream_graph()))
     fault = Fault(kind, cluster, graph)
     deployment = SparkDeployment(planned, graph, spark=spark, listener=fault)
@@ -194,10 +215,11 @@ def run(kind: str, spark: SparkSession, cluster: StandaloneCluster, out: Path) -
         deployment.wait(60)
     rows = _rows(spark, out) if (out / "_SUCCESS").exists() else []
     info = deployment.snapshot().job
+    evens = sorted(row.k for row in spark.read.parquet(str(_evens(out))).collect()) if kind == BOUNDARY else []
     story = {
         "kind": kind,
         "status": status.name,
-        "exact": rows == expected(),
+        "exact": rows == expected() and evens == (list(range(0, KEYS, 2)) if kind == BOUNDARY else []),
         "victim": fault.victim,
         "executions": {vertex.name: _executions(graph, vertex) for vertex in graph.job_vertices},
         "losses": [str(entry.root.error) for entry in info.exception_history],
@@ -215,6 +237,14 @@ def run(kind: str, spark: SparkSession, cluster: StandaloneCluster, out: Path) -
     ) and any(len(executions) > 1 for vertex in story["executions"].values() for executions in vertex)
     deployment.release()
     return story
+
+
+def _evens(out: Path) -> Path:
+    return out.with_name(f"{out.name}-even")
+
+
+def _keeps_rows(vertex: ExecutionJobVertex) -> bool:
+    return isinstance(vertex.job_vertex.operator_factory, BoundaryStageHandle)
 
 
 def _rows(spark: SparkSession, out: Path) -> list[tuple[int, int, int]]:
@@ -238,7 +268,7 @@ def _executions(graph: ExecutionGraph, vertex: ExecutionJobVertex) -> list[list[
 def main(arguments: list[str]) -> dict[str, int]:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks cluster-faults")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of all kinds (%(default)s)")
-    parser.add_argument("--kinds", nargs="+", choices=[*KINDS, STRAGGLER, RETAINED], default=KINDS)
+    parser.add_argument("--kinds", nargs="+", choices=[*KINDS, STRAGGLER, RETAINED, BOUNDARY], default=KINDS)
     parser.add_argument("--stories", action="store_true", help="tell each run in a line of JSON")
     options = parser.parse_args(arguments)
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -258,7 +288,7 @@ def main(arguments: list[str]) -> dict[str, int]:
                     story = run_retained(spark, cluster, out) if retained else run(kind, spark, cluster, out)
                     if options.stories:
                         print(json.dumps(story), flush=True)
-                    is_shown = kind in (STRAGGLER, RETAINED) or story["shown"]
+                    is_shown = kind in (STRAGGLER, RETAINED, BOUNDARY) or story["shown"]
                     is_good = story["exact"] and is_shown and story["status"] == "FINISHED"
                     figures["runs"] += 1
                     figures["exact"] += is_good

@@ -33,7 +33,7 @@ def told_of(*kinds):
 
 @pytest.fixture(scope="module")
 def stories():
-    return told_of(*KINDS)
+    return told_of(*KINDS, "boundary")
 
 
 def executions(story, number):
@@ -89,6 +89,14 @@ def test_a_write_goes_on_elsewhere(stories):
         assert state == "FAILED"
         # Whoever reads on another executor may miss what the victim had made for it.
         assert f"The executor {victim} is lost" in error if executor == victim else f"What {between}" in error
+
+
+def test_rows_that_were_kept_for_two_sinks_and_lost_are_there_for_both(stories):
+    story = stories["boundary"]
+    assert (story["status"], story["exact"], story["restarts"]) == ("FINISHED", True, 0)
+    assert all(subtask[-1][0] == "FINISHED" for number in range(5) for subtask in executions(story, number))
+    assert story["losses"]
+    assert story["victim"] not in {task[4] for task in story["tasks"] if task[5] == "recovery"}
 
 
 def test_a_copy_that_spark_runs_beside_a_slow_task_belongs_to_the_same_execution():
