@@ -34,14 +34,20 @@ public class Heard implements QueryExecutionListener {
 """
 
 
-@pytest.fixture
-def heard(spark):
-    """What a listener hears that is registered only when it is first asked for."""
-    jvm, manager = spark._jvm, spark._jsparkSession.listenerManager()
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+@pytest.fixture(scope="module")
+def listener_class(spark):
+    """Compiled once: py4j remembers methods by a class's name."""
+    compiler = spark._jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(spark._jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
     compiler.cook(LISTENER)
-    listener = compiler.getClassLoader().loadClass("Heard").newInstance()
+    return compiler.getClassLoader().loadClass("Heard")
+
+
+@pytest.fixture
+def heard(spark, listener_class):
+    """What a listener hears that is registered only when it is first asked for."""
+    manager = spark._jsparkSession.listenerManager()
+    listener = listener_class.newInstance()
     registered = []
 
     def queries():
@@ -89,6 +95,34 @@ def test_a_listener_hears_of_writes_as_of_plain_ones(spark, deploy, tmp_path, he
     assert deploy(failed).wait(60) is JobStatus.FAILED
     ((name, command, _),) = heard()
     assert (name, command.removeprefix("Execute ")) == ("command failed", "InsertIntoHadoopFsRelationCommand")
+
+
+def test_a_listener_hears_of_the_command_of_each_write_to_a_table_or_a_database(spark, deploy, tmp_path, heard):
+    frame = spark.range(0, 9, 1, 2).groupBy((F.col("id") % 3).alias("k")).count()
+    driver = {"driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver"}
+
+    def writes(who):
+        yield lambda: frame.write.saveAsTable(f"heard_{who}")
+        yield lambda: frame.write.insertInto(f"heard_{who}")
+        yield lambda: frame.write.mode("overwrite").saveAsTable(f"heard_{who}")
+        yield lambda: frame.writeTo(f"heard_{who}_2").using("parquet").create()
+        yield lambda: frame.write.jdbc(f"jdbc:derby:{tmp_path / 'db'};create=true", f"HEARD_{who}", properties=driver)
+
+    assert heard() == []
+    try:
+        for plain, deferred in zip(writes("plain"), writes("late"), strict=True):
+            plain()
+            of_plain = heard()
+            assert of_plain
+            with capture(spark) as program:
+                deferred()
+            assert heard() == []
+            assert deploy(program).wait(60) is JobStatus.FINISHED
+            # Those before the last one are what the command runs inside it.
+            assert [query[:2] for query in heard()] == [of_plain[-1][:2]]
+    finally:
+        for name in ("plain", "plain_2", "late", "late_2"):
+            spark.sql(f"DROP TABLE IF EXISTS heard_{name}")
 
 
 def test_the_configuration_is_that_of_the_writes_line_all_the_same(spark, deploy, tmp_path):

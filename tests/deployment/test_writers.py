@@ -321,6 +321,23 @@ def test_partitions_of_the_table_that_is_read_are_overwritten(spark, deploy, par
     assert sorted(tuple(row) for row in spark.table(own).collect()) == [(1, 11), (1, 12), (2, 20)]
 
 
+def test_what_is_there_is_left_alone_where_the_mode_is_ignore(spark, deploy, rows, url, tmp_path):
+    spark.range(3).write.parquet(str(tmp_path / "there"))
+    spark.range(3).write.jdbc(url, "APP.IGNORED", properties={"driver": DRIVER})
+    some = rows.select("k", "total")
+    with capture(spark) as program:
+        some.write.mode("ignore").parquet(str(tmp_path / "there"))
+        some.write.mode("ignore").parquet(str(tmp_path / "new"))
+        some.write.jdbc(url, "APP.IGNORED", mode="ignore", properties={"driver": DRIVER})
+    assert not (tmp_path / "new").exists()
+    deployment = deploy(program)
+    assert deployment.wait(60) is JobStatus.FINISHED, deployment.exceptions()
+    assert _sorted(spark.read.parquet(str(tmp_path / "there"))) == [{"id": number} for number in range(3)]
+    assert _sorted(spark.read.parquet(str(tmp_path / "new"))) == _sorted(some)
+    database = spark.read.jdbc(url, "APP.IGNORED", properties={"driver": DRIVER})
+    assert sorted(row[0] for row in database.collect()) == [0, 1, 2]
+
+
 def test_a_table_of_jdbc_in_the_sessions_catalog_takes_inserts(spark, deploy, url, tables):
     target = tables("jdbc_table")
     spark.range(3).write.jdbc(url, "APP.INSERTED", properties={"driver": DRIVER})
