@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import threading
 
 import pytest
 from pyspark.sql import functions as F
@@ -13,6 +14,7 @@ from flinkmagic.capturing.program import read_conf
 from flinkmagic.capturing.recorder import capture
 from flinkmagic.errors import NoResultError, NotAProgramError, ObservedResultError, StreamingFrameError
 from flinkmagic.planning import plan
+from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.handles import WriteStageHandle
 
 
@@ -314,6 +316,21 @@ def test_many_sinks_are_planned_side_by_side_and_in_order(tables, runner, compil
     assert {name: sum(row["count"] for row in rows[name]) for name in frames} == {
         f"hour{row.hour}": row["count"] for row in expected
     }
+
+
+def test_two_sinks_of_many_are_planned_at_the_same_time(tables, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    both, plan_one, met = threading.Barrier(2), SessionClones.plan, []
+
+    def meet(self, *arguments):
+        if len(met) < 2:
+            met.append(threading.current_thread().name)
+            both.wait(60)
+        return plan_one(self, *arguments)
+
+    monkeypatch.setattr(SessionClones, "plan", meet)
+    plan({f"hour{hour}": tables.flights.where(f"hour = {hour}") for hour in range(10)})
+    assert len(set(met)) == 2
 
 
 def test_a_plan_deeper_than_python_s_stack(spark, compiled):
