@@ -219,7 +219,7 @@ def test_rows_kept_straight_over_a_shuffle_know_their_tasks(spark, numbers, depl
 
 
 def test_neighbours_are_merged_up_to_the_size_that_the_user_sets(spark, numbers, deploy):
-    spark.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "10000b")
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "13000b")
     try:
         sorted_rows = spark.read.parquet(numbers).select("id", "m").orderBy("id")
         deployment = deploy({"rows": sorted_rows}, parallelism=None)
@@ -227,7 +227,8 @@ def test_neighbours_are_merged_up_to_the_size_that_the_user_sets(spark, numbers,
     finally:
         spark.conf.unset("spark.sql.adaptive.coalescePartitions.minPartitionSize")
     (how,) = deployment.adaptations().values()
-    assert 1 < how.tasks < 4
+    # Of four partitions of 4.4 to 5.3 kB, whose borders are drawn by a sample, two go together and three do not.
+    assert how.tasks == 2
     assert [row.id for row in deployment.result("rows").collect()] == list(range(2000))
 
 
