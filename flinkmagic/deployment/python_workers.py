@@ -151,7 +151,7 @@ def _submit(sc: SparkContext, executors: list[str]) -> JavaObject:
 
 
 def _evaluator(sc: SparkContext) -> JavaObject:
-    """What has a task compile a source and ask it for rows; its constructor took the source alone until 4.3."""
+    """What has a task compile a source and ask it for rows; on 3.5.9 its constructor takes the source alone."""
     jvm: Any = sc._jvm
     no_comments = static_method(jvm, "org.apache.spark.api.python.PythonUtils", "toScalaMap")(jvm.java.util.HashMap())
     code = jvm.org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment(_source(), no_comments)

@@ -475,8 +475,6 @@ def test_the_jobs_of_each_vertex_carry_a_tag_of_their_own_and_those_of_the_user_
 # -- the order in which Spark gets them --------------------------------------------------------------------------------
 
 
-
-
 def test_spark_gets_what_waits_for_slots_in_the_order_of_the_decision(two_slots):
     assert len(two_slots["in order"]) == 4
     for run in two_slots["in order"]:

@@ -271,12 +271,17 @@ def test_a_database_is_written_by_every_writer(spark, deploy, rows, url, catalog
             assert one.schema == other.schema
 
 
-def test_partitions_of_a_table_are_overwritten_and_others_kept(spark, deploy, rows, partitioned_catalog):
+def _partitioned(rows, *tables):
+    """Make tables with a partition for each k and a total of -1 in it; the rows that overwrite some of them."""
     flat = rows.select(F.col("k").cast("int").alias("k"), "total")
-    for who in ("plain", "late"):
-        spark.sql(f"CREATE TABLE {partitioned_catalog}.{who} (k INT, total BIGINT) PARTITIONED BY (k)")
-        flat.select("k", F.lit(-1).cast("long").alias("total")).writeTo(f"{partitioned_catalog}.{who}").append()
-    some = flat.where("k IN (2, 5)")
+    for table in tables:
+        rows.sparkSession.sql(f"CREATE TABLE {table} (k INT, total BIGINT) PARTITIONED BY (k)")
+        flat.select("k", F.lit(-1).cast("long").alias("total")).writeTo(table).append()
+    return flat.where("k IN (2, 5)")
+
+
+def test_partitions_of_a_table_are_overwritten_and_others_kept(spark, deploy, rows, partitioned_catalog):
+    some = _partitioned(rows, f"{partitioned_catalog}.plain", f"{partitioned_catalog}.late")
     some.writeTo(f"{partitioned_catalog}.plain").overwritePartitions()
     with capture(spark) as program:
         some.writeTo(f"{partitioned_catalog}.late").overwritePartitions()
@@ -291,11 +296,7 @@ def test_partitions_of_a_table_are_overwritten_and_others_kept(spark, deploy, ro
 
 
 def test_rows_that_fulfil_a_condition_are_overwritten_and_others_kept(spark, deploy, rows, partitioned_catalog):
-    flat = rows.select(F.col("k").cast("int").alias("k"), "total")
-    for who in ("plain", "late"):
-        spark.sql(f"CREATE TABLE {partitioned_catalog}.if_{who} (k INT, total BIGINT) PARTITIONED BY (k)")
-        flat.select("k", F.lit(-1).cast("long").alias("total")).writeTo(f"{partitioned_catalog}.if_{who}").append()
-    some = flat.where("k IN (2, 5)")
+    some = _partitioned(rows, f"{partitioned_catalog}.if_plain", f"{partitioned_catalog}.if_late")
     some.writeTo(f"{partitioned_catalog}.if_plain").overwrite(F.col("k") == 2)
     with capture(spark) as program:
         some.writeTo(f"{partitioned_catalog}.if_late").overwrite(F.col("k") == 2)
