@@ -5,9 +5,13 @@ in the same way (`StageRunner`). Unwatched is that alone. Watched is the whole d
 JVM, the thread that drains it, the tracking of each task, and the scheduler that moves each execution through its six
 states. So the difference is all that a user pays for seeing his tasks. A small task: 2,000 rows, counted by key.
 
-CPU time of this process and of the driver's JVM (which is the executor, too), all threads, planning left out.
-Figures: `watched_s` and `unwatched_s` (medians), `ratio` (median of the paired ratios), and `python_s`, the part of a
-watched run that this process takes (median), which is nearly all that watching adds.
+CPU time of this process and of the driver's JVM (which is the executor, too), all threads, planning left out. The same
+task takes a third more or less CPU time from minute to minute on a machine with neighbours, so each watched run is
+compared with the mean of the unwatched runs just before and just after it, in which a steady drift cancels.
+
+Figures: `watched_s` and `unwatched_s` (medians), `ratio` (median of the paired ratios), `lowest` and `highest` of them,
+`python_s`, the part of a watched run that this process takes (median), and `added_s`, what a watched run takes more
+than its neighbours beside the threads that run the tasks (median of the paired differences): nearly free of that noise.
 """
 
 from __future__ import annotations
@@ -17,8 +21,10 @@ import gc
 import os
 import statistics
 import time
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import flinkmagic
 from flinkmagic.deployment import SparkDeployment
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TASKS, ROWS_OF_A_TASK = 2000, 2000
+TICK = os.sysconf("SC_CLK_TCK")
 
 
 def planned(spark: SparkSession) -> PlannedJob:
@@ -70,17 +77,62 @@ def unwatched(spark: SparkSession, job: PlannedJob) -> None:
     kept.release()
 
 
-def cpu_s(jvm: int) -> float:
-    """The CPU time that this process and the JVM have taken so far."""
-    fields = Path(f"/proc/{jvm}/stat").read_text().rpartition(")")[2].split()
-    ticks = int(fields[11]) + int(fields[12])
-    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+class CpuTimes(NamedTuple):
+    """Seconds of CPU time: of this process and the JVM, of this alone, and of all but the JVM's task threads."""
+
+    all: float
+    python: float
+    beside_tasks: float
+
+
+class Clock:
+    """Runs from when it is made. `jvm` is the driver's process id."""
+
+    def __init__(self, jvm: int) -> None:
+        self._jvm = Path(f"/proc/{jvm}")
+        self._python, self._all = time.process_time(), ticks(self._jvm) or 0
+        self._tasks = self._task_threads()
+
+    def read(self) -> CpuTimes:
+        """What was taken since."""
+        python = time.process_time() - self._python
+        every = python + ((ticks(self._jvm) or 0) - self._all) / TICK
+        # A task thread that is gone by now did nothing: it ends when it had no task for a minute.
+        tasks = sum(now - self._tasks.get(thread, 0) for thread, now in self._task_threads().items()) / TICK
+        return CpuTimes(every, python, every - tasks)
+
+    def _task_threads(self) -> dict[Path, int]:
+        found = {thread: ticks(thread, "Executor task") for thread in (self._jvm / "task").iterdir()}
+        return {thread: taken for thread, taken in found.items() if taken is not None}
+
+
+def ticks(of: Path, name: str = "") -> int | None:
+    """The kernel's ticks that a process or a thread took; None if its name begins otherwise, or if it is gone."""
+    try:
+        before, _, after = (of / "stat").read_text().rpartition(")")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = after.split()
+    return int(fields[11]) + int(fields[12]) if before.partition("(")[2].startswith(name) else None
+
+
+def measured(spark: SparkSession, jvm: int, run: Callable[[SparkSession, PlannedJob], None]) -> CpuTimes:
+    """What a run takes, from a clean heap to the last event heard."""
+    job = planned(spark)
+    gc.collect()
+    spark.sparkContext._jvm.java.lang.System.gc()  # type: ignore[union-attr]
+    bus = spark.sparkContext._jsc.sc().listenerBus()
+    bus.waitUntilEmpty()
+    clock = Clock(jvm)
+    run(spark, job)
+    bus.waitUntilEmpty()
+    return clock.read()
 
 
 def main(arguments: list[str]) -> dict[str, float | int]:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks monitor")
-    parser.add_argument("--pairs", type=int, default=11, help="counted pairs (%(default)s)")
-    parser.add_argument("--warmup", type=int, default=4, help="pairs before them (%(default)s)")
+    parser.add_argument("--pairs", type=int, default=21, help="counted pairs (%(default)s)")
+    parser.add_argument("--warmup", type=int, default=6, help="pairs before them (%(default)s)")
     options = parser.parse_args(arguments)
     spark = flinkmagic.local_session(
         "monitor-benchmark",
@@ -89,31 +141,26 @@ def main(arguments: list[str]) -> dict[str, float | int]:
     )
     spark.sparkContext.setLogLevel("ERROR")
     jvm = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
-    times: dict[str, list[float]] = {"watched": [], "unwatched": []}
-    python: list[float] = []
-    for pair in range(options.warmup + options.pairs):
-        # Who goes first changes, so that neither always pays for the other's garbage.
-        runs = [("watched", watched), ("unwatched", unwatched)]
-        for name, run in runs if pair % 2 else reversed(runs):
-            job = planned(spark)
-            gc.collect()
-            spark.sparkContext._jvm.java.lang.System.gc()  # type: ignore[union-attr]
-            spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()  # type: ignore[union-attr]
-            start, of_python = cpu_s(jvm), time.process_time()
-            run(spark, job)
-            spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()  # type: ignore[union-attr]
-            if pair >= options.warmup:
-                times[name].append(cpu_s(jvm) - start)
-                if name == "watched":
-                    python.append(time.process_time() - of_python)
+    for _ in range(options.warmup):
+        measured(spark, jvm, unwatched)
+        measured(spark, jvm, watched)
+    plain, seen = [measured(spark, jvm, unwatched)], []
+    for _ in range(options.pairs):
+        seen.append(measured(spark, jvm, watched))
+        plain.append(measured(spark, jvm, unwatched))
     spark.stop()
-    ratios = [a / b for a, b in zip(times["watched"], times["unwatched"], strict=True)]
+    neighbours = list(pairwise(plain))
+    ratios = [2 * one.all / (a.all + b.all) for one, (a, b) in zip(seen, neighbours, strict=True)]
+    added = [
+        one.beside_tasks - (a.beside_tasks + b.beside_tasks) / 2 for one, (a, b) in zip(seen, neighbours, strict=True)
+    ]
     return {
-        "watched_s": round(statistics.median(times["watched"]), 3),
-        "unwatched_s": round(statistics.median(times["unwatched"]), 3),
+        "watched_s": round(statistics.median(one.all for one in seen), 3),
+        "unwatched_s": round(statistics.median(one.all for one in plain), 3),
         "ratio": round(statistics.median(ratios), 3),
-        "python_s": round(statistics.median(python), 3),
         "lowest": round(min(ratios), 3),
         "highest": round(max(ratios), 3),
+        "python_s": round(statistics.median(one.python for one in seen), 3),
+        "added_s": round(statistics.median(added), 3),
         "pairs": options.pairs,
     }
