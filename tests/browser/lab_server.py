@@ -161,6 +161,21 @@ class Notebook:
         # Not awaited: the command ends when the last cell has.
         self.page.evaluate("() => void window.jupyterapp.commands.execute('notebook:run-all-cells')")
 
+    def kernel_says(self, expression: str) -> str:
+        """Run an expression in the notebook's kernel; return what it prints."""
+        said = self.page.evaluate(
+            """async (code) => {
+              const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+              let said = '';
+              const future = kernel.requestExecute({code, store_history: false});
+              future.onIOPub = (m) => { if (m.header.msg_type === 'stream') said += m.content.text; };
+              await future.done;
+              return said.trim();
+            }""",
+            f"print({expression})",
+        )
+        return str(said)
+
     def save(self) -> dict[str, Any]:
         """Save and return what was written."""
         path = self.lab.root / self.name

@@ -33,23 +33,6 @@ def card(page: Any, words: str) -> Any:
     return page.locator(f"{VIEW} .fm-node", has_text=words).first
 
 
-def kernel_says(notebook: Any, page: Any, expression: str) -> str:
-    """Run an expression in the notebook's kernel; return what it prints."""
-    return str(
-        page.evaluate(
-            """async (code) => {
-              const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
-              let said = '';
-              const future = kernel.requestExecute({code, store_history: false});
-              future.onIOPub = (m) => { if (m.header.msg_type === 'stream') said += m.content.text; };
-              await future.done;
-              return said.trim();
-            }""",
-            f"print({expression})",
-        )
-    )
-
-
 def test_run_watch_select_and_cancel(lab: Any, open_notebook: Callable[..., Any]) -> None:
     lab.write("run.ipynb", LOAD, "job = FakeJob(*delays())\njob.view")
     notebook = open_notebook("run.ipynb")
@@ -67,7 +50,7 @@ def test_run_watch_select_and_cancel(lab: Any, open_notebook: Callable[..., Any]
     page.click(f"{VIEW} .fm-run")
     wait_status(page, "CANCELED")
     assert page.locator(f"{VIEW} .fm-run").inner_text() == "↻ Run again"
-    assert kernel_says(notebook, page, "job.clicks") == "['run', 'cancel']"
+    assert notebook.kernel_says("job.clicks") == "['run', 'cancel']"
     page.click(f"{VIEW} .fm-run")
     wait_status(page, "FINISHED")
     assert state_of(page, "by_line.write") == "FINISHED"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,21 @@ NAP = """\
 slept = F.udf(lambda value: __import__("time").sleep({seconds}) or value, "long")
 numbers = spark.range(0, 4, 1, 2)
 numbers.select(slept("id").alias("id")).repartition(2).write.mode("overwrite").json("{out}")
+"""
+WAIT = """\
+%%flinkgraph gated --parallelism 2
+def wait(value, gate={gate!r}):
+    import os.path, time
+    while not os.path.exists(gate):
+        time.sleep(0.05)
+    return value
+spark.range(0, 4, 1, 2).select(F.udf(wait, "long")("id").alias("id")).write.mode("overwrite").json("{out}")
+"""
+RUNNING_TASKS = """\
+def running_tasks():
+    tracker = spark.sparkContext.statusTracker()
+    stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+    return sum(stage.numActiveTasks for stage in stages if stage is not None)
 """
 SAY_PID = "print('pid', os.getpid())"
 
@@ -167,3 +183,29 @@ def test_the_notebooks_styles_for_documents_do_not_reach_the_view(
     assert notebook.page.locator(f".jp-RenderedHTML {VIEW}").count() == 1
     assert len(as_widget) > 150
     assert in_place == as_widget
+
+
+def test_clicks_run_and_cancel_a_job_on_a_real_spark(lab: Any, open_notebook: Callable[..., Any]) -> None:
+    gate, out = lab.root / "gate", lab.root / "clicked"
+    lab.write("clicked.ipynb", PREPARE + RUNNING_TASKS, WAIT.format(gate=str(gate), out="clicked"), "%flinkshow gated")
+    notebook = open_notebook("clicked.ipynb")
+    page = notebook.page
+    page.set_default_timeout(120_000)
+    notebook.run_all()
+    page.wait_for_selector(f"{VIEW} .fm-run:has-text('Run')")
+    page.click(f"{VIEW} .fm-run")
+    page.wait_for_selector(f"{VIEW} .fm-node[data-state=RUNNING]")
+    deadline = time.monotonic() + 60
+    while notebook.kernel_says("running_tasks()") != "2":
+        assert time.monotonic() < deadline
+    notebook.keep_screenshot("real-job-running")
+    page.click(f"{VIEW} .fm-run:has-text('Cancel')")
+    wait_status(page, "CANCELED")
+    assert notebook.kernel_says("running_tasks()") == "0"
+    assert notebook.kernel_says("gated.jobs[-1].status.name") == "CANCELED"
+    assert not (out / "_SUCCESS").exists()
+    gate.touch()
+    page.click(f"{VIEW} .fm-run:has-text('Run again')")
+    wait_status(page, "FINISHED")
+    rows = [json.loads(line)["id"] for part in out.glob("part-*") for line in part.read_text().splitlines()]
+    assert (sorted(rows), (out / "_SUCCESS").exists()) == ([0, 1, 2, 3], True)

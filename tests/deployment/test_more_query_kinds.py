@@ -27,6 +27,10 @@ def tables(spark, tmp_path_factory):
     orders.write.parquet(f"{folder}/orders")
     spark.read.parquet(f"{folder}/orders").write.partitionBy("day").parquet(f"{folder}/days")
     spark.range(6).selectExpr("IF(id = 5, NULL, id) AS k", "id * 10 AS ten").write.parquet(f"{folder}/small")
+    spark.read.parquet(f"{folder}/orders").write.partitionBy("day").saveAsTable("more_days")
+    for name in ("orders", "small"):
+        written = spark.read.parquet(f"{folder}/{name}").write
+        written.bucketBy(4, "k").sortBy("k").saveAsTable(f"more_bucketed_{name}")
     spark.read.parquet(f"{folder}/orders").createOrReplaceTempView("more_orders")
     spark.read.parquet(f"{folder}/small").createOrReplaceTempView("more_small")
     spark.read.parquet(f"{folder}/small").createOrReplaceGlobalTempView("more_small")
@@ -34,6 +38,8 @@ def tables(spark, tmp_path_factory):
     spark.sparkContext.setCheckpointDir(f"{folder}/checkpoints")
     yield folder
     spark.sql("DROP VIEW more_permanent")
+    for name in ("more_days", "more_bucketed_orders", "more_bucketed_small"):
+        spark.sql(f"DROP TABLE {name}")
     spark.catalog.dropGlobalTempView("more_small")
 
 
@@ -56,6 +62,11 @@ def _sql_kinds(spark):
         "intersect": "SELECT k FROM more_orders INTERSECT ALL SELECT k FROM more_small",
         "permanent_view": "SELECT k, sum(amount) FROM more_permanent GROUP BY k",
         "global_view": "SELECT sum(ten) FROM global_temp.more_small WHERE k IS NOT NULL",
+        "bucketed_join": "SELECT /*+ MERGE(s) */ * FROM more_bucketed_orders o JOIN more_bucketed_small s ON o.k = s.k",
+        "bucketed_group": "SELECT k, sum(amount) FROM more_bucketed_orders GROUP BY k",
+        "partitioned_table": "SELECT day, count(k), max(name) FROM more_days WHERE day > 1 GROUP BY day",
+        "partitioned_table_pruned_by_a_join": "SELECT d.* FROM more_days d JOIN (SELECT CAST(k AS int) AS day "
+        "FROM more_small WHERE ten = 20) s USING (day)",
         "offset": "SELECT id, k FROM more_orders ORDER BY k NULLS LAST, id LIMIT 20 OFFSET 7",
         "top_k": "SELECT id, amount FROM more_orders ORDER BY amount DESC NULLS FIRST, id LIMIT 150",
         "sorted_nulls": "SELECT id, name FROM more_orders ORDER BY name DESC, id",

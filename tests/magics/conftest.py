@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,10 @@ class Kernel:
         shown.status = reply["content"]["status"]
         return shown
 
+    def send(self, code: str) -> None:
+        """Execute a cell and wait for nothing."""
+        self._client.execute(code)
+
     def come_back(self) -> None:
         """Connect, as a notebook does that is opened."""
         self._client = self.manager.client()
@@ -119,6 +123,21 @@ def bare_kernel(tmp_path: Path) -> Iterator[Kernel]:
     kernel = _start(tmp_path)
     yield kernel
     kernel.close()
+
+
+@pytest.fixture
+def start_kernel(tmp_path: Path) -> Iterator[Callable[[], Kernel]]:
+    """Starts kernels that work in the same folder."""
+    started: list[Kernel] = []
+
+    def start() -> Kernel:
+        started.append(_start(tmp_path))
+        return started[-1]
+
+    yield start
+    for kernel in started:
+        if kernel.manager.is_alive():
+            kernel.close()
 
 
 @pytest.fixture(scope="module")
