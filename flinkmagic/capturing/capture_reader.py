@@ -39,7 +39,7 @@ class Leaf:
     kind : str
         Its class, without the package.
     paths : tuple of str, optional
-        The folders of a relation of files that belongs to no table.
+        The folders of a relation of files that belongs to no table, and what symbolic links in them lead to.
     listed : bool
         Whether those files were listed when its DataFrame was made.
     """
@@ -62,17 +62,40 @@ def leaves_of(jplan: JavaObject) -> Iterator[Leaf]:
         yield Leaf(leaf["class"], paths, leaf.get("listed", False), jplan, place)
 
 
-def file_write(command: JavaObject) -> dict[str, Any]:
-    """Where and how an `InsertIntoHadoopFsRelationCommand` writes.
+def rdd_paths(rdd: JavaObject) -> Iterator[tuple[str, bool]]:
+    """Paths that a Java RDD reads, and whether its files have been listed; a checkpointed RDD reads none.
+
+    A DataFrame that was made of an RDD (``df.rdd.map(f).toDF()``) has no source in its plan, but it reads files all the
+    same. Only files that are certain to be read are told: of each folder of a scan one file, of a Hadoop input its
+    folders.
+    """
+    return ((path, listed) for path, listed in as_json(_reader().rddPaths(rdd)))
+
+
+def partitions_elsewhere(table: JavaObject, *jstate: JavaObject) -> list[str]:
+    """The folders of a table's partitions that lie outside of the table's own.
+
+    Parameters
+    ----------
+    table : JavaObject
+        A ``LogicalRelation``, or a ``CatalogTable`` and the state of the session that knows its catalog.
+    """
+    folders: list[str] = as_json(_reader().partitionsElsewhere(table, *jstate))
+    return folders
+
+
+def file_write(command: JavaObject, jstate: JavaObject) -> dict[str, Any]:
+    """Where and how an `InsertIntoHadoopFsRelationCommand` writes, in a session with the state `jstate`.
 
     Returns
     -------
     dict
         ``path`` and its last part ``file``, ``mode`` (a ``SaveMode``), ``format`` (its short name), ``options``,
         ``columns`` (partition columns), ``dynamic`` (whether it replaces the partitions that it writes, and no
-        others), ``table`` (whether it writes a catalog table's folder).
+        others), ``table`` (whether it writes a catalog table's folder), ``elsewhere`` (the folders of the table's
+        partitions that lie outside of it).
     """
-    facts: dict[str, Any] = as_json(_reader().fileWrite(command))
+    facts: dict[str, Any] = as_json(_reader().fileWrite(command, jstate))
     return facts
 
 

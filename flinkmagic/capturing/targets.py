@@ -17,9 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flinkmagic.capturing.capture_reader import Leaf, leaves_of
+from flinkmagic.capturing.capture_reader import Leaf, leaves_of, partitions_elsewhere, rdd_paths
 from flinkmagic.capturing.java import items, java_class, session_state, simple_name, texts
-from flinkmagic.capturing.rdd_sources import rdd_paths
 
 _GLOB = re.compile(r"[*?\[{]")
 _NOWHERE = "noop-table"
@@ -37,16 +36,23 @@ class Target:
         Qualified and resolved; None for what is no file.
     table : str, optional
         ``catalog.database.table`` in lower case, where it is a table.
+    also : tuple of str
+        Further paths that belong to it: of partitions of a table that lie outside of the table's folder.
     """
 
     path: str | None = None
     table: str | None = None
+    also: tuple[str, ...] = ()
 
     def overlaps(self, other: Target) -> bool:
         """Whether the one is, holds, or lies in the other."""
         if self.table is not None and self.table == other.table:
             return True
-        return self.path is not None and other.path is not None and _paths_overlap(self.path, other.path)
+        return any(_paths_overlap(one, another) for one in self._paths for another in other._paths)
+
+    @property
+    def _paths(self) -> tuple[str, ...]:
+        return self.also if self.path is None else (self.path, *self.also)
 
     def holds(self, other: Target) -> bool:
         """Whether `other` is a folder strictly below this one."""
@@ -95,7 +101,8 @@ def _part_matches(one: str, other: str) -> bool:
     if one == other:
         return True
     for pattern, name in ((one, other), (other, one)):
-        if "{" in pattern or (_GLOB.search(pattern) and fnmatch.fnmatchcase(name, pattern)):
+        # Hadoop negates a set of characters by ^, fnmatch by !.
+        if "{" in pattern or (_GLOB.search(pattern) and fnmatch.fnmatchcase(name, pattern.replace("[^", "[!"))):
             return True
     return False
 
@@ -196,6 +203,8 @@ def _relation_sources(leaf: Any) -> Iterator[Source]:
         index = relation.location()
         listed = not catalog_table.isDefined() and simple_name(index) == "InMemoryFileIndex"
         yield from _root_sources(index.rootPaths(), listed)
+        for path in partitions_elsewhere(leaf):
+            yield Source(path=resolve_uri(path))
     elif not catalog_table.isDefined():
         yield Source(table=f"{simple_name(relation)}:{relation}".lower())
 

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.errors.exceptions.captured import convert_exception
 
 from flinkmagic.capturing import writes
-from flinkmagic.capturing.capture_reader import file_write
+from flinkmagic.capturing.capture_reader import file_write, partitions_elsewhere
 from flinkmagic.capturing.java import (
     items,
     java_class,
@@ -106,7 +106,7 @@ def facts_of(kind: str, spark: Any, df: Any, call: WriterCall, command: Any) -> 
 
 
 def _files(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
-    written = file_write(command)
+    written = file_write(command, session_state(df.sparkSession))
     mode, path = _MODES[written["mode"]], resolve_uri(written["path"])
     common: dict[str, Any] = {
         "format": written["format"],
@@ -126,7 +126,7 @@ def _files(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
         place = table_of(table.get())
         return WriteFacts(
             **common,
-            target=Target(path=path, table=place.table),
+            target=Target(path=path, table=place.table, also=tuple(map(resolve_uri, written["elsewhere"]))),
             label=str(place.table),
             name=table.get().identifier().table(),
         )
@@ -267,11 +267,12 @@ def _insert_into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> 
 def _insert_into_hive(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
     """``insertInto`` a table of Hive's own formats, whose files Hive's writers make."""
     place = table_of(command.table())
+    elsewhere = partitions_elsewhere(command.table(), session_state(df.sparkSession))
     overwrites = bool(command.overwrite())
     return WriteFacts(
         format="hive",
         mode="overwrite" if overwrites else "append",
-        target=Target(path=place.path, table=place.table),
+        target=Target(path=place.path, table=place.table, also=tuple(map(resolve_uri, elsewhere))),
         label=str(place.table),
         name=command.table().identifier().table(),
         partition_by=tuple(texts(command.table().partitionColumnNames())),

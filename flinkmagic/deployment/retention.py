@@ -11,6 +11,7 @@ The rules, as the code keeps them:
    are there for the session.
 5. A write that was finished by a run that *failed* is not run again if its rows, its options and the files of its
    target are still the same, and no earlier write to its target runs again. After a run that finished, all writes run.
+   Equal writes, such as appends of the same rows to the same folder, are told apart by their order (`_name_writes`).
 6. After a job that was cancelled nothing is retained.
 7. With a folder for checkpoints, boundaries and finished writes are looked for there, too (`checkpoints`).
 """
@@ -18,10 +19,12 @@ The rules, as the code keeps them:
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.capturing.targets import Target, resolve_uri
 from flinkmagic.deployment.checkpoints import Checkpoints
 from flinkmagic.deployment.kept_results import KeptResults, KeptRows
 from flinkmagic.deployment.map_outputs import MapOutputs
@@ -114,6 +117,7 @@ class Retention:
         self._retain = retain
         self._store: RetainedResults = retained_results(sc)
         self._keys: dict[int, ResultKey] = {}
+        self._write_keys: dict[int, ResultKey] = {}
         self._taken_up = NOTHING
         self.reasons: dict[str, str] = {}
         """By the name of a stage why its result has no key, and is computed by every run."""
@@ -145,6 +149,7 @@ class Retention:
                 continue
             if self._use(result, entry, kept):
                 found[vertex_of[id(result.handle)]] = (result, entry)
+        self._name_writes(planned)
         written = self._written(planned, vertex_of, keys, unchanged)
         finished = _not_needed(graph, found.keys() | written)
         self._drop_former({entry.key for _, entry in found.values()})
@@ -173,6 +178,15 @@ class Retention:
         result.adopt(entry.computed)
         return True
 
+    def _name_writes(self, planned: PlannedJob) -> None:
+        """Give the second, third, ... of equal writes keys of their own: what one of them wrote, it wrote alone."""
+        seen: Counter[str] = Counter()
+        for result in sorted(planned.results, key=lambda one: one.sink):
+            key = self._keys.get(id(result.handle))
+            if result.kind == "write" and key is not None:
+                self._write_keys[id(result.handle)] = replace(key, digest=f"{key.digest}/{seen[key.digest]}")
+                seen[key.digest] += 1
+
     def _written(
         self, planned: PlannedJob, vertex_of: Mapping[int, int], keys: ResultKeys, unchanged: _Unchanged
     ) -> set[int]:
@@ -181,8 +195,8 @@ class Retention:
         earlier.update(self._store.writes.get(self._name, {}))
         again, written = set(range(len(planned.sinks))), set()
         for result in planned.results:
-            key = self._keys.get(id(result.handle))
-            if result.kind != "write" or not result.target or key is None or key.digest not in earlier:
+            key = self._write_keys.get(id(result.handle))
+            if not result.target or key is None or key.digest not in earlier:
                 continue
             waits_for = planned.control_edges.get(result.sink, ())
             same_files = keys.listing(result.target) == earlier[key.digest]
@@ -209,7 +223,17 @@ class Retention:
         if isinstance(handle, BoundaryStageHandle):
             self._checkpoints.write_rows(handle, key, kept)
         elif result.target:
-            self._checkpoints.record_write(key, ResultKeys(self._sc).listing(result.target))
+            self._record_writes(result)
+
+    def _record_writes(self, done: StageResult) -> None:
+        """Record a write, and for those before it what now lies in their targets: this one may have added to them."""
+        assert self._checkpoints is not None
+        keys, place = ResultKeys(self._sc), Target(path=resolve_uri(done.target))
+        for handle, key in self._write_keys.items():
+            one = self._results[handle]
+            is_recorded = one is done or key.digest in self._checkpoints.writes
+            if is_recorded and place.overlaps(Target(path=resolve_uri(one.target))):
+                self._checkpoints.record_write(key, keys.listing(one.target))
 
     def abandon(self) -> None:
         """The job could not be started."""
@@ -255,7 +279,7 @@ class Retention:
                 self.reasons[result.handle.name] = "what it was computed from changed while it ran"
             elif result.kind == "write":
                 if result.target:
-                    writes[key.digest] = keys.listing(result.target)
+                    writes[self._write_keys[id(result.handle)].digest] = keys.listing(result.target)
             elif vertex not in self._taken_up.finished:
                 job_vertex = graph.job_vertices[vertex]
                 bytes_ = bytes_by_partition.get(job_vertex.id)

@@ -9,7 +9,7 @@ and such ids. What a function only refers to by the name of its module is follow
 (`user_modules`).
 
 Where something cannot be followed, there is no fingerprint, and what uses the function is not comparable: code that
-names chance, clocks or the outside world (`user_modules.CHANGING`), modules that cannot be read.
+names chance, clocks or the outside world (`user_modules.is_changing`), modules that cannot be read.
 
 Rejected: loading the pickle and looking at the function (runs what its globals' reducers like, on the driver);
 remembering the user's function by the Java object that PySpark makes of it (its globals have changed since).
@@ -28,10 +28,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkmagic.planning.user_modules import (
-    CHANGING,
     CannotCompareError,
     ModuleSources,
     absolute,
+    is_changing,
+    is_clock_word,
     library_version,
 )
 
@@ -39,8 +40,8 @@ _BUILTIN_TYPE, _SUBIMPORT, _BROADCAST = "_builtin_type", "subimport", "_from_id"
 _RANDOM_IDS = {"_make_skeleton_class": 4, "_make_skeleton_enum": 5, "_make_typevar": 5}
 """Functions of cloudpickle's, and which of their arguments is an id that it made up."""
 _PLACES = frozenset({"__file__", "__path__", "__firstlineno__"})
-_OUTSIDE = frozenset({"builtins", "io", "_io", "os", "posix", "nt"})
-"""Modules whose functions are changing ones by their names; elsewhere the same name means something else."""
+_HARMLESS = frozenset({("datetime", "time")})
+"""What only looks like a changing one: the class of times of day."""
 _CONSTS = 7
 """Which argument of `types.CodeType` holds the constants, in all versions."""
 
@@ -245,7 +246,8 @@ class _Digest:
     def _add_symbol(self, symbol: tuple[str, str]) -> None:
         module, name = symbol
         self._put("symbol", f"{module}:{name}")
-        if CHANGING.intersection(module.split(".")) or (module in _OUTSIDE and name in CHANGING):
+        is_library = library_version(module) is not None
+        if any(map(is_changing, module.split("."))) or (is_library and is_changing(name) and symbol not in _HARMLESS):
             raise CannotCompareError(f"its code refers to {module}.{name}")
         self._add_module(module)
 
@@ -254,7 +256,7 @@ class _Digest:
             raise CannotCompareError("it refers to a name of __main__ that was not shipped with it")
         version = library_version(name)
         if version is not None:
-            if CHANGING.intersection(name.split(".")):
+            if any(map(is_changing, name.split("."))):
                 raise CannotCompareError(f"its code refers to the module {name}")
             self._modules[name] = version
         else:
@@ -267,8 +269,10 @@ class _Digest:
         args[_CONSTS] = (None,) * len(consts)
         code = types.CodeType(*args)
         for name in code.co_names:
-            if name in CHANGING:
+            if is_changing(name):
                 raise CannotCompareError(f"its code names {name!r}")
+        if any(map(is_clock_word, consts)):
+            raise CannotCompareError("its code holds 'now' or 'today', which may stand for the time of the run")
         for module in _imported_in(code, consts):
             self._add_module(module)
         numbers = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_nlocals)

@@ -43,7 +43,6 @@ IRRELEVANT = (
     "spark.sql.debug.",
     "spark.sql.event.",
     "spark.sql.execution.broadcastHashJoin.",
-    "spark.sql.files.max",  # how files are split, and how many records a written one may have
     "spark.sql.inMemoryColumnarStorage.",
     "spark.sql.maxConcurrentOutputFileWriters",
     "spark.sql.maxPlanStringLength",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.machinery
+import re
 import site
 import sys
 import sysconfig
@@ -24,14 +25,44 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 CHANGING = frozenset(
     {
-        "random", "secrets", "uuid", "urandom",
-        "time", "time_ns", "perf_counter", "monotonic", "now", "today", "utcnow",
-        "open", "input", "environ", "getenv", "getenvb", "socket", "requests", "urlopen", "subprocess", "popen",
-        "import_module", "__import__", "exec", "eval",
+        # chance
+        "random", "secrets", "uuid", "urandom", "sample", "rvs", "default_rng", "RandomState", "shuffle",
+        # clocks
+        "time", "time_ns", "perf_counter", "monotonic", "now", "today", "utcnow", "localtime", "gmtime", "ctime",
+        # files and folders
+        "open", "fdopen", "input", "fileinput", "linecache", "getline", "getlines", "mmap", "memmap", "load", "loadtxt",
+        "genfromtxt", "fromfile", "from_file", "load_npz", "loadmat", "readlink", "stat", "lstat", "fstat", "exists",
+        "lexists", "is_file", "is_dir", "isfile", "isdir", "islink", "is_symlink", "getsize", "getmtime", "getctime",
+        "getatime", "listdir", "scandir", "iterdir", "walk", "fwalk", "glob", "iglob", "rglob", "glob1", "samefile",
+        "filecmp", "tempfile", "shutil", "zipfile", "tarfile", "gzip", "bz2", "lzma", "shelve", "dbm", "ZipFile",
+        "SparkFiles",
+        # databases, networks, other processes, this one
+        "connect", "sqlite3", "create_engine", "socket", "requests", "urlopen", "urlretrieve", "httpx", "aiohttp",
+        "ftplib", "smtplib", "boto3", "fsspec", "s3fs", "gcsfs", "subprocess", "popen", "Popen", "system", "environ",
+        "environb", "getenv", "getenvb", "getcwd", "cwd", "getpid", "getppid", "gethostname", "getfqdn", "uname",
+        "getuser", "getlogin", "taskAttemptId", "attemptNumber",
+        # code that cannot be followed
+        "import_module", "__import__", "exec", "eval", "ctypes", "CDLL",
     }
 )  # fmt: skip
 """Names by which code reaches for chance, clocks, the world outside, or code that cannot be followed. Code in which
 one of them occurs, for whatever purpose, is not comparable: that costs a computation, the opposite a wrong result."""
+
+_READERS = re.compile(r"read_\w+|scan_\w+|load_\w+|open_\w+|fetch\w*")
+"""Names of functions that read: ``pandas.read_csv``, ``Path.read_text``, ``xarray.open_dataset``."""
+
+_CLOCK_WORDS = frozenset({"now", "today"})
+"""Texts that pandas and numpy take for the time at which they read them."""
+
+
+def is_changing(name: str) -> bool:
+    """Whether code that names something so may do another thing each time."""
+    return name in CHANGING or _READERS.fullmatch(name) is not None
+
+
+def is_clock_word(value: object) -> bool:
+    """Whether a constant may stand for the time at which it is read, as in ``pandas.Timestamp("now")``."""
+    return isinstance(value, str) and value.lower() in _CLOCK_WORDS
 
 
 class CannotCompareError(Exception):
@@ -143,7 +174,7 @@ class ModuleSources:
         yield "", hashlib.sha256(ast.dump(tree).encode()).hexdigest()
         base = module if spec.submodule_search_locations is not None else package
         for name in _names(tree):
-            if name in CHANGING:
+            if is_changing(name):
                 raise CannotCompareError(f"the module {module} names {name!r}")
         for name in _imports(tree, base):
             yield name, ""
@@ -166,6 +197,8 @@ def _names(tree: ast.Module) -> Iterator[str]:
             yield node.attr
         elif isinstance(node, ast.alias):
             yield from node.name.split(".")
+        elif isinstance(node, ast.Constant) and is_clock_word(node.value):
+            yield str(node.value).lower()
 
 
 def _imports(tree: ast.Module, base: str) -> Iterator[str]:

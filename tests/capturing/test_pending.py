@@ -317,6 +317,99 @@ def test_overwriting_what_the_write_reads_is_refused_and_rows_stay(
     assert cell.rows("x") == [0, 1, 2]
 
 
+PARTITIONS = {
+    "of a table that is read": """\
+        spark.table("apart").select("id").write.mode("overwrite").parquet(at("elsewhere"))
+        """,
+    "of a table that is written": """\
+        spark.read.parquet(at("elsewhere")).selectExpr("id", "1").write.insertInto("apart", overwrite=True)
+        """,
+    "of a table that is written later": """\
+        spark.read.parquet(at("elsewhere")).write.parquet(at("copy"))
+        spark.range(3).selectExpr("id", "1").write.insertInto("apart", overwrite=True)
+        """,
+}
+
+
+@pytest.mark.parametrize("source", PARTITIONS.values(), ids=PARTITIONS.keys())
+def test_partitions_that_lie_elsewhere_are_not_overwritten_under_a_reader(cell: Any, source: str) -> None:
+    cell.plain("""\
+        spark.sql(f"create table apart (id bigint, k int) using parquet partitioned by (k) location '{at('home')}'")
+        spark.sql(f"alter table apart add partition (k = 2) location '{at('elsewhere')}'")
+        spark.range(4).selectExpr("id", "2").write.insertInto("apart")
+        """)
+    try:
+        assert cell.rows("elsewhere") == [0, 1, 2, 3]
+        with pytest.raises(OverwritesInputError, match="elsewhere"):
+            cell.capture(source)
+    finally:
+        cell.plain("spark.sql('drop table apart')")
+    assert cell.rows("elsewhere") == [0, 1, 2, 3]
+    assert "copy" not in cell.made()
+
+
+def test_links_inside_an_input_are_followed(cell: Any, numbers: Any) -> None:
+    numbers("real", 3), numbers("file", 5)
+    (cell.folder / "linked").mkdir()
+    (cell.folder / "linked" / "k=1").symlink_to(cell.folder / "real")
+    (cell.folder / "linked" / "k=2").mkdir()
+    part = next((cell.folder / "file").glob("*.parquet"))
+    (cell.folder / "linked" / "k=2" / "part.parquet").symlink_to(part)
+    for place in ("real", "file"):
+        with pytest.raises(OverwritesInputError, match=place):
+            cell.capture(f'spark.read.parquet(at("linked")).write.mode("overwrite").parquet(at("{place}"))')
+    assert (cell.rows("real"), cell.rows("file")) == ([0, 1, 2], [0, 1, 2, 3, 4])
+
+
+def test_each_folder_below_an_rdd_counts(cell: Any) -> None:
+    cell.plain("""\
+        spark.range(40).selectExpr("id", "id as day").write.partitionBy("day").parquet(at("days"))
+        """)
+    for day in (0, 7, 19, 39):
+        with pytest.raises(OverwritesInputError, match=f"day={day}"):
+            cell.capture(f"""\
+                rows = spark.read.parquet(at("days")).rdd.map(tuple).toDF("id long, day long")
+                rows.write.mode("overwrite").parquet(at("days/day={day}"))
+                """)
+    assert cell.rows("days") == list(range(40))
+
+
+def test_the_whole_lineage_of_an_rdd_counts(cell: Any, numbers: Any) -> None:
+    numbers("x", 3)
+    with pytest.raises(OverwritesInputError, match="/x"):
+        cell.capture("""\
+            parts = [spark.range(1).rdd for _ in range(60)]
+            rows = spark.sparkContext.union([spark.read.parquet(at("x")).rdd, *parts]).map(tuple).toDF("id long")
+            rows.write.mode("overwrite").parquet(at("x"))
+            """)
+    assert cell.rows("x") == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("frames", "captured"), [("static", "dynamic"), ("dynamic", "static")])
+def test_whether_partitions_are_replaced_is_asked_of_the_session_of_the_frame(
+    cell: Any, frames: str, captured: str
+) -> None:
+    mode = "spark.sql.sources.partitionOverwriteMode"
+    cell.plain(f"""\
+        spark.range(4).withColumn("k", F.col("id") % 2).write.partitionBy("k").parquet(at("x"))
+        other = spark.newSession()
+        other.conf.set("{mode}", "{frames}")
+        spark.conf.set("{mode}", "{captured}")
+        """)
+    source = """\
+        other.read.parquet(at("x")).where("k = 1").write.mode("overwrite").partitionBy("k").parquet(at("x"))
+        """
+    try:
+        if frames == "dynamic":
+            assert [write.dynamic for write in cell.capture(source).writes] == [True]
+        else:
+            with pytest.raises(OverwritesInputError):
+                cell.capture(source)
+    finally:
+        cell.spark.conf.unset(mode)
+    assert cell.rows("x") == [0, 1, 2, 3]
+
+
 def test_a_cycle_of_two_sinks_is_refused_and_rows_stay(cell: Any, numbers: Any) -> None:
     numbers("a", 3), numbers("b", 5)
     with pytest.raises(PendingWriteError, match=r"cell 3, line 4: .* reads .*/b, .* cell 3, line 3"):

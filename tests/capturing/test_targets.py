@@ -24,11 +24,20 @@ from flinkmagic.capturing.targets import PathResolver, Source, Target, resolve_u
         ("file:/a/b*/x", "file:/a/bc", True),
         ("file:/a/b*", "file:/a/c", False),
         ("file:/a/{b,c}", "file:/a/c", True),
+        ("file:/a/[^x]*", "file:/a/bc", True),
+        ("file:/a/[^b]*", "file:/a/bc", False),
     ],
 )
 def test_paths_overlap_with_what_is_above_and_below(one: str, other: str, overlap: bool) -> None:
     assert Target(path=one).overlaps(Target(path=other)) is overlap
     assert Target(path=other).overlaps(Source(path=one)) is overlap
+
+
+def test_partitions_that_lie_elsewhere_belong_to_a_table() -> None:
+    table = Target(path="file:/a/b", table="spark_catalog.x.y", also=("file:/c", "file:/d"))
+    assert table.overlaps(Target(path="file:/d/k=1"))
+    assert Target(path="file:/c").overlaps(table)
+    assert not table.overlaps(Target(path="file:/e"))
 
 
 def test_tables_overlap_by_identity_and_by_folder() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import os
 import subprocess
@@ -135,12 +136,31 @@ def test_a_library_counts_by_its_name():
         ("def f(x):\n    return open('a').read()\n", {}),
         ("import numpy as np\ndef f(x):\n    return np.random.rand()\n", {}),
         ("import importlib\ndef f(x):\n    return importlib.import_module('a').b\n", {}),
+        ("from pathlib import Path\ndef f(x):\n    return Path('a').read_text()\n", {}),
+        ("import pandas as pd\ndef f(x):\n    return pd.read_csv('a').b[0]\n", {}),
+        ("from pandas import read_csv as table\ndef f(x):\n    return table('a')\n", {}),
+        ("import numpy as np\ndef f(x):\n    return np.loadtxt('a')[0]\n", {}),
+        ("import linecache\ndef f(x):\n    return linecache.getline('a', 2)\n", {}),
+        ("import sqlite3\ndef f(x):\n    return sqlite3.connect('a').execute('select 1')\n", {}),
+        ("import os\ndef f(x):\n    return os.stat('a').st_size\n", {}),
+        ("from os.path import getmtime as g\ndef f(x):\n    return g('a')\n", {}),
+        ("def f(pdf):\n    return pdf.sample(n=2)\n", {}),
+        ("import pandas as pd\ndef f(x):\n    return str(pd.Timestamp('now'))\n", {}),
+        ("import os\ndef f(x):\n    return os.getpid()\n", {}),
     ],
-    ids=["random", "alias", "inside", "clock", "file", "numpy", "import by name"],
+    ids=["random", "alias", "inside", "clock", "file", "numpy", "import by name", "path", "pandas", "pandas by alias",
+         "loadtxt", "linecache", "database", "stat", "mtime by alias", "pandas sample", "now as text", "process"],
 )
 def test_chance_clocks_and_files_are_not_comparable(source, names):
     with pytest.raises(CannotCompareError):
         digest(source, **names)
+
+
+def test_what_only_looks_like_a_clock_is_comparable():
+    source = "import datetime, json\ndef f(x):\n    return x < noon and json.loads('1')\n"
+    noon = datetime.time(12)
+    assert digest(source, noon=noon) == digest("\n" + source, noon=noon)
+    assert digest(source, noon=noon) != digest(source, noon=datetime.time(13))
 
 
 def test_bytes_that_are_no_pickle_are_not_comparable():
@@ -261,6 +281,18 @@ def test_modules_of_packages_are_followed(modules):
 def test_a_module_that_leaves_things_to_chance_is_not_comparable(modules):
     modules(fm_helper="import random\ndef g(x):\n    return random.random()\n")
     with pytest.raises(CannotCompareError, match="fm_helper names 'random'"):
+        digest(USES_MODULE)
+
+
+def test_a_module_that_reads_a_file_is_not_comparable(modules):
+    modules(fm_helper="from pathlib import Path\nTEXT = Path(__file__).read_text()\ndef g(x):\n    return x + TEXT\n")
+    with pytest.raises(CannotCompareError, match="fm_helper names 'read_text'"):
+        digest(USES_MODULE)
+
+
+def test_a_module_that_asks_for_the_time_as_text_is_not_comparable(modules):
+    modules(fm_helper="import pandas as pd\ndef g(x):\n    return x, pd.Timestamp('now')\n")
+    with pytest.raises(CannotCompareError, match="fm_helper names 'now'"):
         digest(USES_MODULE)
 
 

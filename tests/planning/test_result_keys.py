@@ -80,12 +80,18 @@ def test_all_queries_have_keys_of_their_own(spark, numbers, key):
 @pytest.mark.parametrize(
     "column",
     ["rand()", "rand(1)", "uuid()", "monotonically_increasing_id()", "spark_partition_id()", "input_file_name()",
-     "shuffle(array(id))"],
+     "shuffle(array(id))", "base64(aes_encrypt(string(k), '0123456789abcdef'))"],
 )  # fmt: skip
 def test_nondeterministic_expressions_have_no_key(spark, numbers, key, column):
     found = key(spark.read.parquet(numbers).selectExpr("k", f"{column} AS c"))
     assert isinstance(found, NoKey)
     assert "nondeterministic" in found.reason
+
+
+def test_text_that_is_no_utf8_counts_by_its_bytes(spark, numbers, key):
+    one, other = (spark.read.parquet(numbers).selectExpr(f"CAST(X'{byte}' AS string) AS t") for byte in ("FF", "FE"))
+    assert isinstance(key(one), ResultKey)
+    assert key(one).digest != key(other).digest
 
 
 def test_the_time_counts_by_its_value(spark, numbers, key):
@@ -253,7 +259,8 @@ def test_a_broadcast_variable_counts_by_the_object(spark, numbers, key):
 @pytest.mark.parametrize(
     "setting",
     ["spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive",
-     "spark.sql.shuffle.partitions", "parquet.filter.columnindex.enabled", "spark.sql.something.new"],
+     "spark.sql.shuffle.partitions", "spark.sql.files.maxPartitionBytes", "parquet.filter.columnindex.enabled",
+     "spark.sql.something.new"],
 )  # fmt: skip
 def test_settings_count(setting):
     assert settings_digest({setting: "a"}, "4") != settings_digest({setting: "b"}, "4")

@@ -349,6 +349,30 @@ def test_after_a_mend_only_what_failed_runs(spark, cell, numbers, tmp_path, mode
         assert total(spark, names["out"] + "/sound") == 2 * TOTAL
 
 
+def test_equal_appends_are_told_apart(spark, cell, numbers, tmp_path):
+    source = """
+    sums = spark.read.parquet(numbers).groupBy("k").agg(F.sum("id").alias("s"))
+
+    def check(x):
+        if x > {limit}:
+            raise ValueError("too much")
+        return x
+
+    for _ in range({appends}):
+        sums.write.mode("append").parquet(out + "/sound")
+    sums.repartition(2, "s").withColumn("s", F.udf(check, "long")("s")).write.parquet(out + "/failing")
+    """
+    names = {"numbers": numbers, "out": str(tmp_path / "out")}
+    failed = cell(source.format(limit=FAILS, appends=2), **names)
+    assert failed.status is JobStatus.FAILED
+    assert total(spark, names["out"] + "/sound") == 2 * TOTAL
+    mended = cell(source.format(limit=MENDED, appends=3).replace(".write.parquet", ".write.mode('overwrite').parquet"),
+                  **names)  # fmt: skip
+    assert mended.status is JobStatus.FINISHED
+    assert "2 writes kept of the failed run" in mended.graph.summary()
+    assert total(spark, names["out"] + "/sound") == 3 * TOTAL
+
+
 def test_what_spark_refuses_to_write_over_is_refused_after_a_failure_too(cell, numbers, tmp_path):
     names = {"numbers": numbers, "out": str(tmp_path / "out")}
     assert cell(TWO_SINKS.format(limit=FAILS, mode="error"), **names).status is JobStatus.FAILED

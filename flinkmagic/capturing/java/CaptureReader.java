@@ -1,8 +1,14 @@
 package flinkmagic.capturing;
 
 import java.io.ByteArrayOutputStream;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Paths;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -11,17 +17,31 @@ import java.util.TreeMap;
 import java.util.zip.DeflaterOutputStream;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.Dependency;
+import org.apache.spark.rdd.HadoopRDD;
+import org.apache.spark.rdd.NewHadoopRDD;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogTablePartition;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FilePartition;
+import org.apache.spark.sql.execution.datasources.FileScanRDD;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.sources.DataSourceRegister;
+import scala.Option;
 import scala.Tuple2;
 import scala.collection.Iterator;
 
@@ -81,7 +101,42 @@ public class CaptureReader {
         }
         FileIndex index = ((HadoopFsRelation) leaf.relation()).location();
         facts.put("listed", Boolean.valueOf(index.getClass().getSimpleName().equals("InMemoryFileIndex")));
-        facts.put("paths", strings(index.rootPaths().iterator()));
+        List paths = strings(index.rootPaths().iterator());
+        if (index instanceof InMemoryFileIndex) {
+            addLinked((InMemoryFileIndex) index, paths);
+        }
+        facts.put("paths", paths);
+    }
+
+    /** Where symbolic links among the listed files and folders lead to. */
+    private static void addLinked(InMemoryFileIndex index, List paths) {
+        HashMap folders = new HashMap();
+        Iterator files = index.allFiles().iterator();
+        while (files.hasNext()) {
+            Path file = ((FileStatus) files.next()).getPath();
+            if (!"file".equals(file.toUri().getScheme())) {
+                return;
+            }
+            Path folder = file.getParent();
+            if (!folders.containsKey(folder)) {
+                folders.put(folder, Boolean.TRUE);
+                addIfLinked(folder, paths);
+            }
+            if (Files.isSymbolicLink(Paths.get(file.toUri().getPath(), new String[0]))) {
+                paths.add(file.toString());
+            }
+        }
+    }
+
+    private static void addIfLinked(Path folder, List paths) {
+        java.nio.file.Path local = Paths.get(folder.toUri().getPath(), new String[0]);
+        try {
+            if (!local.toRealPath(new LinkOption[0]).equals(local)) {
+                paths.add(folder.toString());
+            }
+        } catch (java.io.IOException gone) {
+            paths.add(folder.toString());
+        }
     }
 
     private static List leavesOf(LogicalPlan plan) {
@@ -102,7 +157,7 @@ public class CaptureReader {
     }
 
     /** What a command writes where, as deflated JSON. */
-    public byte[] fileWrite(InsertIntoHadoopFsRelationCommand command) throws Exception {
+    public byte[] fileWrite(InsertIntoHadoopFsRelationCommand command, SessionState state) throws Exception {
         FileFormat format = command.fileFormat();
         Map facts = new LinkedHashMap();
         facts.put("path", command.outputPath().toString());
@@ -117,9 +172,108 @@ public class CaptureReader {
             columns.add(((Attribute) partitionColumns.next()).name());
         }
         facts.put("columns", columns);
-        facts.put("dynamic", Boolean.valueOf(command.dynamicPartitionOverwrite()));
+        facts.put("dynamic", Boolean.valueOf(isDynamic(command, state)));
+        facts.put("elsewhere", command.catalogTable().isEmpty() ? new ArrayList()
+            : foldersElsewhere((CatalogTable) command.catalogTable().get(), state));
         facts.put("table", Boolean.valueOf(command.catalogTable().isDefined()));
         return deflated(facts);
+    }
+
+    /** The command's own answer is by the configuration of the thread's session, which may be another one's. */
+    private static boolean isDynamic(InsertIntoHadoopFsRelationCommand command, SessionState state) {
+        String overwrites = state.conf().getConfString("spark.sql.sources.partitionOverwriteMode", "static");
+        Iterator options = command.options().iterator();
+        while (options.hasNext()) {
+            Tuple2 option = (Tuple2) options.next();
+            if ("partitionOverwriteMode".equalsIgnoreCase((String) option._1())) {
+                overwrites = (String) option._2();
+            }
+        }
+        return "dynamic".equalsIgnoreCase(overwrites) && command.mode().toString().equals("Overwrite")
+            && command.staticPartitions().size() < command.partitionColumns().size();
+    }
+
+    /** The same of the table that a relation reads. */
+    public byte[] partitionsElsewhere(LogicalRelation leaf) throws Exception {
+        if (leaf.catalogTable().isEmpty() || !(leaf.relation() instanceof HadoopFsRelation)) {
+            return deflated(new ArrayList());
+        }
+        HadoopFsRelation files = (HadoopFsRelation) leaf.relation();
+        return partitionsElsewhere((CatalogTable) leaf.catalogTable().get(), files.sparkSession().sessionState());
+    }
+
+    /** The folders of a table's partitions that do not lie in the folder of the table, as deflated JSON. */
+    public byte[] partitionsElsewhere(CatalogTable table, SessionState state) throws Exception {
+        return deflated(foldersElsewhere(table, state));
+    }
+
+    private static List foldersElsewhere(CatalogTable table, SessionState state) {
+        List found = new ArrayList();
+        if (table.partitionColumnNames().isEmpty() || table.storage().locationUri().isEmpty()) {
+            return found;
+        }
+        String home = table.storage().locationUri().get().toString();
+        String below = home.endsWith("/") ? home : home + "/";
+        Iterator partitions = state.catalog().listPartitions(table.identifier(), Option.empty()).iterator();
+        while (partitions.hasNext()) {
+            Option folder = ((CatalogTablePartition) partitions.next()).storage().locationUri();
+            if (folder.isDefined() && !folder.get().toString().startsWith(below)) {
+                found.add(new Path((java.net.URI) folder.get()).toString());
+            }
+        }
+        return found;
+    }
+
+    /**
+     * What an RDD's lineage reads, as deflated JSON: of each folder of a scan one file, of a Hadoop input its folders;
+     * each with a mark whether its files have been listed.
+     */
+    public byte[] rddPaths(RDD rdd) throws Exception {
+        List found = new ArrayList();
+        HashSet seen = new HashSet();
+        ArrayDeque open = new ArrayDeque();
+        open.add(rdd);
+        while (!open.isEmpty()) {
+            RDD current = (RDD) open.poll();
+            if (seen.add(Integer.valueOf(current.id()))) {
+                addPaths(current, found);
+                Iterator dependencies = current.dependencies().iterator();
+                while (dependencies.hasNext()) {
+                    open.add(((Dependency) dependencies.next()).rdd());
+                }
+            }
+        }
+        return deflated(found);
+    }
+
+    private static void addPaths(RDD rdd, List found) {
+        if (rdd instanceof FileScanRDD) {
+            HashSet folders = new HashSet();
+            Iterator partitions = ((FileScanRDD) rdd).filePartitions().iterator();
+            while (partitions.hasNext()) {
+                PartitionedFile[] files = ((FilePartition) partitions.next()).files();
+                for (int i = 0; i < files.length; i++) {
+                    Path file = files[i].filePath().toPath();
+                    if (folders.add(file.getParent())) {
+                        found.add(Arrays.asList(new Object[] {file.toString(), Boolean.TRUE}));
+                    }
+                }
+            }
+        } else if (rdd instanceof HadoopRDD) {
+            addFolders(((HadoopRDD) rdd).getJobConf(), found);
+        } else if (rdd instanceof NewHadoopRDD) {
+            addFolders(((NewHadoopRDD) rdd).getConf(), found);
+        }
+    }
+
+    private static void addFolders(Configuration conf, List found) {
+        String folders = conf.get("mapreduce.input.fileinputformat.inputdir", conf.get("mapred.input.dir", ""));
+        String[] each = folders.split("(?<!\\\\),");
+        for (int i = 0; i < each.length; i++) {
+            if (each[i].length() > 0) {
+                found.add(Arrays.asList(new Object[] {each[i].replace("\\,", ","), Boolean.FALSE}));
+            }
+        }
     }
 
     private static List strings(Iterator objects) {

@@ -34,6 +34,7 @@ import org.apache.spark.sql.catalyst.expressions.NamedLambdaVariable;
 import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData;
 import org.apache.spark.sql.catalyst.expressions.UnsafeMapData;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
@@ -327,8 +328,11 @@ public class PlanKeys {
             Fact part = factOf((SparkPlan) value);
             fact.merge(part);
             out.append("plan ").append(part.digest);
-        } else if (value instanceof Expression && !((Expression) value).deterministic()) {
+        } else if (value instanceof Expression && !isDeterministic((Expression) value)) {
             fact.refuse(shortened(((Expression) value).sql()) + " is nondeterministic");
+        } else if (value instanceof UTF8String) {
+            // Its bytes: what is not valid UTF-8 would be the same text.
+            text("utf8", sha(((UTF8String) value).getBytes()), out);
         } else if (isText(value)) {
             text(value.getClass().getName(), value.toString(), out);
         } else if (value instanceof AtomicReference) {
@@ -347,8 +351,14 @@ public class PlanKeys {
         }
     }
 
+    /** Spark takes aes_encrypt for deterministic, though it makes up an initialization vector where none is given. */
+    private static boolean isDeterministic(Expression expression) {
+        return expression.deterministic() && !(expression instanceof StaticInvoke
+            && ((StaticInvoke) expression).functionName().equals("aesEncrypt"));
+    }
+
     private static boolean isText(Object value) {
-        return value instanceof String || value instanceof UTF8String || value instanceof Number
+        return value instanceof String || value instanceof Number
             || value instanceof Boolean || value instanceof Character || value instanceof Enum
             || value instanceof Path || value instanceof java.net.URI
             || value instanceof org.apache.spark.sql.types.Decimal
