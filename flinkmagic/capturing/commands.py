@@ -166,7 +166,7 @@ def _relation_reads(spark: Any, resolver: PathResolver, relation: Any) -> Iterat
     """
     parts = items(relation.multipartIdentifier())
     if len(parts) == 2 and "/" in parts[1]:
-        yield Source(path=resolver.target(parts[1]).path)
+        yield Source(path=resolver.target(parts[1]).path, pattern=True)
         return
     if _is_view(spark, parts):
         state = session_state(spark)

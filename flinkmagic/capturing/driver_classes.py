@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 
+from flinkmagic.capturing.java import java_words
 from flinkmagic.errors import DriverClassesRefusedError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class DriverClasses:
                 compiler.setParentClassLoader(loader)
                 compiler.cook(source)
             except (Py4JError, TypeError) as refusal:  # TypeError: py4j found no such class, but a package
-                raise DriverClassesRefusedError(name, str(refusal)) from refusal
+                raise DriverClassesRefusedError(name, java_words(str(refusal))) from refusal
             loader = compiler.getClassLoader()
             compiled[name] = loader.loadClass(f"{package}.{name}")
         return compiled

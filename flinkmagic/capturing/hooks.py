@@ -106,7 +106,7 @@ class Read(Transformation):
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
             targets = map(recorder.resolver.target, self.paths(args, kwargs))
-            reads = tuple(Source(path=target.path) for target in targets)
+            reads = tuple(Source(path=target.path, pattern=True) for target in targets)
             recorder.pending.settle(Effects(reads), recorder.location())
 
     def paths(self, args: Args, kwargs: Kwargs) -> list[str]:

@@ -7,6 +7,7 @@ the last hundred of its thread, which takes milliseconds where a class has many.
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -40,6 +41,14 @@ def session_state(spark: Any) -> Any:
 
 
 _SESSION_STATES: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def java_words(text: str) -> str:
+    """What an error of the JVM's says, without py4j's sentence about the call that met it."""
+    return _PY4J_FRAME.sub("", text)
+
+
+_PY4J_FRAME = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
 
 
 def option(jvm: Any, value: Any) -> Any:

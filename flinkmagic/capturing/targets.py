@@ -38,17 +38,22 @@ class Target:
         ``catalog.database.table`` in lower case, where it is a table.
     also : tuple of str
         Further paths that belong to it: of partitions of a table that lie outside of the table's folder.
+    pattern : bool
+        Whether the path is one that a reader was given, in which ``*`` and the like are patterns. Writers take a path
+        as it is, and so does a plan whose files were found.
     """
 
     path: str | None = None
     table: str | None = None
     also: tuple[str, ...] = ()
+    pattern: bool = False
 
     def overlaps(self, other: Target) -> bool:
         """Whether the one is, holds, or lies in the other."""
         if self.table is not None and self.table == other.table:
             return True
-        return any(_paths_overlap(one, another) for one in self._paths for another in other._paths)
+        patterns = self.pattern, other.pattern
+        return any(_paths_overlap(one, another, patterns) for one in self._paths for another in other._paths)
 
     @property
     def _paths(self) -> tuple[str, ...]:
@@ -60,7 +65,7 @@ class Target:
             self.path is not None
             and other.path is not None
             and self.path != other.path
-            and _starts_with(_parts(other.path), _parts(self.path))
+            and _parts(other.path)[: len(_parts(self.path))] == _parts(self.path)
         )
 
     def __str__(self) -> str:
@@ -93,29 +98,26 @@ def _is_pattern(path: str) -> bool:
     return _GLOB.search(path) is not None
 
 
-def _starts_with(parts: tuple[str, ...], prefix: tuple[str, ...]) -> bool:
-    return len(parts) >= len(prefix) and all(map(_part_matches, parts, prefix))
-
-
-def _part_matches(one: str, other: str) -> bool:
-    if one == other:
-        return True
-    for pattern, name in ((one, other), (other, one)):
-        # Hadoop negates a set of characters by ^, fnmatch by !.
-        if "{" in pattern or (_GLOB.search(pattern) and fnmatch.fnmatchcase(name, pattern.replace("[^", "[!"))):
-            return True
-    return False
-
-
-def _paths_overlap(one: str, other: str) -> bool:
-    """Asked for each pair of a program's writes."""
+def _paths_overlap(one: str, other: str, patterns: tuple[bool, bool]) -> bool:
+    """Asked for each pair of a program's writes; `patterns` says which of the two may hold Hadoop's glob patterns."""
     if one == other:
         return True
     parts, others = _parts(one), _parts(other)
-    if not _is_pattern(one) and not _is_pattern(other):
+    globs = patterns[0] and _is_pattern(one), patterns[1] and _is_pattern(other)
+    if not any(globs):
         shorter = min(len(parts), len(others))
         return parts[:shorter] == others[:shorter]
-    return all(map(_part_matches, parts, others))
+    return all(_part_matches(part, another, globs) for part, another in zip(parts, others, strict=False))
+
+
+def _part_matches(one: str, other: str, globs: tuple[bool, bool]) -> bool:
+    if one == other:
+        return True
+    for is_glob, pattern, name in ((globs[0], one, other), (globs[1], other, one)):
+        # Alternatives are taken to match anything. Hadoop negates a set of characters by ^, fnmatch by !.
+        if is_glob and ("{" in pattern or fnmatch.fnmatchcase(name, pattern.replace("[^", "[!"))):
+            return True
+    return False
 
 
 def resolve_uri(uri: str) -> str:
@@ -179,7 +181,7 @@ def _leaf_sources(leaf: Leaf) -> Iterator[Source]:
         yield from _kept_sources(leaf.jvm_leaf().cacheBuilder())
     elif leaf.kind in ("LogicalRDD", "ExternalRDD"):
         for path, listed in rdd_paths(leaf.jvm_leaf().rdd()):
-            yield Source(path=resolve_uri(path), listed=listed)
+            yield Source(path=resolve_uri(path), listed=listed, pattern=not listed)
 
 
 def _kept_sources(builder: Any) -> Iterator[Source]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from flinkmagic.capturing.cell_labels import label_of
+from flinkmagic.capturing.java import java_words
 from flinkmagic.errors import VertexFailedError
 
 _TRACEBACK = "Traceback (most recent call last):"
@@ -18,6 +19,8 @@ _JAVA_FRAME = re.compile(r"^\s*at [\w.$]+\(")
 _SQLSTATE = re.compile(r"^\s*SQLSTATE: \w+\)*$")
 # Frames of the worker's machinery; the user's function is called by them.
 _MACHINERY = re.compile(r"[/\\]pyspark(\.zip)?[/\\]|[/\\]lib[/\\]pyspark|[/\\]py4j[/\\-]")
+# The cause below it is that of the pipe to the worker, which says nothing.
+_CRASH = re.compile(r"Python worker exited unexpectedly[^\n]*")
 _LOST_TASK = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\)[^:]*(?: executor [^:]+)?: ")
 
 
@@ -71,6 +74,10 @@ def _source_line(filename: str, line: int) -> list[str]:
 
 def cause_of(text: str) -> str:
     """The first line of a JVM error that says what went wrong, without Spark's frame around it."""
+    text = java_words(text)
+    crash = _CRASH.search(text)
+    if crash is not None:
+        return crash[0]
     for part in reversed(text.split("Caused by: ")):
         lines = [line for line in part.splitlines() if line.strip() and not _JAVA_FRAME.match(line)]
         if lines and not lines[0].lstrip().startswith("..."):

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import static_method
+from flinkmagic.capturing.java import java_words, static_method
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -49,7 +49,7 @@ def constructor_of(sc: SparkContext, name: str, filled: Mapping[str, str] | None
                     "This JVM does not compile %s.java (%s); Spark's status store is polled instead, "
                     "and writes are not shown in the SQL tab.",
                     name,
-                    str(refusal).splitlines()[0] if str(refusal) else type(refusal).__name__,
+                    java_words(str(refusal)).splitlines()[0] if str(refusal) else type(refusal).__name__,
                 )
                 compiled[name] = None
         return compiled[name]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import static_method
+from flinkmagic.capturing.java import java_words, static_method
 from flinkmagic.deployment.java_classes import constructor_of, new_instance
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def session_query(
         _LOG.warning(
             "Listeners that were registered after the graph was compiled do not hear of its writes: this Spark makes "
             "its queries in another way (%s).",
-            str(error).splitlines()[0],
+            java_words(str(error)).splitlines()[0],
         )
         return planned
 

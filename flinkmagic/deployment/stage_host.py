@@ -163,6 +163,7 @@ class StageHost:
             self._adapted(run.job_vertex, outcome.adaptation)
         if self._lost is not None:
             self.tracker.conclude(tag)
+            return
         self._main_thread.schedule(lambda: self._overdue(tag, run), LONGEST_SILENCE_MS)
 
     def _adapted(self, job_vertex: ExecutionJobVertex, how: StageAdaptation) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.task_events import (
+    ContextStoppedError,
     JobEnded,
     JobStarted,
     Marker,
@@ -54,8 +55,9 @@ class StatusStoreMonitor:
         jvm = sc._jvm
         assert jvm is not None
         self._sc = sc
-        self._store = sc._jsc.sc().statusStore()
-        self._tracker = sc._jsc.sc().statusTracker()
+        self._context = sc._jsc.sc()
+        self._store = self._context.statusStore()
+        self._tracker = self._context.statusTracker()
         self._json = jvm.com.fasterxml.jackson.databind.ObjectMapper()
         self._json.registerModule(jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule())
         self._no_statuses = jvm.java.util.ArrayList()
@@ -108,6 +110,9 @@ class StatusStoreMonitor:
             if events:
                 on_events(events)
             if last:
+                return
+            if self._context.isStopped():
+                on_loss(ContextStoppedError())
                 return
             self._wake.wait(self.INTERVAL_S)
             self._wake.clear()

@@ -150,6 +150,12 @@ class ExecutorRemoved(NamedTuple):
     reason: str
 
 
+class ApplicationEnded(NamedTuple):
+    """The SparkContext is being stopped."""
+
+    at_ms: float
+
+
 class Marker(NamedTuple):
     """All that Spark said before `flush(token)` has been delivered."""
 
@@ -166,8 +172,17 @@ TaskEvent = (
     | TaskEnded
     | ExecutorAdded
     | ExecutorRemoved
+    | ApplicationEnded
     | Marker
 )
+
+
+class ContextStoppedError(Exception):
+    """Told as the loss of a session whose SparkContext was stopped."""
+
+    def __init__(self) -> None:
+        super().__init__("its SparkContext was stopped")
+
 
 _ESCAPES = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
 
@@ -208,6 +223,8 @@ def _parse(line: str) -> TaskEvent | None:
             return ExecutorAdded(float(rest[0]), rest[1], int(rest[2]), rest[3])
         case "D":
             return ExecutorRemoved(float(rest[0]), rest[1], _unescape(rest[2]))
+        case "Z":
+            return ApplicationEnded(float(rest[0]))
         case "M":
             return Marker(rest[0])
         case "W":

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import constructor_of, new_instance
 from flinkmagic.deployment.stage_runner import EARLY
-from flinkmagic.deployment.task_events import TaskEvent, parse_lines
+from flinkmagic.deployment.task_events import ApplicationEnded, ContextStoppedError, TaskEvent, parse_lines
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -122,7 +122,11 @@ class ListenerMonitor:
                 if not last:
                     on_loss(gone)
                 return
-            if text:
-                on_events(list(parse_lines(text)))
+            events = list(parse_lines(text))
+            if events:
+                on_events(events)
+            if any(isinstance(event, ApplicationEnded) for event in events):
+                on_loss(ContextStoppedError())
+                return
             if last:
                 return

@@ -73,6 +73,17 @@ class SessionLostError(UserError):
         )
 
 
+class SessionEndedError(UserError):
+    """A graph whose Spark session has been stopped."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"The Spark session on which {name!r} was defined has been stopped. Start a session, and run the cells "
+            "that define its DataFrames again."
+        )
+
+
 class ResultNotReadyError(UserError):
     """A result that was asked for before its vertex had finished."""
 

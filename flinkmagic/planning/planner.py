@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.program import Program
-from flinkmagic.errors import NoResultError, SparkConnectSessionError
+from flinkmagic.errors import NoResultError, SessionEndedError, SparkConnectSessionError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
@@ -142,6 +142,8 @@ def plan(
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise SparkConnectSessionError
     name = name or (program.name if program else None) or "job"
+    if spark.sparkContext._jsc is None:
+        raise SessionEndedError(name)
     requests = requests_of(program) if program else result_requests(frames or {}, None)
     if not requests:
         raise NoResultError(name)

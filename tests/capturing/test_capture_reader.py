@@ -55,7 +55,7 @@ def test_a_write_to_files_tells_where_and_how(cell: Any) -> None:
         df.write.partitionBy("Day").option("partitionOverwriteMode", "dynamic").mode("overwrite").orc(at("out"))
         """
     )
-    written = capture_reader.file_write(program.writes[0].command)
+    written = capture_reader.file_write(program.writes[0].command, session_state(cell.spark))
     options = written.pop("options")
     assert written == {
         "path": f"file:{cell.at('out')}",
@@ -65,6 +65,7 @@ def test_a_write_to_files_tells_where_and_how(cell: Any) -> None:
         "columns": ["Day"],
         "dynamic": True,
         "table": False,
+        "elsewhere": [],
     }
     assert {key.lower(): value for key, value in options.items()}["partitionoverwritemode"] == "dynamic"
 

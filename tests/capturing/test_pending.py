@@ -410,6 +410,19 @@ def test_whether_partitions_are_replaced_is_asked_of_the_session_of_the_frame(
     assert cell.rows("x") == [0, 1, 2, 3]
 
 
+def test_a_path_with_signs_of_patterns_is_written_as_it_is(cell: Any) -> None:
+    program = cell.capture("""\
+        spark.range(3).write.parquet(at("a"))
+        spark.range(4).write.mode("ignore").parquet(at("b{1}"))
+        spark.range(5).write.parquet(at("a*"))
+        spark.range(6).write.mode("overwrite").parquet(at("[a]"))
+        """)
+    assert (program.skipped, [write.after for write in program.writes]) == ((), [()] * 4)
+    cell.deploy(program)
+    assert cell.made() == {"a", "b{1}", "a*", "[a]"}
+    assert cell.rows("a") == [0, 1, 2]
+
+
 def test_a_cycle_of_two_sinks_is_refused_and_rows_stay(cell: Any, numbers: Any) -> None:
     numbers("a", 3), numbers("b", 5)
     with pytest.raises(PendingWriteError, match=r"cell 3, line 4: .* reads .*/b, .* cell 3, line 3"):

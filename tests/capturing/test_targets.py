@@ -29,8 +29,18 @@ from flinkmagic.capturing.targets import PathResolver, Source, Target, resolve_u
     ],
 )
 def test_paths_overlap_with_what_is_above_and_below(one: str, other: str, overlap: bool) -> None:
-    assert Target(path=one).overlaps(Target(path=other)) is overlap
-    assert Target(path=other).overlaps(Source(path=one)) is overlap
+    read = Source(path=one, pattern=True)
+    assert read.overlaps(Target(path=other)) is overlap
+    assert Target(path=other).overlaps(read) is overlap
+
+
+@pytest.mark.parametrize("name", ["b*", "b?", "[b]c", "{b,c}"])
+def test_a_written_path_is_no_pattern(name: str) -> None:
+    written = Target(path=f"file:/a/{name}")
+    assert not written.overlaps(Target(path="file:/a/bc"))
+    assert not Source(path="file:/a/bc", pattern=True).overlaps(written)
+    assert not Target(path="file:/a/bc").holds(Target(path=f"file:/a/{name}/x"))
+    assert written.overlaps(Target(path=f"file:/a/{name}/x"))
 
 
 def test_partitions_that_lie_elsewhere_belong_to_a_table() -> None:
@@ -134,7 +144,7 @@ def test_a_frame_over_an_rdd_tells_the_files_below_it(cell: Any, numbers: Any) -
     lines = rdd.map(lambda line: (line,)).toDF("line string")
     assert sorted(row[0] for row in lines.collect()) == ["one", "two"]
     assert _sources(lines) == tuple(
-        Source(path=resolve_uri(f"file:{cell.at(name)}"), listed=False) for name in ("one", "two")
+        Source(path=resolve_uri(f"file:{cell.at(name)}"), pattern=True) for name in ("one", "two")
     )
 
 

@@ -327,6 +327,12 @@ def test_says_what_the_jvm_says_last():
         "java.io.IOException: disk"
     )
     assert cause_of("") == "Spark gave no reason"
+    called = "An error occurred while calling z:a.b.withNewId.\n: a.SparkException: [TOO_MANY] rows\n\tat a.b(C)"
+    assert cause_of(called) == "a.SparkException: [TOO_MANY] rows"
+    crash = "Job aborted: a.SparkException: Python worker exited unexpectedly (crashed). Consider a.\n\tat a.b(C)\n"
+    assert cause_of(f"{crash}Caused by: java.io.EOFException\n\tat a.b(C)") == (
+        "Python worker exited unexpectedly (crashed). Consider a."
+    )
 
 
 def test_an_error_without_a_line_of_the_users_has_no_empty_brackets():

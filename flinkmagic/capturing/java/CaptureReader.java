@@ -7,7 +7,6 @@ import java.nio.file.Paths;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -108,34 +107,48 @@ public class CaptureReader {
         facts.put("paths", paths);
     }
 
-    /** Where symbolic links among the listed files and folders lead to. */
+    /** Where symbolic links among the listed files and folders lead to, if out of the folders that were named. */
     private static void addLinked(InMemoryFileIndex index, List paths) {
-        HashMap folders = new HashMap();
+        List roots = new ArrayList();
+        Iterator named = index.rootPaths().iterator();
+        while (named.hasNext()) {
+            roots.add(real((Path) named.next()));
+        }
+        HashSet folders = new HashSet();
         Iterator files = index.allFiles().iterator();
         while (files.hasNext()) {
             Path file = ((FileStatus) files.next()).getPath();
             if (!"file".equals(file.toUri().getScheme())) {
                 return;
             }
-            Path folder = file.getParent();
-            if (!folders.containsKey(folder)) {
-                folders.put(folder, Boolean.TRUE);
-                addIfLinked(folder, paths);
+            if (folders.add(file.getParent())) {
+                addUnlessBelow(roots, file.getParent(), paths);
             }
-            if (Files.isSymbolicLink(Paths.get(file.toUri().getPath(), new String[0]))) {
-                paths.add(file.toString());
+            if (Files.isSymbolicLink(local(file))) {
+                addUnlessBelow(roots, file, paths);
             }
         }
     }
 
-    private static void addIfLinked(Path folder, List paths) {
-        java.nio.file.Path local = Paths.get(folder.toUri().getPath(), new String[0]);
-        try {
-            if (!local.toRealPath(new LinkOption[0]).equals(local)) {
-                paths.add(folder.toString());
+    private static void addUnlessBelow(List roots, Path place, List paths) {
+        java.nio.file.Path real = real(place);
+        for (int i = 0; i < roots.size(); i++) {
+            if (real.startsWith((java.nio.file.Path) roots.get(i))) {
+                return;
             }
+        }
+        paths.add(place.toString());
+    }
+
+    private static java.nio.file.Path local(Path path) {
+        return Paths.get(path.toUri().getPath(), new String[0]);
+    }
+
+    private static java.nio.file.Path real(Path path) {
+        try {
+            return local(path).toRealPath(new LinkOption[0]);
         } catch (java.io.IOException gone) {
-            paths.add(folder.toString());
+            return local(path);
         }
     }
 

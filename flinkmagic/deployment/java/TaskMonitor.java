@@ -12,6 +12,7 @@ import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.JobFailed;
 import org.apache.spark.scheduler.LiveListenerBus;
 import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.scheduler.SparkListenerExecutorAdded;
 import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
@@ -211,6 +212,12 @@ public class TaskMonitor extends SparkListener {
 
     public void onExecutorRemoved(SparkListenerExecutorRemoved event) {
         lines.add("D\t" + event.time() + "\t" + event.executorId() + "\t" + escape(event.reason()));
+    }
+
+    /** The last that Spark says but for the ends of what it breaks off: its bus hands on no marker from here on. */
+    public void onApplicationEnd(SparkListenerApplicationEnd event) {
+        lines.add("Z\t" + event.time());
+        urgent.release();
     }
 
     public void onOtherEvent(SparkListenerEvent event) {
