@@ -1,8 +1,8 @@
 """How far a job came, on disk, so that another process can take it up (``--checkpoint-dir``).
 
 The rows of each boundary are written as parquet when its stage is done, and recorded in the job's journal
-(`scheduling.job_graph_store`) under the key of the rows; so is each write that is committed, with the files of its
-target. A process that runs the same graph later, and finds the journal of a job that is not over, reads the rows from
+(`scheduling.job_graph_store`) under the key of the rows; so is each write that is committed, and what its target then
+holds. A process that runs the same graph later, and finds the journal of a job that is not over, reads the rows from
 there where the keys are equal, and leaves the finished writes alone where nothing has changed: rules 2 and 5 of
 `retention` hold for them, too. Keys that mean something in one process only (rows of the driver, broadcast variables)
 are not recorded.
@@ -19,7 +19,7 @@ import hashlib
 import logging
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ from flinkmagic.scheduling.job_graph_store import (
     StoredDataset,
     append_dataset,
     append_status,
+    append_target,
     append_write,
 )
 from flinkmagic.scheduling.job_journal import JobJournal, create_journal
@@ -73,12 +74,18 @@ class Checkpoints:
         self._writing = threading.Lock()
         self._journal: JobJournal | None = None
         self._datasets: dict[str, StoredDataset] = {}
-        self._writes: dict[str, list[str] | None] = {}
+        self._writes: dict[str, str] = {}
+        self._targets: dict[str, list[str] | None] = {}
 
     @property
     def writes(self) -> Mapping[str, list[str] | None]:
-        """By the key of a write that was committed: the files of its target then."""
-        return self._writes
+        """By the key of a write that was committed: the files that this and later writes left in its target."""
+        return {key: self._targets[target] for key, target in self._writes.items()}
+
+    @property
+    def targets(self) -> Sequence[str]:
+        """Where writes were recorded."""
+        return list(self._targets)
 
     def open(self, job_graph: JobGraph) -> None:
         """Lead the job: nobody else may run it with this folder until `close`.
@@ -103,8 +110,10 @@ class Checkpoints:
             append_status(self._journal, JobStatus.RUNNING)
             for dataset in self._datasets.values():
                 append_dataset(self._journal, dataset)
-            for key, files in self._writes.items():
-                append_write(self._journal, key, files)
+            for target, files in self._targets.items():
+                append_target(self._journal, target, files)
+            for key, target in self._writes.items():
+                append_write(self._journal, key, target)
             self._journal.sync()
         except BaseException:
             self._lock.release()
@@ -112,14 +121,14 @@ class Checkpoints:
 
     def _take_up(self) -> None:
         """What the last job left, if it is not over for good."""
-        self._datasets, self._writes = {}, {}
+        self._datasets, self._writes, self._targets = {}, {}, {}
         if not self._store.journal_path(self._job_id).exists():
             return
         stored, journal = self._store.take_up(self._job_id)
         journal.close()
         if stored.status in (JobStatus.FINISHED, JobStatus.CANCELED):
             return
-        self._writes = dict(stored.writes)
+        self._writes, self._targets = dict(stored.writes), dict(stored.targets)
         self._datasets = {
             key: dataset
             for key, dataset in stored.datasets.items()
@@ -164,11 +173,17 @@ class Checkpoints:
         self._datasets[key.digest] = dataset
         self._record(lambda journal: append_dataset(journal, dataset))
 
-    def record_write(self, key: ResultKey, files: list[str] | None) -> None:
-        """Record a write that is committed."""
+    def record_write(self, key: ResultKey, target: str, files: list[str] | None) -> None:
+        """Record a write that is committed, and what its target then holds."""
         if key.portable:
-            self._writes[key.digest] = files
-            self._record(lambda journal: append_write(journal, key.digest, files))
+            self.record_target(target, files)
+            self._writes[key.digest] = target
+            self._record(lambda journal: append_write(journal, key.digest, target))
+
+    def record_target(self, target: str, files: list[str] | None) -> None:
+        """Record what a write has left in a target, its own or one above or below it."""
+        self._targets[target] = files
+        self._record(lambda journal: append_target(journal, target, files))
 
     def _record(self, append: Any) -> None:
         with self._writing:

@@ -140,10 +140,11 @@ class Retention:
         found: dict[int, tuple[StageResult, RetainedResult]] = {}
         for result in planned.results:
             key = keys.of(result.plan, *result.names)
+            self._results[id(result.handle)] = result
             if isinstance(key, NoKey):
                 self.reasons[result.handle.name] = key.reason
                 continue
-            self._keys[id(result.handle)], self._results[id(result.handle)] = key, result
+            self._keys[id(result.handle)] = key
             entry = self._find(result, key)
             if result.kind == "write" or entry is None or not unchanged(key) or not entry.is_there():
                 continue
@@ -218,22 +219,23 @@ class Retention:
     def stage_done(self, handle: StageHandle, kept: KeptResults) -> None:
         """Write and record what another process would need; on the thread of a stage that is done."""
         key, result = self._keys.get(id(handle)), self._results.get(id(handle))
-        if self._checkpoints is None or key is None or result is None:
+        if self._checkpoints is None or result is None:
             return
-        if isinstance(handle, BoundaryStageHandle):
+        if isinstance(handle, BoundaryStageHandle) and key is not None:
             self._checkpoints.write_rows(handle, key, kept)
         elif result.target:
-            self._record_writes(result)
+            self._record_write(result)
 
-    def _record_writes(self, done: StageResult) -> None:
-        """Record a write, and for those before it what now lies in their targets: this one may have added to them."""
+    def _record_write(self, done: StageResult) -> None:
+        """Record a write, and what now lies in the targets that it may have added to."""
         assert self._checkpoints is not None
-        keys, place = ResultKeys(self._sc), Target(path=resolve_uri(done.target))
-        for handle, key in self._write_keys.items():
-            one = self._results[handle]
-            is_recorded = one is done or key.digest in self._checkpoints.writes
-            if is_recorded and place.overlaps(Target(path=resolve_uri(one.target))):
-                self._checkpoints.record_write(key, keys.listing(one.target))
+        keys, key = ResultKeys(self._sc), self._write_keys.get(id(done.handle))
+        place = Target(path=resolve_uri(done.target))
+        for target in self._checkpoints.targets:
+            if place.overlaps(Target(path=resolve_uri(target))):
+                self._checkpoints.record_target(target, keys.listing(target))
+        if key is not None:
+            self._checkpoints.record_write(key, done.target, keys.listing(done.target))
 
     def abandon(self) -> None:
         """The job could not be started."""

@@ -41,8 +41,8 @@ class StoredJob:
 
     `finished` holds the tasks of regions that were finished as a whole, by (job vertex id, subtask).
     `status` is the last one that was noted; None where the job never started.
-    `datasets` holds the rows that were written, by key; `writes` by the key of a committed write the files of its
-    target then (None: there were none).
+    `datasets` holds the rows that were written, by key; `writes` by the key of a committed write its target; `targets`
+    by target the files that the last write to it, or into it, left there (None: there were none).
     """
 
     job_graph: JobGraph
@@ -50,7 +50,8 @@ class StoredJob:
     finished: dict[tuple[str, int], FinishedTask] = field(default_factory=dict)
     entries: int = 0
     datasets: dict[str, StoredDataset] = field(default_factory=dict)
-    writes: dict[str, list[str] | None] = field(default_factory=dict)
+    writes: dict[str, str] = field(default_factory=dict)
+    targets: dict[str, list[str] | None] = field(default_factory=dict)
 
     @property
     def is_over(self) -> bool:
@@ -114,7 +115,9 @@ class JobGraphStore:
                 dataset = StoredDataset(entry.data["key"], entry.data["folder"], entry.data["schema"])
                 stored.datasets[dataset.key] = dataset
             elif entry.kind == "write_committed":
-                stored.writes[entry.data["key"]] = entry.data["files"]
+                stored.writes[entry.data["key"]] = entry.data["target"]
+            elif entry.kind == "target_listed":
+                stored.targets[entry.data["target"]] = entry.data["files"]
         return stored
 
     def take_up(self, job_id: str) -> tuple[StoredJob, JobJournal]:
@@ -151,9 +154,14 @@ def append_dataset(journal: JobJournal, dataset: StoredDataset) -> None:
     journal.append("dataset_written", data)
 
 
-def append_write(journal: JobJournal, key: str, files: list[str] | None) -> None:
-    """Note that a write is committed, and what its target held then."""
-    journal.append("write_committed", {"key": key, "files": files})
+def append_write(journal: JobJournal, key: str, target: str) -> None:
+    """Note that a write is committed; `append_target` says what its target held then."""
+    journal.append("write_committed", {"key": key, "target": target})
+
+
+def append_target(journal: JobJournal, target: str, files: list[str] | None) -> None:
+    """Note what the target of writes holds."""
+    journal.append("target_listed", {"target": target, "files": files})
 
 
 def append_status(journal: JobJournal, status: JobStatus) -> None:

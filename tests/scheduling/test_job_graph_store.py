@@ -23,6 +23,7 @@ from flinkmagic.scheduling.job_graph_store import (
     append_finished,
     append_reset,
     append_status,
+    append_target,
     append_write,
 )
 from flinkmagic.scheduling.job_status import JobStatus
@@ -64,12 +65,16 @@ def test_rows_and_committed_writes_are_noted_by_key(store: JobGraphStore, job) -
     _, journal = store.take_up(JOB_ID)
     dataset = StoredDataset("a", "a.parquet", '{"type":"struct","fields":[]}')
     append_dataset(journal, dataset)
-    append_write(journal, "b", ["file:/out/part-0|10|1"])
-    append_write(journal, "c", None)
+    append_target(journal, "file:/out", None)
+    append_target(journal, "file:/out", ["file:/out/part-0|10|1"])
+    append_write(journal, "b", "file:/out")
+    append_target(journal, "file:/none", None)
+    append_write(journal, "c", "file:/none")
     journal.close()
     stored = store.read(JOB_ID)
     assert stored.datasets == {"a": dataset}
-    assert stored.writes == {"b": ["file:/out/part-0|10|1"], "c": None}
+    assert stored.writes == {"b": "file:/out", "c": "file:/none"}
+    assert stored.targets == {"file:/out": ["file:/out/part-0|10|1"], "file:/none": None}
 
 
 def test_a_journal_goes_on_where_it_ended(store: JobGraphStore, job) -> None:
