@@ -23,7 +23,7 @@ from typing import Any
 from flinkmagic.errors import ForeignJournalError, JobAlreadyStoredError, TornJournalError
 
 FORMAT = "flinkmagic-job-journal"
-VERSION = 1
+VERSION = 2
 
 Record = dict[str, Any]
 

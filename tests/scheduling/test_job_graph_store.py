@@ -193,9 +193,9 @@ def test_a_line_that_is_missing_or_repeated_is_found(store: JobGraphStore, job) 
         (b"PK\x03\x04 a zip file", "its first line is no JSON"),
         (b'{"name": "a topology"}\n', "it does not say that it is a job journal"),
         (b"[1, 2]\n", "it does not say that it is a job journal"),
-        (json.dumps({"format": "flinkmagic-job-journal", "version": 2, "job_id": JOB_ID}).encode(), "of version 2"),
+        (json.dumps({"format": "flinkmagic-job-journal", "version": 3, "job_id": JOB_ID}).encode(), "of version 3"),
         (
-            json.dumps({"format": "flinkmagic-job-journal", "version": 1, "job_id": "f" * 32}).encode() + b"\n",
+            json.dumps({"format": "flinkmagic-job-journal", "version": 2, "job_id": "f" * 32}).encode() + b"\n",
             f"it is the journal of job {'f' * 32}",
         ),
     ],
@@ -212,7 +212,7 @@ def test_a_foreign_file_is_refused_and_left_alone(store: JobGraphStore, content:
 
 
 def test_a_journal_without_a_job_graph_is_refused(store: JobGraphStore) -> None:
-    header = json.dumps({"format": "flinkmagic-job-journal", "version": 1, "job_id": JOB_ID}).encode()
+    header = json.dumps({"format": "flinkmagic-job-journal", "version": 2, "job_id": JOB_ID}).encode()
     for content in (header, header + b"\n"):
         store.journal_path(JOB_ID).write_bytes(content)
         with pytest.raises(TornJournalError):
