@@ -232,7 +232,8 @@ class Retention:
         keys, key = ResultKeys(self._sc), self._write_keys.get(id(done.handle))
         place = Target(path=resolve_uri(done.target))
         for target in self._checkpoints.targets:
-            if place.overlaps(Target(path=resolve_uri(target))):
+            is_own = target == done.target and key is not None and key.portable  # recorded with the write
+            if not is_own and place.overlaps(Target(path=resolve_uri(target))):
                 self._checkpoints.record_target(target, keys.listing(target))
         if key is not None:
             self._checkpoints.record_write(key, done.target, keys.listing(done.target))

@@ -54,7 +54,6 @@ class StatusStoreMonitor:
     def __init__(self, sc: SparkContext) -> None:
         jvm = sc._jvm
         assert jvm is not None
-        self._sc = sc
         self._context = sc._jsc.sc()
         self._store = self._context.statusStore()
         self._tracker = self._context.statusTracker()

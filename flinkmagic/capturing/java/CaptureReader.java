@@ -206,7 +206,7 @@ public class CaptureReader {
             && command.staticPartitions().size() < command.partitionColumns().size();
     }
 
-    /** The same of the table that a relation reads. */
+    /** The folders of the partitions, outside of its own folder, of the table that a relation reads; deflated JSON. */
     public byte[] partitionsElsewhere(LogicalRelation leaf) throws Exception {
         if (leaf.catalogTable().isEmpty() || !(leaf.relation() instanceof HadoopFsRelation)) {
             return deflated(new ArrayList());

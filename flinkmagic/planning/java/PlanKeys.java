@@ -351,7 +351,10 @@ public class PlanKeys {
         }
     }
 
-    /** Spark takes aes_encrypt for deterministic, though it makes up an initialization vector where none is given. */
+    /**
+     * Spark takes aes_encrypt for deterministic, though it makes up an initialization vector where none is given.
+     * A call that gives one is not told apart: that costs a computation.
+     */
     private static boolean isDeterministic(Expression expression) {
         return expression.deterministic() && !(expression instanceof StaticInvoke
             && ((StaticInvoke) expression).functionName().equals("aesEncrypt"));
