@@ -25,9 +25,10 @@ class SparkSlotProvider:
        Spark launches that task; `VertexRun` does that. "Vertex" below is the one that stands for the stage.
     2. A vertex goes to Spark as one stage, and only when all of its subtasks that are not finished are asked for:
        Spark would run the others too.
-    3. It goes when it is promised its first slot. Without a limit the session's slots are promised twice over, so
-       that Spark always has tasks to launch next; with `slots` a vertex goes only if all of its tasks fit beside
-       those that are there, or if it is alone (a wider one runs in waves, and Spark may go beyond the limit).
+    3. It goes when it is promised its first slot. Without a limit the session's slots are promised twice over (at
+       least `LEAST_PROMISES` of them), so that Spark always has tasks to launch next; with `slots` a vertex goes only
+       if all of its tasks fit beside those that are there, or if it is alone (a wider one runs in waves, and Spark may
+       go beyond the limit).
     4. Of several vertices that could go, the one with the longest remaining path goes first, then the first in
        program order. Where the session is FIFO, Spark keeps this order among those that find the slots promised
        (`StageHost`): what fits beside each other runs side by side anyway.
@@ -54,7 +55,8 @@ class SparkSlotProvider:
         Where it tells what is required, and what goes to Spark.
     """
 
-    LEAST_PROMISES = 8
+    LEAST_PROMISES = 16
+    """Tasks of a small stage take some 10 ms, and it takes some 50 ms until the stage after it is with Spark."""
 
     def __init__(
         self,

@@ -4,8 +4,14 @@ The shared upstream is a scan, regular expressions, a Python function, a join an
 it stands, with the session's default settings. `ours` is the very same cell, captured and run as one graph. `expert`
 knows what is shared and persists it by hand, with as many shuffle partitions as suit the cores.
 
+The same run takes a third more or less time from minute to minute on a machine with neighbours, and a run pays for what
+the one before it left to be cleaned. So a pair is four runs: expert, ours, ours, expert. A steady drift cancels in it,
+and of both ways one run comes after its own kind and one after the other (the pair before ends with an expert's). An
+uncounted one goes first after `plain`, which takes more than twice the time and runs before every third pair.
+
 Figures: `plain_s`, `ours_s`, `expert_s` (medians), `ratio_plain` and `ratio_expert` (medians of the paired ratios of
-`ours`), `rows` (of the scan), `equal` (whether all three wrote the same rows), `load` (of the machine, at the end).
+`ours`), `lowest` and `highest` of the latter, `pairs` of it, `rows` (of the scan), `equal` (whether all three wrote the
+same rows), `load` (of the machine, at the end).
 """
 
 from __future__ import annotations
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 USERS = 40_000
+BETWEEN_PLAIN = 3
 SINKS = ("by_country", "slowest", "failures", "scores")
 
 
@@ -121,37 +128,54 @@ def same_rows(spark: SparkSession, folders: list[Path]) -> bool:
     )
 
 
+class Stopwatch:
+    """Times the three ways, over data that is laid out, and remembers the times that count."""
+
+    def __init__(self, spark: SparkSession, data: Path, times: dict[str, list[float]]) -> None:
+        self._spark, self._data, self._times = spark, data, times
+
+    def __call__(self, run: Callable[[SparkSession, Path, Path], None], *, counts: bool = False) -> float:
+        """How long a run takes, in seconds."""
+        start = time.perf_counter()
+        run(self._spark, self._data, self._data / run.__name__)
+        seconds = time.perf_counter() - start
+        if counts:
+            self._times[run.__name__].append(seconds)
+        return seconds
+
+
 def main(arguments: list[str]) -> dict[str, float | int | bool]:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks sharing")
     parser.add_argument("--rows", type=int, default=3_000_000, help="rows of the scan (%(default)s)")
-    parser.add_argument("--pairs", type=int, default=5, help="counted rounds (%(default)s)")
-    parser.add_argument("--warmup", type=int, default=1, help="rounds before them (%(default)s)")
+    parser.add_argument("--pairs", type=int, default=9, help="counted pairs of ours and the expert's (%(default)s)")
+    parser.add_argument("--warmup", type=int, default=2, help="rounds of all three before them (%(default)s)")
     options = parser.parse_args(arguments)
     spark = flinkmagic.local_session(
         "sharing-benchmark", config={"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     )
-    runs = [("plain", plain), ("ours", ours), ("expert", expert)]
-    times: dict[str, list[float]] = {name: [] for name, _ in runs}
+    times: dict[str, list[float]] = {run.__name__: [] for run in (plain, ours, expert)}
+    ratios: dict[str, list[float]] = {"plain": [], "expert": []}
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder)
-        lay_out(spark, data, options.rows)
-        for number in range(options.warmup + options.pairs):
-            # Who goes first changes, so that nobody always finds the others' warm files.
-            for name, run in (*runs[number % 3 :], *runs[: number % 3]):
-                start = time.perf_counter()
-                run(spark, data, data / name)
-                if number >= options.warmup:
-                    times[name].append(time.perf_counter() - start)
-        equal = same_rows(spark, [data / name for name, _ in runs])
+        lay_out(spark, Path(folder), options.rows)
+        timed = Stopwatch(spark, Path(folder), times)
+        for run in (plain, ours, expert) * options.warmup:
+            timed(run)
+        for number in range(options.pairs):
+            plain_s = 0.0
+            if number % BETWEEN_PLAIN == 0:
+                plain_s = timed(plain, counts=True)
+                timed(expert)
+            expert_s, ours_s, again_s, after_s = (timed(run, counts=True) for run in (expert, ours, ours, expert))
+            ratios["expert"].append((ours_s + again_s) / (expert_s + after_s))
+            if plain_s:
+                ratios["plain"].append((ours_s + again_s) / (2 * plain_s))
+        equal = same_rows(spark, [Path(folder) / run.__name__ for run in (plain, ours, expert)])
     spark.stop()
-    ratios = {
-        other: statistics.median(a / b for a, b in zip(times["ours"], times[other], strict=True))
-        for other in ("plain", "expert")
-    }
     return {
         **{f"{name}_s": round(statistics.median(seconds), 3) for name, seconds in times.items()},
-        "ratio_plain": round(ratios["plain"], 3),
-        "ratio_expert": round(ratios["expert"], 3),
+        **{f"ratio_{name}": round(statistics.median(pairs), 3) for name, pairs in ratios.items()},
+        "lowest": round(min(ratios["expert"]), 3),
+        "highest": round(max(ratios["expert"]), 3),
         "pairs": options.pairs,
         "rows": options.rows,
         "equal": equal,

@@ -104,13 +104,26 @@ def test_a_vertex_wider_than_the_slots_runs_alone():
     assert spark.running() == ["B", "WA"]
 
 
+def side_by_side(tasks: int, jobs: int) -> dict[str, tuple[int, list[str]]]:
+    """Independent pairs of a wide vertex and a write of one task."""
+    wide: dict[str, tuple[int, list[str]]] = {f"M{number}": (tasks, []) for number in range(jobs)}
+    return wide | {f"W{number}": (1, [f"M{number}"]) for number in range(jobs)}
+
+
 def test_without_a_limit_the_sessions_slots_are_promised_twice():
-    wide = {f"M{number}": (5, []) for number in range(4)} | {f"W{number}": (1, [f"M{number}"]) for number in range(4)}
-    spark = FakeSpark(wide, session_slots=5)
+    spark = FakeSpark(side_by_side(tasks=9, jobs=4), session_slots=9)
     assert spark.running() == ["M0", "M1"]
     spark.job_started("M0")
     spark.end(spark.launch("M0", 0))
     assert spark.running() == ["M0", "M1", "M2"]
+
+
+def test_a_small_session_is_promised_enough_short_tasks_to_be_busy_while_the_next_stage_is_prepared():
+    spark = FakeSpark(side_by_side(tasks=4, jobs=5), session_slots=2)
+    assert spark.running() == ["M0", "M1", "M2", "M3"]
+    spark.job_started("M0")
+    spark.end(spark.launch("M0", 0))
+    assert spark.running() == ["M0", "M1", "M2", "M3", "M4"]
 
 
 def test_an_overlapping_write_waits_for_the_earlier_one():
