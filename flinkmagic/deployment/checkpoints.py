@@ -20,12 +20,15 @@ import logging
 import shutil
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 from py4j.protocol import Py4JError
 
+from flinkmagic.capturing.targets import Target, resolve_uri
+from flinkmagic.deployment.finished_writes import FinishedWrite
 from flinkmagic.deployment.kept_results import KeptResults, KeptRows
 from flinkmagic.deployment.retained_results import RetainedResult
 from flinkmagic.errors import CheckpointInUseError
@@ -37,6 +40,7 @@ from flinkmagic.scheduling.job_graph_codec import encode_job_graph
 from flinkmagic.scheduling.job_graph_store import (
     JobGraphStore,
     StoredDataset,
+    StoredWrite,
     append_dataset,
     append_status,
     append_target,
@@ -74,13 +78,15 @@ class Checkpoints:
         self._writing = threading.Lock()
         self._journal: JobJournal | None = None
         self._datasets: dict[str, StoredDataset] = {}
-        self._writes: dict[str, str] = {}
+        self._writes: dict[str, StoredWrite] = {}
         self._targets: dict[str, list[str] | None] = {}
 
     @property
-    def writes(self) -> Mapping[str, list[str] | None]:
-        """By the key of a write that was committed: the files that this and later writes left in its target."""
-        return {key: self._targets[target] for key, target in self._writes.items()}
+    def writes(self) -> Mapping[str, FinishedWrite]:
+        """By their keys the writes that were committed, with the files that these and later ones left there."""
+        return {
+            key: FinishedWrite(self._targets[write.target], write.replaced_by) for key, write in self._writes.items()
+        }
 
     @property
     def targets(self) -> Sequence[str]:
@@ -112,8 +118,8 @@ class Checkpoints:
                 append_dataset(self._journal, dataset)
             for target, files in self._targets.items():
                 append_target(self._journal, target, files)
-            for key, target in self._writes.items():
-                append_write(self._journal, key, target)
+            for key, write in self._writes.items():
+                append_write(self._journal, key, write)
             self._journal.sync()
         except BaseException:
             self._lock.release()
@@ -177,8 +183,18 @@ class Checkpoints:
         """Record a write that is committed, and what its target then holds."""
         if key.portable:
             self.record_target(target, files)
-            self._writes[key.digest] = target
-            self._record(lambda journal: append_write(journal, key.digest, target))
+            self._record_write(key.digest, StoredWrite(target))
+
+    def record_overwrite(self, place: Target, key: str) -> None:
+        """Record that a write of this key has overwritten what earlier ones left at a place."""
+        for earlier, write in list(self._writes.items()):
+            is_known = key in (earlier, *write.replaced_by)
+            if not is_known and place.overlaps(Target(path=resolve_uri(write.target))):
+                self._record_write(earlier, replace(write, replaced_by=(*write.replaced_by, key)))
+
+    def _record_write(self, key: str, write: StoredWrite) -> None:
+        self._writes[key] = write
+        self._record(lambda journal: append_write(journal, key, write))
 
     def record_target(self, target: str, files: list[str] | None) -> None:
         """Record what a write has left in a target, its own or one above or below it."""

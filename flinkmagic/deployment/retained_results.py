@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from flinkmagic.deployment.finished_writes import FinishedWrite
 from flinkmagic.planning.stage_results import ResultKind
 
 if TYPE_CHECKING:
@@ -90,8 +91,8 @@ class RetainedResults:
     def __init__(self, driver_bytes: int | None = None) -> None:
         self.bound = DEFAULT_BYTES
         self._driver_bound = driver_bytes
-        self.writes: dict[str, dict[str, list[str] | None]] = {}
-        """By graph whose last run failed, by the key of a write that was finished in it: the files of its target."""
+        self.writes: dict[str, dict[str, FinishedWrite]] = {}
+        """By graph whose last run failed, by their keys the writes that were finished in it."""
         self._lock = threading.RLock()
         self._kept: dict[tuple[str, str], RetainedResult] = {}
         """By graph and key, the one that was used longest ago first."""

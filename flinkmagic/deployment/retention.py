@@ -10,8 +10,8 @@ The rules, as the code keeps them:
 4. A job that runs under a name ends the life of that name's former results, but for those that it uses and those that
    are there for the session.
 5. A write that was finished by a run that *failed* is not run again if its rows, its options and the files of its
-   target are still the same, and no earlier write to its target runs again. After a run that finished, all writes run.
-   Equal writes, such as appends of the same rows to the same folder, are told apart by their order (`_name_writes`).
+   target are still the same, no earlier write to its target runs again, and what overwrote its target later in that run
+   is still part of the job and not run again either. After a run that finished, all writes run (`finished_writes`).
 6. After a job that was cancelled nothing is retained.
 7. With a folder for checkpoints, boundaries and finished writes are looked for there, too (`checkpoints`).
 """
@@ -19,13 +19,19 @@ The rules, as the code keeps them:
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.targets import Target, resolve_uri
 from flinkmagic.deployment.checkpoints import Checkpoints
+from flinkmagic.deployment.finished_writes import (
+    WITHOUT_KEY,
+    FinishedWrite,
+    keys_of_writes,
+    still_there,
+    to_remember,
+)
 from flinkmagic.deployment.kept_results import KeptResults, KeptRows
 from flinkmagic.deployment.map_outputs import MapOutputs
 from flinkmagic.deployment.retained_results import RetainedResult, RetainedResults, retained_results
@@ -118,6 +124,7 @@ class Retention:
         self._store: RetainedResults = retained_results(sc)
         self._keys: dict[int, ResultKey] = {}
         self._write_keys: dict[int, ResultKey] = {}
+        self._overwrites: frozenset[int] = frozenset()
         self._taken_up = NOTHING
         self.reasons: dict[str, str] = {}
         """By the name of a stage why its result has no key, and is computed by every run."""
@@ -150,7 +157,8 @@ class Retention:
                 continue
             if self._use(result, entry, kept):
                 found[vertex_of[id(result.handle)]] = (result, entry)
-        self._name_writes(planned)
+        self._write_keys = keys_of_writes(planned.results, self._keys)
+        self._overwrites = frozenset(one.index for one in planned.sinks if one.write and one.write.overwrites)
         written = self._written(planned, vertex_of, keys, unchanged)
         finished = _not_needed(graph, found.keys() | written)
         self._drop_former({entry.key for _, entry in found.values()})
@@ -179,32 +187,20 @@ class Retention:
         result.adopt(entry.computed)
         return True
 
-    def _name_writes(self, planned: PlannedJob) -> None:
-        """Give the second, third, ... of equal writes keys of their own: what one of them wrote, it wrote alone."""
-        seen: Counter[str] = Counter()
-        for result in sorted(planned.results, key=lambda one: one.sink):
-            key = self._keys.get(id(result.handle))
-            if result.kind == "write" and key is not None:
-                self._write_keys[id(result.handle)] = replace(key, digest=f"{key.digest}/{seen[key.digest]}")
-                seen[key.digest] += 1
-
     def _written(
         self, planned: PlannedJob, vertex_of: Mapping[int, int], keys: ResultKeys, unchanged: _Unchanged
     ) -> set[int]:
         """Rule 5."""
-        earlier = dict(self._checkpoints.writes) if self._checkpoints is not None else {}
-        earlier.update(self._store.writes.get(self._name, {}))
-        again, written = set(range(len(planned.sinks))), set()
-        for result in planned.results:
-            key = self._write_keys.get(id(result.handle))
-            if not result.target or key is None or key.digest not in earlier:
-                continue
-            waits_for = planned.control_edges.get(result.sink, ())
-            same_files = keys.listing(result.target) == earlier[key.digest]
-            if same_files and unchanged(key) and not again.intersection(waits_for):
-                again.discard(result.sink)
-                written.add(vertex_of[id(result.handle)])
-        return written
+        finished = dict(self._checkpoints.writes) if self._checkpoints is not None else {}
+        finished.update(self._store.writes.get(self._name, {}))
+        writes = {result.sink: result for result in planned.results if result.target}
+
+        def is_unchanged(sink: int, write: FinishedWrite) -> bool:
+            same_files = sink in writes and keys.listing(writes[sink].target) == write.files
+            return same_files and unchanged(self._write_keys[sink])
+
+        there = still_there(planned, self._write_keys, finished, is_unchanged)
+        return {vertex_of[id(writes[sink].handle)] for sink in there}
 
     def _drop_former(self, used: set[str]) -> None:
         """Rule 4."""
@@ -229,8 +225,10 @@ class Retention:
     def _record_write(self, done: StageResult) -> None:
         """Record a write, and what now lies in the targets that it may have added to."""
         assert self._checkpoints is not None
-        keys, key = ResultKeys(self._sc), self._write_keys.get(id(done.handle))
+        keys, key = ResultKeys(self._sc), self._write_keys.get(done.sink)
         place = Target(path=resolve_uri(done.target))
+        if done.sink in self._overwrites:
+            self._checkpoints.record_overwrite(place, key.digest if key is not None else WITHOUT_KEY)
         for target in self._checkpoints.targets:
             is_own = target == done.target and key is not None and key.portable  # recorded with the write
             if not is_own and place.overlaps(Target(path=resolve_uri(target))):
@@ -272,7 +270,7 @@ class Retention:
         unchanged = _Unchanged(keys)
         vertex_of = _vertices_by_handle(graph)
         broadcasts = self._broadcasts(planned, graph, vertex_of)
-        writes: dict[str, list[str] | None] = {}
+        writes: dict[int, list[str] | None] = {}
         for result in planned.results:
             vertex, key = vertex_of[id(result.handle)], self._keys.get(id(result.handle))
             if key is None or vertex not in finished or result.handle.tasks == 0:
@@ -282,14 +280,16 @@ class Retention:
                 self.reasons[result.handle.name] = "what it was computed from changed while it ran"
             elif result.kind == "write":
                 if result.target:
-                    writes[self._write_keys[id(result.handle)].digest] = keys.listing(result.target)
+                    writes[result.sink] = keys.listing(result.target)
             elif vertex not in self._taken_up.finished:
                 job_vertex = graph.job_vertices[vertex]
                 bytes_ = bytes_by_partition.get(job_vertex.id)
                 self._retain_result(result, key, job_vertex.name, kept, bytes_, broadcasts[vertex])
         self._store.writes.pop(self._name, None)
         if status is JobStatus.FAILED:
-            self._store.writes[self._name] = writes
+            done = {vertex_of[id(result.handle)]: result.sink for result in planned.results if result.kind == "write"}
+            ended = {done[vertex] for vertex in finished if vertex in done}
+            self._store.writes[self._name] = to_remember(planned, self._write_keys, writes, ended)
 
     def _retain_result(
         self,

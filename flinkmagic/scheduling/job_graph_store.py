@@ -35,14 +35,22 @@ class StoredDataset:
     schema_json: str
 
 
+@dataclass(frozen=True)
+class StoredWrite:
+    """A write that is committed: where to, and the keys of later writes that overwrote what it left there."""
+
+    target: str
+    replaced_by: tuple[str, ...] = ()
+
+
 @dataclass
 class StoredJob:
     """What a journal says of a job.
 
     `finished` holds the tasks of regions that were finished as a whole, by (job vertex id, subtask).
     `status` is the last one that was noted; None where the job never started.
-    `datasets` holds the rows that were written, by key; `writes` by the key of a committed write its target; `targets`
-    by target the files that the last write to it, or into it, left there (None: there were none).
+    `datasets` holds the rows that were written, and `writes` the committed writes, by key; `targets` by target the
+    files that the last write to it, or into it, left there (None: there were none).
     """
 
     job_graph: JobGraph
@@ -50,7 +58,7 @@ class StoredJob:
     finished: dict[tuple[str, int], FinishedTask] = field(default_factory=dict)
     entries: int = 0
     datasets: dict[str, StoredDataset] = field(default_factory=dict)
-    writes: dict[str, str] = field(default_factory=dict)
+    writes: dict[str, StoredWrite] = field(default_factory=dict)
     targets: dict[str, list[str] | None] = field(default_factory=dict)
 
     @property
@@ -115,7 +123,8 @@ class JobGraphStore:
                 dataset = StoredDataset(entry.data["key"], entry.data["folder"], entry.data["schema"])
                 stored.datasets[dataset.key] = dataset
             elif entry.kind == "write_committed":
-                stored.writes[entry.data["key"]] = entry.data["target"]
+                write = StoredWrite(entry.data["target"], tuple(entry.data["replaced_by"]))
+                stored.writes[entry.data["key"]] = write
             elif entry.kind == "target_listed":
                 stored.targets[entry.data["target"]] = entry.data["files"]
         return stored
@@ -154,9 +163,9 @@ def append_dataset(journal: JobJournal, dataset: StoredDataset) -> None:
     journal.append("dataset_written", data)
 
 
-def append_write(journal: JobJournal, key: str, target: str) -> None:
-    """Note that a write is committed; `append_target` says what its target held then."""
-    journal.append("write_committed", {"key": key, "target": target})
+def append_write(journal: JobJournal, key: str, write: StoredWrite) -> None:
+    """Note that a write is committed, or overwritten; `append_target` says what its target held then."""
+    journal.append("write_committed", {"key": key, "target": write.target, "replaced_by": list(write.replaced_by)})
 
 
 def append_target(journal: JobJournal, target: str, files: list[str] | None) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 from flinkmagic.errors import ForeignJournalError, JobAlreadyStoredError, TornJournalError
 
 FORMAT = "flinkmagic-job-journal"
-VERSION = 2
+VERSION = 3
 
 Record = dict[str, Any]
 

@@ -19,6 +19,7 @@ from flinkmagic.scheduling.job_graph_store import (
     FinishedTask,
     JobGraphStore,
     StoredDataset,
+    StoredWrite,
     append_dataset,
     append_finished,
     append_reset,
@@ -67,13 +68,14 @@ def test_rows_and_committed_writes_are_noted_by_key(store: JobGraphStore, job) -
     append_dataset(journal, dataset)
     append_target(journal, "file:/out", None)
     append_target(journal, "file:/out", ["file:/out/part-0|10|1"])
-    append_write(journal, "b", "file:/out")
+    append_write(journal, "b", StoredWrite("file:/out"))
     append_target(journal, "file:/none", None)
-    append_write(journal, "c", "file:/none")
+    append_write(journal, "c", StoredWrite("file:/none"))
+    append_write(journal, "b", StoredWrite("file:/out", ("c",)))
     journal.close()
     stored = store.read(JOB_ID)
     assert stored.datasets == {"a": dataset}
-    assert stored.writes == {"b": "file:/out", "c": "file:/none"}
+    assert stored.writes == {"b": StoredWrite("file:/out", ("c",)), "c": StoredWrite("file:/none")}
     assert stored.targets == {"file:/out": ["file:/out/part-0|10|1"], "file:/none": None}
 
 
@@ -193,9 +195,9 @@ def test_a_line_that_is_missing_or_repeated_is_found(store: JobGraphStore, job) 
         (b"PK\x03\x04 a zip file", "its first line is no JSON"),
         (b'{"name": "a topology"}\n', "it does not say that it is a job journal"),
         (b"[1, 2]\n", "it does not say that it is a job journal"),
-        (json.dumps({"format": "flinkmagic-job-journal", "version": 3, "job_id": JOB_ID}).encode(), "of version 3"),
+        (json.dumps({"format": "flinkmagic-job-journal", "version": 4, "job_id": JOB_ID}).encode(), "of version 4"),
         (
-            json.dumps({"format": "flinkmagic-job-journal", "version": 2, "job_id": "f" * 32}).encode() + b"\n",
+            json.dumps({"format": "flinkmagic-job-journal", "version": 3, "job_id": "f" * 32}).encode() + b"\n",
             f"it is the journal of job {'f' * 32}",
         ),
     ],
@@ -212,7 +214,7 @@ def test_a_foreign_file_is_refused_and_left_alone(store: JobGraphStore, content:
 
 
 def test_a_journal_without_a_job_graph_is_refused(store: JobGraphStore) -> None:
-    header = json.dumps({"format": "flinkmagic-job-journal", "version": 2, "job_id": JOB_ID}).encode()
+    header = json.dumps({"format": "flinkmagic-job-journal", "version": 3, "job_id": JOB_ID}).encode()
     for content in (header, header + b"\n"):
         store.journal_path(JOB_ID).write_bytes(content)
         with pytest.raises(TornJournalError):

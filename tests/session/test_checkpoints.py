@@ -131,6 +131,34 @@ def test_writes_to_one_folder_are_known_by_what_the_last_of_them_left(spark, fol
     assert spark.read.json(str(folder / "appended" / "day=1")).count() == 7
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_was_appended_and_then_overwritten_is_not_taken_for_written(spark, folder, at_once):
+    """Whether in one run, or by a run that did not append any more."""
+
+    def run(*, appends, overwrites, limit):
+        def check(x):
+            if x > limit:
+                raise ValueError("too much")
+            return x
+
+        with flinkmagic.capture(spark, name="overwriting") as program:
+            sums = spark.read.parquet(str(folder / "numbers")).groupBy("k").agg(F.sum("id").alias("s"))
+            if appends:
+                sums.write.mode("append").json(str(folder / "both"))
+            if overwrites:
+                sums.where("k < 3").write.mode("overwrite").json(str(folder / "both"))
+            sums.select(F.udf(check, "long")("s").alias("s")).write.mode("overwrite").json(str(folder / "failing"))
+        return flinkmagic.compile(program, parallelism=2, checkpoint_dir=folder / "checkpoints", retain="none").run()
+
+    assert run(appends=True, overwrites=at_once, limit=1).status is JobStatus.FAILED
+    if not at_once:
+        assert run(appends=False, overwrites=True, limit=1).status is JobStatus.FAILED
+    assert spark.read.json(str(folder / "both")).count() == 3
+    mended = run(appends=True, overwrites=False, limit=10**9)
+    assert mended.status is JobStatus.FINISHED
+    assert spark.read.json(str(folder / "both")).count() == 3 + 7
+
+
 def test_one_process_at_a_time(spark, folder):
     graph = compiled(spark, folder, limit=10**9)
     (folder / "checkpoints").mkdir()

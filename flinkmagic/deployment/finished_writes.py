@@ -1,0 +1,116 @@
+"""Which writes that a failed run had finished are still there, and need not run again (rule 5 of `retention`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from flinkmagic.planning.planner import PlannedJob
+from flinkmagic.planning.result_keys import ResultKey
+from flinkmagic.planning.stage_results import StageResult
+
+WITHOUT_KEY = ""
+"""Stands for the key of a write that has none: no later run finds it again."""
+
+
+@dataclass(frozen=True)
+class FinishedWrite:
+    """A write that a failed run had finished.
+
+    Attributes
+    ----------
+    files : list of str or None
+        What its target held after that run (`ResultKeys.listing`).
+    replaced_by : tuple of str
+        The keys of later writes of that run that overwrote its target: its rows were theirs to replace.
+    """
+
+    files: list[str] | None
+    replaced_by: tuple[str, ...] = ()
+
+
+def keys_of_writes(results: Sequence[StageResult], keys: Mapping[int, ResultKey]) -> dict[int, ResultKey]:
+    """By sink the keys of writes, given those of their rows (by the id of the handle).
+
+    The second, third, ... of equal writes have keys of their own: what one of them wrote, it wrote alone.
+    """
+    seen: Counter[str] = Counter()
+    named = {}
+    for result in sorted(results, key=lambda one: one.sink):
+        key = keys.get(id(result.handle))
+        if result.kind == "write" and key is not None:
+            named[result.sink] = replace(key, digest=f"{key.digest}/{seen[key.digest]}")
+            seen[key.digest] += 1
+    return named
+
+
+def to_remember(
+    planned: PlannedJob,
+    keys: Mapping[int, ResultKey],
+    files: Mapping[int, list[str] | None],
+    finished: Iterable[int],
+) -> dict[str, FinishedWrite]:
+    """By their keys the writes that the run after the mend may find there.
+
+    Parameters
+    ----------
+    keys : mapping of int to ResultKey
+        By sink.
+    files : mapping of int to list of str or None
+        By sink what the target of each such write holds.
+    finished : iterable of int
+        All sinks that are finished.
+    """
+    replaced_by: dict[int, list[str]] = {sink: [] for sink in files}
+    for later in finished:
+        for earlier in _overwritten(planned, later):
+            if earlier in replaced_by:
+                replaced_by[earlier].append(keys[later].digest if later in files else WITHOUT_KEY)
+    return {keys[sink].digest: FinishedWrite(held, tuple(replaced_by[sink])) for sink, held in files.items()}
+
+
+def _overwritten(planned: PlannedJob, sink: int) -> Iterator[int]:
+    """The earlier sinks at whose targets data are gone when a sink is done."""
+    write = planned.sinks[sink].write
+    if write is None or not write.overwrites:
+        return
+    for earlier in planned.control_edges.get(sink, ()):
+        other = planned.sinks[earlier].write
+        if other is not None and other.target.overlaps(write.target):
+            yield earlier
+
+
+def still_there(
+    planned: PlannedJob,
+    keys: Mapping[int, ResultKey],
+    finished: Mapping[str, FinishedWrite],
+    is_unchanged: Callable[[int, FinishedWrite], bool],
+) -> set[int]:
+    """The sinks that need not run.
+
+    Parameters
+    ----------
+    keys : mapping of int to ResultKey
+        By sink.
+    finished : mapping of str to FinishedWrite
+        By key what the failed run had finished.
+    is_unchanged : callable
+        Whether a sink's target, and what its rows are computed from, is what it was then.
+    """
+    there = {
+        sink: finished[key.digest]
+        for sink, key in keys.items()
+        if key.digest in finished and is_unchanged(sink, finished[key.digest])
+    }
+    while True:
+        known = {keys[sink].digest for sink in there}
+        gone = [
+            sink
+            for sink, write in there.items()
+            if not known.issuperset(write.replaced_by) or not there.keys() >= {*planned.control_edges.get(sink, ())}
+        ]
+        if not gone:
+            return set(there)
+        for sink in gone:
+            del there[sink]
