@@ -222,8 +222,15 @@ class SparkDeployment:
         return _without_repetition(self.scheduler.request_job().exception_history)
 
     def finished_sinks(self) -> list[PlannedSink]:
-        """The sinks whose writes are committed, or whose rows are kept, whatever became of the others."""
-        return [sink for sink in self._sinks if self._is_finished(self._vertices[sink.index])]
+        """The sinks whose writes are committed, or whose rows are kept, whatever became of the others.
+
+        That of a write which was committed while it was being cancelled, too: its execution is CANCELED then.
+        """
+        return [
+            sink
+            for sink, vertex in zip(self._sinks, self._vertices, strict=True)
+            if self._is_finished(vertex) or vertex.index in self._host.committed
+        ]
 
     @property
     def taken_up(self) -> TakenUp:

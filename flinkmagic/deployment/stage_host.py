@@ -28,6 +28,7 @@ from flinkmagic.planning.handles import (
     ResultStageHandle,
     ShuffleMapStageHandle,
     StageHandle,
+    WriteStageHandle,
 )
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
@@ -84,6 +85,8 @@ class StageHost:
         self.make_stage: MakeStage | None = None
         self.partition_bytes: dict[str, tuple[int, ...]] = {}
         self.adaptations: dict[str, StageAdaptation] = {}
+        self.committed: set[int] = set()
+        """The writes (job vertices, by index) that are done, whatever was asked of their executions meanwhile."""
         self._graph = execution_graph
         self._prefix = prefix
         self._monitor = monitor
@@ -126,6 +129,7 @@ class StageHost:
         )
         tag = f"{self._prefix}v{index}r{next(self._run_numbers)}"
         description = f"{self._job_name}: {job_vertex.name}"
+        self.committed.discard(index)
         run.stage_run = self.make_stage(handle, tag, description, self._earlier.get(index), self._on_outcome)
         self.tracker.watch(tag, run)
         self._monitor.watch(tag)
@@ -157,6 +161,8 @@ class StageHost:
 
     def _expect(self, tag: str, outcome: StageOutcome) -> None:
         run = self.tracker.expect(tag, outcome)
+        if outcome.error is None and isinstance(run.handle, WriteStageHandle):
+            self.committed.add(run.job_vertex.index)
         if outcome.bytes_by_partition is not None:
             self.partition_bytes[run.job_vertex.id] = outcome.bytes_by_partition
         if outcome.adaptation:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from flinkmagic.capturing.recorder import capture
 from flinkmagic.deployment.java_classes import constructor_of, new_instance
 from flinkmagic.deployment.python_workers import ExecutorWatch
+from flinkmagic.deployment.stage_runner import StageRunner
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_status import JobStatus
 
@@ -191,6 +192,31 @@ def test_sinks_that_were_written_before_the_cancellation_stay(spark, deploy, tmp
     # Spark's committer takes back what an aborted write has begun.
     assert not list((tmp_path / "half").glob("part-*"))
     assert [sink.name for sink in deployment.finished_sinks()] == ["done"]
+
+
+def test_a_write_that_is_committed_while_it_is_cancelled_is_told_as_written(spark, deploy, tmp_path, monkeypatch):
+    """Who is told that it was not would append the same rows once more."""
+    is_committed, may_end = threading.Event(), threading.Event()
+    write = StageRunner._write
+
+    def held_after_the_commit(self, *arguments):
+        write(self, *arguments)
+        is_committed.set()
+        may_end.wait(60)
+
+    monkeypatch.setattr(StageRunner, "_write", held_after_the_commit)
+    with capture(spark) as program:
+        spark.range(0, 4, 1, 1).write.parquet(str(tmp_path / "out"))
+    deployment = deploy(program)
+    assert is_committed.wait(60)
+    deployment.cancel()
+    deployment.wait(0.5)
+    assert not deployment.termination_future.done()
+    may_end.set()
+    assert deployment.wait(30) is JobStatus.CANCELED
+    assert deployment.execution_graph.state_of(0) is ExecutionState.CANCELED
+    assert (tmp_path / "out" / "_SUCCESS").exists()
+    assert [sink.name for sink in deployment.finished_sinks()] == ["out"]
 
 
 def test_no_stage_fails_because_executors_cannot_be_asked_to_end_python_workers(spark):
