@@ -53,6 +53,7 @@ def check_format(
     Spark asks the format on the driver, before the first task: on a Hadoop job that is thrown away here.
     """
     jvm = spark._jvm
+    _check_names(spark, df.schema.names)
     schema = df._jdf.schema()
     if partition_by:
         partitioned = {name.lower() for name in partition_by}
@@ -64,6 +65,15 @@ def check_format(
     job = static_method(jvm, "org.apache.hadoop.mapreduce.Job", "getInstance")(hadoop_conf)
     insensitive = scala_object(jvm, "org.apache.spark.sql.catalyst.util.CaseInsensitiveMap").apply(options)
     file_format.prepareWrite(spark._jsparkSession, job, insensitive, schema)
+
+
+def _check_names(spark: Any, names: list[str]) -> None:
+    """Have Spark refuse columns of equal names, as the first thing that its command does when it runs."""
+    if len({name.lower() for name in names}) < len(names):
+        columns = spark._jvm.PythonUtils.toSeq(names)
+        is_case_sensitive = session_state(spark).conf().caseSensitiveAnalysis()
+        check = static_method(spark._jvm, "org.apache.spark.sql.util.SchemaUtils", "checkColumnNameDuplication")
+        check(columns, is_case_sensitive)
 
 
 @functools.lru_cache(maxsize=4)

@@ -110,6 +110,9 @@ REFUSED = {
     "unknown codec": 'df.write.option("compression", "foo").csv(at("out"))',
     "unknown codec of parquet": 'df.write.parquet(at("out"), compression="foo")',
     "long separator": 'df.write.csv(at("out"), quote="ab")',
+    "equal names": 'df.select("id", "id").write.parquet(at("out"))',
+    "equal names but for case": 'df.selectExpr("id", "id AS ID").write.json(at("out"))',
+    "equal names in a table": 'df.select("id", "id").write.saveAsTable("of_equal_names")',
     "unknown column": 'df.select("nope").write.csv(at("out"))',
     "partitionBy of two kinds": 'df.write.partitionBy(1).csv(at("out"))',
 }
