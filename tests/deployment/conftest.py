@@ -25,6 +25,7 @@ def _load(name):
 
 
 _load("fake_spark")
+_load("own_process")
 
 
 class SparkWork:

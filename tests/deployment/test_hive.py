@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
+
+from own_process import told_by
 
 
 def test_writes_to_hive_s_tables_are_deferred_and_give_the_rows_of_plain_ones(tmp_path):
     script = Path(__file__).with_name("hive_process.py")
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout.splitlines()[-1])
+    told = told_by(str(script), cwd=tmp_path).value
     assert {name: before for name, (_, before, _, _) in told.items()} == {
         "append": 1, "overwrite": 1, "partitions": 0, "created": False,
     }  # fmt: skip

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from itertools import product
 from pathlib import Path
 
+import own_process
 import pyspark
 import pytest
-
-ROOT = Path(__file__).parents[2]
 
 BEGINNING = """
 import contextlib
@@ -63,17 +58,7 @@ def told_by(folder, script, **environment):
     """What a script says that has a session of its own."""
     file = folder / "script.py"
     file.write_text(BEGINNING + script)
-    done = subprocess.run(
-        [sys.executable, str(file), str(folder)],
-        cwd=ROOT,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return own_process.told_by(str(file), str(folder), environment=environment).value
 
 
 def spark_home(folder):

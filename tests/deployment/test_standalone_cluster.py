@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
+from own_process import told_by
 
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory):
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.deployment.standalone_process", str(tmp_path_factory.mktemp("standalone"))],
-        cwd=ROOT,
-        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    script = ("-m", "tests.deployment.standalone_process", str(tmp_path_factory.mktemp("standalone")))
+    return told_by(*script, environment={"PYSPARK_PYTHON": sys.executable}).value
 
 
 def test_the_rows_are_those_of_a_plain_run(story):

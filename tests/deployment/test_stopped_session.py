@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from own_process import told_by
 
 
 def told(folder, *arguments):
     script = Path(__file__).with_name("stopped_process.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(folder), *arguments], capture_output=True, text=True, timeout=150, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "bug in flinkmagic" not in done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    found = told_by(str(script), str(folder), *arguments)
+    assert "bug in flinkmagic" not in found.warnings
+    return found.value
 
 
 @pytest.mark.parametrize(
