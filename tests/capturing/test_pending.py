@@ -348,6 +348,21 @@ def test_partitions_that_lie_elsewhere_are_not_overwritten_under_a_reader(cell: 
     assert "copy" not in cell.made()
 
 
+@pytest.mark.parametrize("read", ["one.parquet", "*.parquet", "{one,two}.parquet", "link.parquet"])
+def test_files_that_are_read_by_their_names_do_not_stand_for_their_folder(cell: Any, numbers: Any, read: str) -> None:
+    numbers("data", 3)
+    part = next((cell.folder / "data").glob("*.parquet"))
+    for name in ("one", "two"):
+        (cell.folder / f"{name}.parquet").write_bytes(part.read_bytes())
+    (cell.folder / "apart").mkdir()
+    part.rename(cell.folder / "apart" / "part.parquet")
+    (cell.folder / "link.parquet").symlink_to(cell.folder / "apart" / "part.parquet")
+    line = f'spark.read.parquet(at("{read}")).write.mode("overwrite").parquet(at("PLACE"))'
+    check_overwrites(cell.capture(line.replace("PLACE", "out")).writes)
+    with pytest.raises(OverwritesInputError):
+        cell.capture(line.replace("PLACE", "apart" if read in ("link.parquet", "*.parquet") else ""))
+
+
 def test_links_inside_an_input_are_followed(cell: Any, numbers: Any) -> None:
     numbers("real", 3), numbers("file", 5)
     (cell.folder / "linked").mkdir()

@@ -110,9 +110,12 @@ public class CaptureReader {
     /** Where symbolic links among the listed files and folders lead to, if out of the folders that were named. */
     private static void addLinked(InMemoryFileIndex index, List paths) {
         List roots = new ArrayList();
-        Iterator named = index.rootPaths().iterator();
-        while (named.hasNext()) {
-            roots.add(real((Path) named.next()));
+        HashSet named = new HashSet();
+        Iterator each = index.rootPaths().iterator();
+        while (each.hasNext()) {
+            Path root = (Path) each.next();
+            named.add(local(root));
+            roots.add(real(root));
         }
         HashSet folders = new HashSet();
         Iterator files = index.allFiles().iterator();
@@ -120,6 +123,10 @@ public class CaptureReader {
             Path file = ((FileStatus) files.next()).getPath();
             if (!"file".equals(file.toUri().getScheme())) {
                 return;
+            }
+            // A file that was named itself says nothing of the folder in which it lies.
+            if (named.contains(local(file))) {
+                continue;
             }
             if (folders.add(file.getParent())) {
                 addUnlessBelow(roots, file.getParent(), paths);
