@@ -81,17 +81,23 @@ def test_another_kernel_takes_the_job_up_and_runs_the_rest(spark, folder):
     assert not list((folder / "checkpoints").rglob("*.parquet"))
 
 
-def compiled(spark, folder, *, limit):
+def refused_above(limit):
+    """The column `s`, computed by a function that fails where it is too large."""
+
     def check(x):
         if x > limit:
             raise ValueError("too much")
         return x
 
+    return F.udf(check, "long")("s").alias("s")
+
+
+def compiled(spark, folder, *, limit):
     with flinkmagic.capture(spark, name="checkpointed") as program:
         df = spark.read.parquet(str(folder / "numbers"))
         sums = df.repartition(2, "k").groupBy("k").agg(F.sum("id").alias("s"), F.sum("id").alias("s s"))
         sums.write.mode("overwrite").json(str(folder / "sound"))
-        sums.withColumn("s", F.udf(check, "long")("s")).write.mode("overwrite").json(str(folder / "failing"))
+        sums.withColumn("s", refused_above(limit)).write.mode("overwrite").json(str(folder / "failing"))
     return flinkmagic.compile(program, parallelism=2, checkpoint_dir=folder / "checkpoints", retain="none")
 
 
@@ -109,17 +115,12 @@ def test_rows_come_back_from_disk_whatever_their_columns_are_called(spark, folde
 
 def test_writes_to_one_folder_are_known_by_what_the_last_of_them_left(spark, folder):
     def run(limit):
-        def check(x):
-            if x > limit:
-                raise ValueError("too much")
-            return x
-
         with flinkmagic.capture(spark, name="appending") as program:
             sums = spark.read.parquet(str(folder / "numbers")).groupBy("k").agg(F.sum("id").alias("s"))
             for more in (0, 0, 1):
                 sums.selectExpr("k", f"s + {more} AS s").write.mode("append").json(str(folder / "appended"))
             sums.select("k").write.mode("append").json(str(folder / "appended" / "day=1"))
-            sums.select(F.udf(check, "long")("s").alias("s")).write.mode("overwrite").json(str(folder / "failing"))
+            sums.select(refused_above(limit)).write.mode("overwrite").json(str(folder / "failing"))
         return flinkmagic.compile(program, parallelism=2, checkpoint_dir=folder / "checkpoints", retain="none").run()
 
     assert run(1).status is JobStatus.FAILED
@@ -136,18 +137,13 @@ def test_what_was_appended_and_then_overwritten_is_not_taken_for_written(spark, 
     """Whether in one run, or by a run that did not append any more."""
 
     def run(*, appends, overwrites, limit):
-        def check(x):
-            if x > limit:
-                raise ValueError("too much")
-            return x
-
         with flinkmagic.capture(spark, name="overwriting") as program:
             sums = spark.read.parquet(str(folder / "numbers")).groupBy("k").agg(F.sum("id").alias("s"))
             if appends:
                 sums.write.mode("append").json(str(folder / "both"))
             if overwrites:
                 sums.where("k < 3").write.mode("overwrite").json(str(folder / "both"))
-            sums.select(F.udf(check, "long")("s").alias("s")).write.mode("overwrite").json(str(folder / "failing"))
+            sums.select(refused_above(limit)).write.mode("overwrite").json(str(folder / "failing"))
         return flinkmagic.compile(program, parallelism=2, checkpoint_dir=folder / "checkpoints", retain="none").run()
 
     assert run(appends=True, overwrites=at_once, limit=1).status is JobStatus.FAILED

@@ -388,13 +388,13 @@ df.select(F.udf(check, "long")("id").alias("s")).write.mode("overwrite").parquet
 OVERWRITE = 'df.where("k < 3").groupBy("k").agg(F.max("id").alias("s")).write.mode("overwrite").parquet(out + "/both")'
 
 
-@pytest.mark.parametrize("is_sorted", [False, True])
+@pytest.mark.parametrize("has_key", [True, False])
 def test_what_was_appended_and_overwritten_counts_as_written_only_with_the_overwrite(
-    spark, cell, numbers, tmp_path, is_sorted
+    spark, cell, numbers, tmp_path, has_key
 ):
     names = {"numbers": numbers, "out": str(tmp_path / "out")}
     # Rows in an order of chance have no key: such a write is never found again, and has overwritten all the same.
-    overwrite = OVERWRITE if is_sorted else OVERWRITE.replace(".write", ".orderBy(F.rand()).write")
+    overwrite = OVERWRITE if has_key else OVERWRITE.replace(".write", ".orderBy(F.rand()).write")
     cell(APPENDED_AND_OVERWRITTEN.format(limit=FAILS, overwrite=overwrite), **names)
     assert spark.read.parquet(names["out"] + "/both").count() == 3
     mended = cell(APPENDED_AND_OVERWRITTEN.format(limit=MENDED, overwrite=""), **names)
