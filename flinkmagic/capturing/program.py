@@ -228,6 +228,28 @@ class SkippedWrite:
     location: SourceLocation
 
 
+@dataclass(frozen=True)
+class Settlement:
+    """Pending writes that were deployed before the end of the cell, because a line needed them done.
+
+    Attributes
+    ----------
+    location : SourceLocation
+        The line.
+    cause : str
+        What kind of line it was: a value of `pending.Cause`.
+    touches : str
+        What the line does with the first write that it touches: ``reads``, ``changes``.
+    writes : tuple of DeferredWrite
+        What was deployed, in program order.
+    """
+
+    location: SourceLocation
+    cause: str
+    touches: str
+    writes: tuple[DeferredWrite, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Use:
     """A DataFrame of another program that a program goes on from.
@@ -272,7 +294,7 @@ class Program:
         The DataFrames that writes, names or two and more calls refer to; the rest was let go of.
     skipped : tuple of SkippedWrite
         Writes with mode ``ignore`` whose path existed.
-    deployed : tuple of DeferredWrite
+    settlements : tuple of Settlement
         Writes that had to be run while the cell was running, because a later line needed them.
     options : dict of int to OperatorOptions
         By frame number, what `with_options` asked for.
@@ -301,7 +323,7 @@ class Program:
     calls: tuple[RecordedCall, ...] = ()
     frames: dict[int, DataFrame] = field(default_factory=dict)
     skipped: tuple[SkippedWrite, ...] = ()
-    deployed: tuple[DeferredWrite, ...] = ()
+    settlements: tuple[Settlement, ...] = ()
     options: dict[int, OperatorOptions] = field(default_factory=dict)
     session: SessionSnapshot | None = None
     complete: bool = False
@@ -310,6 +332,11 @@ class Program:
     namespace: MutableMapping[str, Any] | None = field(default=None, repr=False)
     result_sessions: Mapping[str, SessionSnapshot | None] = field(default_factory=dict)
     registry: FrameRegistry = field(default_factory=FrameRegistry, repr=False)
+
+    @property
+    def deployed(self) -> tuple[DeferredWrite, ...]:
+        """The writes that were run while the cell was running, in the order in which they were settled."""
+        return tuple(write for settlement in self.settlements for write in settlement.writes)
 
     def frame_of(self, df: DataFrame) -> int | None:
         """The number of a DataFrame object (compared by identity), None where it is not of this program."""

@@ -17,10 +17,9 @@ from flinkmagic.capturing.frames import FrameRegistry
 from flinkmagic.capturing.java import session_state
 from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.operator_options import OperatorOptions
-from flinkmagic.capturing.pending import PendingWrites, check_overwrites
+from flinkmagic.capturing.pending import Effects, PendingWrites, check_overwrites
 from flinkmagic.capturing.program import (
     CellSource,
-    DeferredWrite,
     Program,
     RecordedCall,
     SessionSnapshot,
@@ -187,7 +186,6 @@ class Recorder:
         self._seen_ids: set[int] = set()
         self._options: dict[int, OperatorOptions] = {}
         self._skipped: list[SkippedWrite] = []
-        self._deployed: list[DeferredWrite] = []
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
         self._resolver: PathResolver | None = None
 
@@ -200,6 +198,16 @@ class Recorder:
     def location(self) -> SourceLocation:
         """The user's line that is running."""
         return self.source.location(user_frame())
+
+    def settle(self, effects: Effects) -> bool:
+        """See to it that a line with these effects may run now; True where pending writes were deployed for it.
+
+        Raises
+        ------
+        PendingWriteError
+            Where they may not be deployed.
+        """
+        return bool(self.pending) and self.pending.settle(effects, self.location)
 
     def record(
         self, method: str, text: str, location: SourceLocation, inputs: Iterable[DataFrame], output: DataFrame
@@ -247,19 +255,16 @@ class Recorder:
 
     def _deploy_pending(self) -> None:
         assert self._run_pending is not None
-        pending = list(self.pending.writes)
-        check_overwrites(pending)
+        check_overwrites(self.pending.writes)
         partial = Program(self.spark, self.program.name, self.program.cell, registry=self.frames)
         self._fill(partial)
         link(partial, self._earlier)
         self._run_pending(partial)
-        self._deployed += pending
-        self.pending.writes.clear()
 
     def _fill(self, program: Program) -> None:
         program.writes = tuple(self.pending.writes)
         program.calls = tuple(self._calls)
-        program.skipped, program.deployed = tuple(self._skipped), tuple(self._deployed)
+        program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
         program.options = dict(self._options)
         program.session = self.snapshot(self.spark)
         program.frames = dict(self.frames.kept)
