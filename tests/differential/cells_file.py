@@ -1,0 +1,67 @@
+"""Reads the files in `cells/`: notebooks of one or more cells, as text.
+
+``=== NAME`` begins a notebook. In it ``--- plain`` begins a cell that runs plainly in every way, ``--- cell [GRAPH]`` one
+that is captured. ``--- departs ENTRY: REASON`` names what a run under the magic is documented not to leave. A line that
+begins with ``#`` before the first cell says what the notebook is about. ``@/`` in a cell is the folder of the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+CELLS = Path(__file__).parent / "cells"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One cell: `graph` is the name under which it is captured, empty where it runs plainly in every way."""
+
+    text: str
+    graph: str = ""
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """Cells that run one after the other.
+
+    Attributes
+    ----------
+    name : str
+        The file's name and its own.
+    steps : tuple of Step
+        The cells.
+    departs : tuple of str
+        What is left by the plain run alone, each for a documented reason.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    departs: tuple[str, ...] = ()
+
+
+def read(path: Path) -> list[Notebook]:
+    """The notebooks of one file."""
+    notebooks = []
+    for block in ("\n" + path.read_text(encoding="utf-8")).split("\n=== ")[1:]:
+        name, _, rest = block.partition("\n")
+        steps: list[Step] = []
+        departs: list[str] = []
+        for part in ("\n" + rest).split("\n--- ")[1:]:
+            head, _, text = part.partition("\n")
+            kind, _, argument = head.strip().partition(" ")
+            if kind == "departs":
+                departs.append(argument.partition(":")[0].strip())
+            elif kind in ("plain", "cell"):
+                steps.append(Step(text.strip("\n") + "\n", (argument or f"g{len(steps)}") if kind == "cell" else ""))
+            else:
+                raise ValueError(f"{path.name}, {name}: what is {head!r}?")
+        if not any(step.graph for step in steps):
+            raise ValueError(f"{path.name}, {name}: no cell is captured")
+        notebooks.append(Notebook(f"{path.stem}/{name.strip()}", tuple(steps), tuple(departs)))
+    return notebooks
+
+
+def all_notebooks() -> list[Notebook]:
+    """Those of all files."""
+    return [notebook for path in sorted(CELLS.glob("*.txt")) for notebook in read(path)]

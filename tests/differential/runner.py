@@ -1,0 +1,186 @@
+"""Runs a notebook in three ways and says what differs: plain, `%%flinkgraph NAME --run`, compiled and then run.
+
+All ways share one process and one session. Each has a folder of its own, which is taken out of all texts, and a database
+of its own in that folder. The third way may instead be refused, if that leaves each file and each table either as it
+was before the notebook or as the plain run leaves it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flinkmagic.errors import FlinkMagicError
+from tests.differential.cells_file import Notebook
+from tests.differential.state import SessionState, files
+from tests.notebook_shell import NotebookShell, comparable, lines_kept, steady
+
+WAYS = ("plain", "run", "compile")
+PRELUDE = """\
+import os, pathlib, shutil, subprocess, sqlite3, socket, tempfile, threading, json, glob, io
+from pyspark.sql import Row, Window, functions as F
+"""
+
+
+@dataclass
+class StepLeft:
+    """What one cell of a notebook left."""
+
+    value: object
+    stdout: str
+    error: str
+    told: str
+    abandoned: bool = False
+    """Whether its capture ended in an exception, so that its writes are not going to run."""
+    refused: bool = False
+    """Whether that exception is one of this package's."""
+
+
+@dataclass
+class WayLeft:
+    """What a notebook left.
+
+    Attributes
+    ----------
+    steps : list of StepLeft
+        By cell, up to the first that was abandoned.
+    before, after : dict
+        Files, tables and settings.
+    """
+
+    steps: list[StepLeft] = field(default_factory=list)
+    before: dict[str, object] = field(default_factory=dict)
+    after: dict[str, object] = field(default_factory=dict)
+
+
+class Runner:
+    """Runs notebooks; to be used as a context manager.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session of all cells.
+    home : Path
+        An empty folder.
+    """
+
+    def __init__(self, spark: Any, home: Path) -> None:
+        self._spark, self._home = spark, home
+        self._shell = NotebookShell()
+        self._state = SessionState(spark)
+        self._template = home / "template"
+
+    def __enter__(self) -> Runner:
+        self._shell.__enter__()
+        self._lay_out()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._shell.__exit__()
+        self._state.end()
+
+    def _lay_out(self) -> None:
+        """What every notebook finds: `a` and `b` (parquet), `c` (CSV), `j` (JSON), `p` (by `k`), two text files."""
+        spark, at = self._spark, str(self._template)
+        rows = spark.range(0, 6, 1, 1).selectExpr("id", "id % 2 AS k", "concat('v', id) AS v")
+        rows.write.parquet(f"{at}/a")
+        rows.selectExpr("id + 10 AS id", "k", "v").write.parquet(f"{at}/b")
+        rows.write.option("header", True).csv(f"{at}/c")
+        rows.write.json(f"{at}/j")
+        rows.write.partitionBy("k").parquet(f"{at}/p")
+        (self._template / "lines.txt").write_text("one\ntwo\ntwo\n", encoding="utf-8")
+        (self._template / "factor.txt").write_text("2", encoding="utf-8")
+
+    def differences(self, notebook: Notebook) -> Iterator[str]:
+        """What the two other ways leave otherwise than the plain one; nothing where all is well."""
+        left = {way: self._run(notebook, way) for way in WAYS}
+        yield from (f"run: {one}" for one in _against(left["plain"], left["run"], notebook))
+        judge = _refused if left["compile"].steps[-1].abandoned else _against
+        yield from (f"compile: {one}" for one in judge(left["plain"], left["compile"], notebook))
+
+    def _run(self, notebook: Notebook, way: str) -> WayLeft:
+        folder = Path(tempfile.mkdtemp(prefix="way", dir=self._home)).resolve()
+        left = WayLeft()
+        try:
+            shutil.copytree(self._template, folder, dirs_exist_ok=True)
+            self._state.begin(folder)
+            self._shell.begin(spark=self._spark, sc=self._spark.sparkContext)
+            self._shell.run(PRELUDE)
+            left.before = self._everything(folder)
+            for step in notebook.steps:
+                left.steps.append(self._step(step.text.replace("@/", f"{folder}/"), step.graph, way, folder))
+                if left.steps[-1].abandoned:
+                    break
+            left.after = self._everything(folder)
+            return left
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _everything(self, folder: Path) -> dict[str, object]:
+        return {**files(folder), **self._state.read()}
+
+    def _step(self, text: str, graph: str, way: str, folder: Path) -> StepLeft:
+        head = "" if way == "plain" or not graph else f"%%flinkgraph {graph}{' --run' * (way == 'run')}\n"
+        left = self._shell.run(head + text, seconds=120)
+        errors, printed = [left.error], left.stdout
+        if way == "compile" and graph and left.error is None and graph in self._shell.magics.graphs:
+            ran = self._shell.run(f"%flinkrun {graph}", seconds=120)
+            errors.append(ran.error)
+            printed += ran.stdout
+        error = next((one for one in errors if one is not None), None)
+        said = steady(printed.replace(str(folder), "@"))
+        try:
+            value = comparable(left.value)
+        except Exception as lost:  # noqa: BLE001 - a value that cannot be computed is compared by why
+            value = ("not computed", type(lost).__name__)
+        value = _without(value, folder)
+        abandoned = way == "compile" and bool(graph) and left.error is not None
+        refused = isinstance(left.error, FlinkMagicError)
+        return StepLeft(value, said, _class(error), _without(str(error), folder)[:400], abandoned, refused)
+
+
+def _against(plain: WayLeft, ours: WayLeft, notebook: Notebook) -> Iterator[str]:
+    for number, (before, after) in enumerate(zip(plain.steps, ours.steps, strict=True)):
+        if before.error != after.error:
+            yield f"cell {number} raised {after.error or 'nothing'} ({after.told}), plain {before.error or 'nothing'}"
+        if before.value != after.value:
+            yield f"cell {number} has the value {after.value!s:.300}, plain {before.value!s:.300}"
+        if not lines_kept(before.stdout, after.stdout):
+            yield f"cell {number} printed {after.stdout!r:.400}, plain {before.stdout!r:.400}"
+    for key in sorted(plain.after.keys() | ours.after.keys()):
+        if key.split("/")[0] in notebook.departs:
+            continue
+        if plain.after.get(key) != ours.after.get(key):
+            yield f"{key} is {ours.after.get(key)!s:.300}, plain {plain.after.get(key)!s:.300}"
+
+
+def _refused(plain: WayLeft, ours: WayLeft, notebook: Notebook) -> Iterator[str]:
+    """What an abandoned cell raised that is neither ours nor the plain run's, and what it left half done."""
+    last = ours.steps[-1]
+    if not last.refused and last.error != plain.steps[len(ours.steps) - 1].error:
+        yield f"raised {last.error} ({last.told}), plain {plain.steps[len(ours.steps) - 1].error or 'nothing'}"
+    for key in sorted(plain.before.keys() | plain.after.keys() | ours.after.keys()):
+        if ours.after.get(key) not in (plain.before.get(key), plain.after.get(key)):
+            yield f"refused ({last.told}), but {key} is {ours.after.get(key)!s:.300}"
+
+
+def _without(value: Any, folder: Path) -> Any:
+    """A value without the folder's name in any of its texts."""
+    if isinstance(value, str):
+        return value.replace(str(folder), "@")
+    if isinstance(value, (tuple, list)):
+        return type(value)(_without(one, folder) for one in value)
+    return value
+
+
+def _class(error: BaseException | None) -> str:
+    """An exception's class, and Spark's own condition where it has one."""
+    if error is None:
+        return ""
+    condition = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
+    name = condition() if callable(condition) else None
+    return f"{type(error).__name__}{f'[{name}]' if name else ''}"
