@@ -1,8 +1,8 @@
 """Reads the files in `cells/`: notebooks of one or more cells, as text.
 
 ``=== NAME`` begins a notebook. In it ``--- plain`` begins a cell that runs plainly in every way, ``--- cell [GRAPH]`` one
-that is captured. ``--- departs ENTRY: REASON`` names what a run under the magic is documented not to leave. A line that
-begins with ``#`` before the first cell says what the notebook is about. ``@/`` in a cell is the folder of the way.
+that is captured. ``--- departs ENTRY: REASON`` names what a run under the magic is documented not to leave, ``--- refuses: REASON`` says
+that ``--run``, too, may be refused. ``@/`` in a cell is the folder of the way. A graph's name of ``?`` is none at all.
 """
 
 from __future__ import annotations
@@ -33,11 +33,14 @@ class Notebook:
         The cells.
     departs : tuple of str
         What is left by the plain run alone, each for a documented reason.
+    refuses : bool
+        Whether a run may be refused as a compilation may.
     """
 
     name: str
     steps: tuple[Step, ...]
     departs: tuple[str, ...] = ()
+    refuses: bool = False
 
 
 def read(path: Path) -> list[Notebook]:
@@ -47,18 +50,21 @@ def read(path: Path) -> list[Notebook]:
         name, _, rest = block.partition("\n")
         steps: list[Step] = []
         departs: list[str] = []
+        refuses = False
         for part in ("\n" + rest).split("\n--- ")[1:]:
             head, _, text = part.partition("\n")
             kind, _, argument = head.strip().partition(" ")
             if kind == "departs":
                 departs.append(argument.partition(":")[0].strip())
+            elif kind == "refuses:":
+                refuses = True
             elif kind in ("plain", "cell"):
                 steps.append(Step(text.strip("\n") + "\n", (argument or f"g{len(steps)}") if kind == "cell" else ""))
             else:
                 raise ValueError(f"{path.name}, {name}: what is {head!r}?")
         if not any(step.graph for step in steps):
             raise ValueError(f"{path.name}, {name}: no cell is captured")
-        notebooks.append(Notebook(f"{path.stem}/{name.strip()}", tuple(steps), tuple(departs)))
+        notebooks.append(Notebook(f"{path.stem}/{name.strip()}", tuple(steps), tuple(departs), refuses))
     return notebooks
 
 

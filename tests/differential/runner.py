@@ -98,9 +98,9 @@ class Runner:
     def differences(self, notebook: Notebook) -> Iterator[str]:
         """What the two other ways leave otherwise than the plain one; nothing where all is well."""
         left = {way: self._run(notebook, way) for way in WAYS}
-        yield from (f"run: {one}" for one in _against(left["plain"], left["run"], notebook))
-        judge = _refused if left["compile"].steps[-1].abandoned else _against
-        yield from (f"compile: {one}" for one in judge(left["plain"], left["compile"], notebook))
+        for way in WAYS[1:]:
+            judge = _refused if left[way].steps[-1].abandoned else _against
+            yield from (f"{way}: {one}" for one in judge(left["plain"], left[way], notebook))
 
     def _run(self, notebook: Notebook, way: str) -> WayLeft:
         folder = Path(tempfile.mkdtemp(prefix="way", dir=self._home)).resolve()
@@ -112,7 +112,10 @@ class Runner:
             self._shell.run(PRELUDE)
             left.before = self._everything(folder)
             for step in notebook.steps:
-                left.steps.append(self._step(step.text.replace("@/", f"{folder}/"), step.graph, way, folder))
+                text = step.text.replace("@/", f"{folder}/")
+                done = self._step(text, step.graph, way, folder)
+                done.abandoned &= way == "compile" or notebook.refuses and done.refused
+                left.steps.append(done)
                 if left.steps[-1].abandoned:
                     break
             left.after = self._everything(folder)
@@ -124,11 +127,14 @@ class Runner:
         return {**files(folder), **self._state.read()}
 
     def _step(self, text: str, graph: str, way: str, folder: Path) -> StepLeft:
-        head = "" if way == "plain" or not graph else f"%%flinkgraph {graph}{' --run' * (way == 'run')}\n"
+        name = "" if graph == "?" else graph
+        head = "" if way == "plain" or not graph else f"%%flinkgraph {name}{' --run' * (way == 'run')}\n"
+        known = dict(self._shell.magics.graphs)
         left = self._shell.run(head + text, seconds=120)
         errors, printed = [left.error], left.stdout
-        if way == "compile" and graph and left.error is None and graph in self._shell.magics.graphs:
-            ran = self._shell.run(f"%flinkrun {graph}", seconds=120)
+        made = [one for one, made in self._shell.magics.graphs.items() if known.get(one) is not made]
+        if way == "compile" and graph and left.error is None and made:
+            ran = self._shell.run(f"%flinkrun {made[-1]}", seconds=120)
             errors.append(ran.error)
             printed += ran.stdout
         error = next((one for one in errors if one is not None), None)
@@ -138,7 +144,7 @@ class Runner:
         except Exception as lost:  # noqa: BLE001 - a value that cannot be computed is compared by why
             value = ("not computed", type(lost).__name__)
         value = _without(value, folder)
-        abandoned = way == "compile" and bool(graph) and left.error is not None
+        abandoned = way != "plain" and bool(graph) and left.error is not None
         refused = isinstance(left.error, FlinkMagicError)
         return StepLeft(value, said, _class(error), _without(str(error), folder)[:400], abandoned, refused)
 
