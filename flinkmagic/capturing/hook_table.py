@@ -12,10 +12,12 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing import commands, hooks
+from flinkmagic.capturing.audit import stat_entries
 from flinkmagic.capturing.hooks import Hook
+from flinkmagic.capturing.thread_hooks import thread_entries
 
 Make = Callable[[str, Any], Hook]
-Entry = tuple[type, str, Make]
+Entry = tuple[Any, str, Make]
 
 _NOT_HOOKED = frozenset(
     {
@@ -158,6 +160,8 @@ def _wanted() -> Iterator[Entry]:
     yield from _writers()
     yield from _session_and_context()
     yield from _machine_learning()
+    yield from thread_entries()
+    yield from stat_entries()
 
 
 def _grouped() -> Iterator[Entry]:
