@@ -274,9 +274,15 @@ class Look(Hook):
     Libraries look at many, so rule 2 is not for them. A folder above a target that is there now will be there.
     """
 
+    def made(self, hooked: Any) -> None:
+        # `shutil` looks functions of `os` up in these to learn which arguments they take.
+        for functions in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks, os.supports_effective_ids):
+            if self.original in functions:
+                functions.add(hooked)
+
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         path = args[0] if args else kwargs.get("path")
-        if not recorder.pending or isinstance(path, int) or path is None:
+        if not recorder.pending or kwargs.get("dir_fd") is not None or isinstance(path, int) or path is None:
             return
         real = os.path.realpath(os.fsdecode(path))
         place = Source(path="file:" + real)

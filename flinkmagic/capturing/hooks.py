@@ -40,6 +40,9 @@ class Hook:
         self.method = method
         self.original = original
 
+    def made(self, hooked: Any) -> None:
+        """Run once, when the function is made that takes the method's place."""
+
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         """Run before the call; what is raised here is raised in its place."""
 

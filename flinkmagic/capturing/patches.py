@@ -69,6 +69,7 @@ def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -
     if known is not original:
         hook = make(name, original)
         hooked = _RddAccess(original, hook) if name == "rdd" else _hooked(hook)
+        hook.made(hooked)
         _made[owner, name] = (original, hooked)
     return hooked
 

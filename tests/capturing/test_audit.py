@@ -38,6 +38,8 @@ HARMLESS = {
     "other file written": "open(at('other'), 'w').write('x')",
     "input read": "open(next(__import__('pathlib').Path(at('a')).glob('part-*')), 'rb').read()",
     "input looked for": "import os\nos.path.exists(at('a'))",
+    "link copied": "import os, shutil\nos.symlink(at('b'), at('l'))\n"
+    "shutil.copy2(at('l'), at('m'), follow_symlinks=False)\nassert os.path.islink(at('m'))",
     "neighbour removed": "import shutil\nshutil.rmtree(at('b'))",
     "folder above that is there": "import os\nos.path.isdir(at('.'))",
     "memory database": "import sqlite3\nsqlite3.connect(':memory:').close()",
