@@ -2,7 +2,7 @@
 
 All ways share one process and one session. Each has a folder of its own, which is taken out of all texts, and a database
 of its own in that folder. The third way may instead be refused, if that leaves each file and each table either as it
-was before the notebook or as the plain run leaves it.
+was before the notebook or as the plain run leaves it; files that lines before the refused one have made may be there.
 """
 
 from __future__ import annotations
@@ -170,8 +170,15 @@ def _refused(plain: WayLeft, ours: WayLeft, notebook: Notebook) -> Iterator[str]
     if not last.refused and last.error != plain.steps[len(ours.steps) - 1].error:
         yield f"raised {last.error} ({last.told}), plain {plain.steps[len(ours.steps) - 1].error or 'nothing'}"
     for key in sorted(plain.before.keys() | plain.after.keys() | ours.after.keys()):
+        if key not in plain.before and not _is_sparks(key):
+            continue  # made by a line of the cell that came before the refused one
         if ours.after.get(key) not in (plain.before.get(key), plain.after.get(key)):
             yield f"refused ({last.told}), but {key} is {ours.after.get(key)!s:.300}"
+
+
+def _is_sparks(key: str) -> bool:
+    """Whether an entry is of Spark's making: part files, what a committer leaves, tables and settings."""
+    return "/*." in key or key.rsplit("/", 1)[-1].startswith("_") or "_temporary" in key or "/" not in key
 
 
 def _without(value: Any, folder: Path) -> Any:
