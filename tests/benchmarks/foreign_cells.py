@@ -182,7 +182,8 @@ def compare(bench: Bench, notebook: Notebook, tally: Tally) -> None:
             tally.tell(f"settled {where}: {settlement.cause}, {settlement.touches}: {settlement.location.code}")
         if number not in differing:
             continue
-        if _differs(before, other):
+        broken = after.failed and not before.failed and not other.failed
+        if _differs(before, other) and not broken:
             tally.figures["chance"] += 1
             continue
         if before.failed:

@@ -1,7 +1,8 @@
 """Reads the files in `cells/`: notebooks of one or more cells, as text.
 
 ``=== NAME`` begins a notebook. In it ``--- plain`` begins a cell that runs plainly in every way, ``--- cell [GRAPH]`` one
-that is captured. ``--- departs ENTRY: REASON`` names what a run under the magic is documented not to leave, ``--- refuses: REASON`` says
+that is captured. ``--- departs ENTRY: REASON`` names what a run under the magic is documented not to leave, ``--- earlier ENTRY: REASON`` what
+a line before a refused one changes, so that a refusal finds it changed, ``--- refuses: REASON`` says
 that ``--run``, too, may be refused. ``@/`` in a cell is the folder of the way. A graph's name of ``?`` is none at all.
 """
 
@@ -35,12 +36,15 @@ class Notebook:
         What is left by the plain run alone, each for a documented reason.
     refuses : bool
         Whether a run may be refused as a compilation may.
+    earlier : tuple of str
+        What a cell that is refused has changed by then.
     """
 
     name: str
     steps: tuple[Step, ...]
     departs: tuple[str, ...] = ()
     refuses: bool = False
+    earlier: tuple[str, ...] = ()
 
 
 def read(path: Path) -> list[Notebook]:
@@ -49,13 +53,13 @@ def read(path: Path) -> list[Notebook]:
     for block in ("\n" + path.read_text(encoding="utf-8")).split("\n=== ")[1:]:
         name, _, rest = block.partition("\n")
         steps: list[Step] = []
-        departs: list[str] = []
+        named: dict[str, list[str]] = {"departs": [], "earlier": []}
         refuses = False
         for part in ("\n" + rest).split("\n--- ")[1:]:
             head, _, text = part.partition("\n")
             kind, _, argument = head.strip().partition(" ")
-            if kind == "departs":
-                departs.append(argument.partition(":")[0].strip())
+            if kind in named:
+                named[kind].append(argument.partition(":")[0].strip())
             elif kind == "refuses:":
                 refuses = True
             elif kind in ("plain", "cell"):
@@ -64,7 +68,8 @@ def read(path: Path) -> list[Notebook]:
                 raise ValueError(f"{path.name}, {name}: what is {head!r}?")
         if not any(step.graph for step in steps):
             raise ValueError(f"{path.name}, {name}: no cell is captured")
-        notebooks.append(Notebook(f"{path.stem}/{name.strip()}", tuple(steps), tuple(departs), refuses))
+        departs, earlier = map(tuple, named.values())
+        notebooks.append(Notebook(f"{path.stem}/{name.strip()}", tuple(steps), departs, refuses, earlier))
     return notebooks
 
 

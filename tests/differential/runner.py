@@ -7,6 +7,7 @@ was before the notebook or as the plain run leaves it; files that lines before t
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -49,7 +50,7 @@ class WayLeft:
     steps : list of StepLeft
         By cell, up to the first that was abandoned.
     before, after : dict
-        Files, tables and settings.
+        Files, tables and settings, as they were before the last captured cell and in the end.
     """
 
     steps: list[StepLeft] = field(default_factory=list)
@@ -105,13 +106,15 @@ class Runner:
     def _run(self, notebook: Notebook, way: str) -> WayLeft:
         folder = Path(tempfile.mkdtemp(prefix="way", dir=self._home)).resolve()
         left = WayLeft()
+        here = Path.cwd()
         try:
             shutil.copytree(self._template, folder, dirs_exist_ok=True)
             self._state.begin(folder)
             self._shell.begin(spark=self._spark, sc=self._spark.sparkContext)
             self._shell.run(PRELUDE)
-            left.before = self._everything(folder)
             for step in notebook.steps:
+                if step.graph and way != "plain":
+                    left.before = self._everything(folder)
                 text = step.text.replace("@/", f"{folder}/")
                 done = self._step(text, step.graph, way, folder)
                 done.abandoned &= way == "compile" or notebook.refuses and done.refused
@@ -121,6 +124,7 @@ class Runner:
             left.after = self._everything(folder)
             return left
         finally:
+            os.chdir(here)
             shutil.rmtree(folder, ignore_errors=True)
 
     def _everything(self, folder: Path) -> dict[str, object]:
@@ -169,10 +173,11 @@ def _refused(plain: WayLeft, ours: WayLeft, notebook: Notebook) -> Iterator[str]
     last = ours.steps[-1]
     if not last.refused and last.error != plain.steps[len(ours.steps) - 1].error:
         yield f"raised {last.error} ({last.told}), plain {plain.steps[len(ours.steps) - 1].error or 'nothing'}"
-    for key in sorted(plain.before.keys() | plain.after.keys() | ours.after.keys()):
-        if key not in plain.before and not _is_sparks(key):
-            continue  # made by a line of the cell that came before the refused one
-        if ours.after.get(key) not in (plain.before.get(key), plain.after.get(key)):
+    for key in sorted(ours.before.keys() | plain.after.keys() | ours.after.keys()):
+        made = key not in ours.before and not _is_sparks(key)  # by a line before the refused one
+        if made or key.split("/")[0] in notebook.earlier:
+            continue
+        if ours.after.get(key) not in (ours.before.get(key), plain.after.get(key)):
             yield f"refused ({last.told}), but {key} is {ours.after.get(key)!s:.300}"
 
 

@@ -32,6 +32,8 @@ def files(folder: Path) -> dict[str, object]:
                 kinds, several = _rows(at / name)
                 rows.setdefault(kind, []).extend(several)
                 types.setdefault(kind, set()).add(kinds)
+            elif (at / name).is_symlink():
+                found[f"{place}/{name}"] = "a link"
             else:
                 found[f"{place}/{name}"] = _text(at / name)
         for kind, several in rows.items():
