@@ -195,8 +195,9 @@ class NotebookShell:
         error = result.error_before_exec or result.error_in_exec
         if rung:  # the cell may have wrapped the exception, or swallowed it
             raise CellTimeoutError(f"a cell was not over after {seconds:.0f} s")
+        silent = error is not None or self.shell.displayhook.quiet()
         return Left(
-            value=None if self.shell.displayhook.quiet() else result.result,
+            value=None if silent else result.result,
             stdout=captured.stdout,
             stderr=captured.stderr,
             displays=[output.data for output in captured.outputs],

@@ -14,6 +14,7 @@ import ast
 import doctest
 import importlib
 import importlib.metadata
+import json
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -259,12 +260,46 @@ def _groups(found: doctest.DocTest) -> Iterator[str]:
         yield "".join(group)
 
 
-def packages_beside() -> list[str]:
-    """The installed packages, other than Spark's own and this one, that say they work with PySpark."""
-    found = []
+def packages_beside() -> list[importlib.metadata.Distribution]:
+    """The installed packages, other than Spark's own and this one, that say they work with Spark."""
+    found = {}
     for distribution in importlib.metadata.distributions():
-        name = (distribution.metadata["Name"] or "").lower()
-        needs = " ".join(distribution.requires or ()).lower()
-        if "pyspark" in needs and name not in ("pyspark", "flinkmagic"):
-            found.append(name)
-    return sorted(set(found))
+        name = str(distribution.metadata["Name"] or "").lower()
+        says = " ".join([name, str(distribution.metadata["Summary"]), *(distribution.requires or ())]).lower()
+        if "spark" in says and name not in ("pyspark", "flinkmagic"):
+            found[name] = distribution
+    return [found[name] for name in sorted(found)]
+
+
+_BLOCK = re.compile(r"^```\s*(?:python|py)\s*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def beside() -> Iterator[Notebook]:
+    """The examples of the packages beside: the code of their descriptions, their notebooks, their docstrings."""
+    for distribution in packages_beside():
+        name = str(distribution.metadata["Name"]).lower()
+        text = str(distribution.metadata.get_payload() or distribution.metadata.get("Description") or "")
+        blocks = tuple(_typed(textwrap.dedent(block)) for block in _BLOCK.findall(text))
+        if blocks:
+            yield Notebook(f"{name}/description", blocks, module="pyspark.sql")
+        for path in distribution.files or ():
+            if path.suffix == ".ipynb":
+                yield Notebook(f"{name}/{path}", _code_cells(Path(str(path.locate()))), module="pyspark.sql")
+            elif path.suffix == ".py" and ">>> " in path.read_text(encoding="utf-8"):
+                module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+                try:
+                    yield from docstrings([module])
+                except ImportError as error:
+                    yield Notebook(f"{name}/{path}", (), lacks=f"cannot be imported: {error}")
+
+
+def _typed(block: str) -> str:
+    """What a reader types of a block of code: what stands behind prompts, where there are any."""
+    if ">>> " not in block:
+        return block
+    return "".join(example.source for example in doctest.DocTestParser().get_examples(block))
+
+
+def _code_cells(path: Path) -> tuple[str, ...]:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return tuple("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code" and cell["source"])

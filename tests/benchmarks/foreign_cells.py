@@ -31,6 +31,7 @@ from flinkmagic.session import release_retained, retained
 from tests.benchmarks._foreign_cells import (
     SPARK_MODULES,
     Notebook,
+    beside,
     docstrings,
     packages_beside,
     spark_examples,
@@ -209,7 +210,10 @@ def _differs(plain: Outcome, other: Outcome) -> bool:
 
 def notebooks(options: argparse.Namespace) -> list[Notebook]:
     """What is asked for; of the long modules every so-manieth docstring."""
-    found = [] if options.docstrings_only else list(spark_examples())
+    found = list(beside())
+    if options.beside_only:
+        return [one for one in found if options.only in one.name]
+    found += [] if options.docstrings_only else spark_examples()
     by_module: dict[str, list[Notebook]] = {}
     for notebook in docstrings(options.module or SPARK_MODULES):
         by_module.setdefault(notebook.module or "", []).append(notebook)
@@ -223,12 +227,14 @@ def main(arguments: list[str]) -> dict[str, float | int | str]:
     parser.add_argument("--only", default="", help="notebooks whose name contains this")
     parser.add_argument("--module", action="append", help="docstrings of this module (several: again)")
     parser.add_argument("--docstrings-only", action="store_true", help="leave Spark's example files out")
+    parser.add_argument("--beside-only", action="store_true", help="only the packages that are installed beside")
     parser.add_argument("--most", type=int, default=20, help="about so many docstrings a module (%(default)s)")
     options = parser.parse_args(arguments)
     start = time.monotonic()
     tally = Tally()
     chosen = notebooks(options)
-    print("installed beside PySpark:", ", ".join(packages_beside()) or "nothing")
+    names = [str(one.metadata["Name"]) for one in packages_beside()]
+    print("installed beside PySpark:", ", ".join(names) or "nothing", flush=True)
     with tempfile.TemporaryDirectory() as folder, NotebookShell() as shell:
         home = Path(folder).resolve()
         _link_data(home)
