@@ -1,6 +1,6 @@
-"""Cells that others have written: those of Apache Spark's own package, and of the packages that are installed beside it.
+"""Cells that others have written: those of Apache Spark's own package, and of the packages installed beside it.
 
-A `Notebook` is a row of cells that belong together. Two kinds are made, both by rule:
+A `Notebook` is a row of cells that belong together. They are made by rule:
 
 - A script: its imports and definitions are the first cell; what it does under ``if __name__ == "__main__"``, and the
   bodies of functions that it calls there with arguments of the parameters' own names, are cut where the authors' marks

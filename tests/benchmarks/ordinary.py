@@ -5,8 +5,8 @@ steady drift cancels:
 
 - `capture_ratio`: 30 lines whose actions take at least 3 s. Target: at most 1.05.
 - `capture_ms`: what 30 lazy lines of DataFrame calls cost more. Target: at most 150.
-- `audit_ratio`: pandas writes and reads 100 files in a cell that has a write pending elsewhere; the pending write itself
-  runs in both ways, and its own time, measured alone, is taken off. Target: at most 1.05.
+- `audit_ratio`: pandas writes and reads 100 files in a cell that has a write pending elsewhere; the pending write
+  itself runs in both ways, and its own time, measured alone, is taken off. Target: at most 1.05.
 
 Further figures: the medians of the times themselves, `pairs`, `load`.
 """

@@ -1,6 +1,6 @@
-"""`python -m tests.differential [NAME ...]`: run the notebooks whose names contain one of these, in a session of their own.
+"""`python -m tests.differential [NAME ...]`: run the notebooks whose names contain one of these.
 
-Printed is a line of JSON for each: its name, what differs, how long it took.
+They run in a session of their own. Printed is a line of JSON for each: its name, what differs, how long it took.
 """
 
 from __future__ import annotations

@@ -1,9 +1,14 @@
 """Reads the files in `cells/`: notebooks of one or more cells, as text.
 
-``=== NAME`` begins a notebook. In it ``--- plain`` begins a cell that runs plainly in every way, ``--- cell [GRAPH]`` one
-that is captured. ``--- departs ENTRY: REASON`` names what a run under the magic is documented not to leave, ``--- earlier ENTRY: REASON`` what
-a line before a refused one changes, so that a refusal finds it changed, ``--- refuses: REASON`` says
-that ``--run``, too, may be refused. ``@/`` in a cell is the folder of the way. A graph's name of ``?`` is none at all.
+``=== NAME`` begins a notebook. In it begin:
+
+- ``--- plain`` a cell that runs plainly in every way;
+- ``--- cell [GRAPH]`` one that is captured (a graph's name of ``?`` is none at all);
+- ``--- departs ENTRY: REASON`` a line that names what a run under the magic is documented not to leave;
+- ``--- earlier ENTRY: REASON`` one that names what a line before the refused one changes;
+- ``--- refuses: REASON`` one that says that ``--run``, too, may be refused.
+
+``@/`` in a cell is the folder of the way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs a notebook in three ways and says what differs: plain, `%%flinkgraph NAME --run`, compiled and then run.
 
-All ways share one process and one session. Each has a folder of its own, which is taken out of all texts, and a database
-of its own in that folder. The third way may instead be refused, if that leaves each file and each table either as it
+All ways share one process and one session. Each has a folder of its own, which is taken out of all texts, and a
+database of its own in that folder. The third way may instead be refused, if that leaves each file and each table either as it
 was before the notebook or as the plain run leaves it; files that lines before the refused one have made may be there.
 """
 
@@ -117,7 +117,7 @@ class Runner:
                     left.before = self._everything(folder)
                 text = step.text.replace("@/", f"{folder}/")
                 done = self._step(text, step.graph, way, folder)
-                done.abandoned &= way == "compile" or notebook.refuses and done.refused
+                done.abandoned &= way == "compile" or (notebook.refuses and done.refused)
                 left.steps.append(done)
                 if left.steps[-1].abandoned:
                     break
