@@ -175,7 +175,8 @@ class NotebookShell:
         """Begin another notebook: no name is bound but these, no graph is known."""
         self.shell.user_ns.clear()
         self.shell.init_user_ns()
-        self.shell.displayhook.flush()
+        hook = self.shell.displayhook
+        hook._ = hook.__ = hook.___ = ""  # as its flush(), which collects garbage besides
         self.shell.user_ns.update(names)
         self.magics.graphs = type(self.magics.graphs)()
 

@@ -1,8 +1,8 @@
 """Runs a notebook in three ways and says what differs: plain, `%%flinkgraph NAME --run`, compiled and then run.
 
 All ways share one process and one session. Each has a folder of its own, which is taken out of all texts, and a
-database of its own in that folder. The third way may instead be refused, if that leaves each file and each table either as it
-was before the notebook or as the plain run leaves it; files that lines before the refused one have made may be there.
+database of its own in that folder. The third way may instead be refused, if that leaves each file and each table either
+as it was before the cell or as the plain run leaves it; files that lines before the refused one have made may be there.
 """
 
 from __future__ import annotations
