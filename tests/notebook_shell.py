@@ -31,6 +31,7 @@ _UNSTABLE = (
     (re.compile(r"(plan_id|rdd|RDD|jdd|o)(\[|=)?\d+"), r"\1\2…"),
     (re.compile(r"(?<=_)[0-9a-f]{12}\b"), "…"),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "…"),
+    (re.compile(r"^(CPU times|Wall time): .*$", re.MULTILINE), r"\1"),
     (re.compile(r"<ipython-input-\d+-[0-9a-f]+>|/tmp/ipykernel_\d+/\d+\.py"), "<cell>"),
 )
 """What differs between two runs of the same cell in one process: addresses, ids that are counted on, uids."""
