@@ -22,6 +22,8 @@ TOUCHING = {
     "input linked away": "import os\nos.symlink(at('b'), at('a/link'))",
     "target opened": "try:\n    open(at('out/x/_SUCCESS')).close()\nexcept OSError: pass",
     "target's folder listed": "import os\nos.listdir(at('out'))",
+    "target made the working folder": "import os\nhere = os.getcwd()\ntry:\n    os.chdir(at('out/x'))\n"
+    "finally:\n    os.chdir(here)",
     "target scanned": "list(__import__('os').scandir(at('.')))",
     "target looked for": "import os\nos.path.exists(at('out/x'))",
     "target looked for by pathlib": "import pathlib\npathlib.Path(at('out/x')).is_dir()",
