@@ -263,7 +263,8 @@ _EVENTS: dict[str, Callable[[Recorder, tuple[Any, ...]], Effects | None]] = {
         ),
         _process,
     ),
-    **dict.fromkeys(("socket.bind", "socket.connect", "socket.sendmsg", "socket.sendto"), _socket),
+    # A request may go over a connection that was opened long before.
+    **dict.fromkeys(("http.client.send", "socket.bind", "socket.connect", "socket.sendmsg", "socket.sendto"), _socket),
 }
 
 
