@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,16 +63,17 @@ class Runner:
 
     Parameters
     ----------
-    spark : SparkSession
-        The session of all cells.
+    session : callable
+        Gives the running session, or another one where a cell has stopped it.
     home : Path
         An empty folder.
     """
 
-    def __init__(self, spark: Any, home: Path) -> None:
-        self._spark, self._home = spark, home
+    def __init__(self, session: Callable[[], Any], home: Path) -> None:
+        self._session, self._home = session, home
+        self._spark = session()
         self._shell = NotebookShell()
-        self._state = SessionState(spark)
+        self._state = SessionState(self._spark)
         self._template = home / "template"
 
     def __enter__(self) -> Runner:
@@ -82,7 +83,18 @@ class Runner:
 
     def __exit__(self, *raised: object) -> None:
         self._shell.__exit__()
+        self._renew()
         self._state.end()
+
+    @property
+    def _alive(self) -> bool:
+        context = self._spark.sparkContext
+        return context._jsc is not None and not context._jsc.sc().isStopped()
+
+    def _renew(self) -> None:
+        if not self._alive:
+            self._spark = self._session()
+            self._state = SessionState(self._spark)
 
     def _lay_out(self) -> None:
         """What every notebook finds: `a` and `b` (parquet), `c` (CSV), `j` (JSON), `p` (by `k`), two text files."""
@@ -106,6 +118,7 @@ class Runner:
     def _run(self, notebook: Notebook, way: str) -> WayLeft:
         folder = Path(tempfile.mkdtemp(prefix="way", dir=self._home)).resolve()
         left = WayLeft()
+        self._renew()
         here = Path.cwd()
         try:
             shutil.copytree(self._template, folder, dirs_exist_ok=True)
@@ -128,7 +141,7 @@ class Runner:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _everything(self, folder: Path) -> dict[str, object]:
-        return {**files(folder), **self._state.read()}
+        return {**files(folder), **(self._state.read() if self._alive else {"session": "stopped"})}
 
     def _step(self, text: str, graph: str, way: str, folder: Path) -> StepLeft:
         name = "" if graph == "?" else graph

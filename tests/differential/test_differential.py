@@ -15,6 +15,9 @@ Left out, with the reason:
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -29,10 +32,21 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def runner(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
-    with Runner(spark, tmp_path_factory.mktemp("differential")) as runner:
+    with Runner(lambda: spark, tmp_path_factory.mktemp("differential")) as runner:
         yield runner
 
 
-@pytest.mark.parametrize("notebook", all_notebooks(), ids=lambda notebook: notebook.name)
+SHARED = [notebook for notebook in all_notebooks() if not notebook.name.startswith("sessions/")]
+
+
+@pytest.mark.parametrize("notebook", SHARED, ids=lambda notebook: notebook.name)
 def test_leaves_what_a_plain_run_leaves(runner: Runner, notebook: Notebook) -> None:
     assert list(runner.differences(notebook)) == []
+
+
+def test_leaves_what_a_plain_run_leaves_where_the_session_is_stopped() -> None:
+    command = [sys.executable, "-m", "tests.differential", "sessions/"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    told = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+    assert [one for one in told if one.get("differences")] == []
+    assert told[-1]["notebooks"] == len(all_notebooks()) - len(SHARED), ran.stderr
