@@ -244,7 +244,7 @@ class CompiledGraph:
         return job
 
     def only_shown(self) -> tuple[str, ...]:
-        """The results that only read, filter and project: a cell that is run shows them and computes them not."""
+        """The results that are not worth keeping: a cell that is run shows them, and computes them not."""
         shared = {name for stage in self.shared for name in stage.sinks}
         return tuple(
             sink.name

@@ -88,9 +88,9 @@ def nothing_to_compile(program: Program) -> str:
 
 def only_shown_note(names: Sequence[str]) -> str:
     """Why results of a cell that was to run are not computed."""
-    only = "only reads, filters and projects" if len(names) == 1 else "only read, filter and project"
-    it = "it is" if len(names) == 1 else "they are"
-    return f"{', '.join(names)} {only}: {it} shown, and nothing is run"
+    if len(names) == 1:
+        return f"{names[0]} holds no shuffle and calls no Python function: it is shown, and nothing is run"
+    return f"{', '.join(names)} hold no shuffle and call no Python function: they are shown, and nothing is run"
 
 
 def taken_up_note(taken_up: TakenUp) -> str:
