@@ -44,8 +44,15 @@ class Hook:
         self.method = method
         self.original = original
 
+    def made(self, hooked: Any) -> None:
+        """Run once, when the function is made that takes the method's place."""
+
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         """Run before the call; what is raised here is raised in its place."""
+
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        """What the method is called with."""
+        return args, kwargs
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         """Run after a call that returned; returns what the user gets."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -197,7 +198,10 @@ class Notebook:
 def notebook(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
     """A shell whose names are the test's own, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
+    # The shell makes its names those of `__main__`, where processes look that other tests start.
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     shell = InteractiveShell.instance()
+    sys.modules["__main__"] = shell.user_module
     shell.reset(new_session=False)
     shell.run_cell("%reload_ext flinkmagic")
     shell.user_ns.update(spark=spark, F=functions)
