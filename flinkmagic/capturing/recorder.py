@@ -139,7 +139,8 @@ def name_results(
 ) -> None:
     """Set a program's `variables` to the DataFrames that were bound between two states of a namespace.
 
-    Where the program writes nothing, those of them that no other of them consumes become its `results`.
+    Where the program writes nothing, those of them that it did nothing else with become its `results`. A streaming
+    DataFrame is none: it has no rows to keep. Neither is what a command answered: that has run.
     """
     before, after = _bound_frames(namespace_before), _bound_frames(namespace_after)
     bound = {name: df for name, df in after.items() if before.get(name) is not df}
@@ -150,14 +151,19 @@ def name_results(
     program.results = {}
     if program.writes or program.skipped or program.deployed:
         return
-    distinct = {id(df): name for name, df in reversed(program.variables.items())}
-    numbers = {name: program.registry.add(program.variables[name]) for name in distinct.values()}
-    consumed = program.ancestors(numbers.values())
+    used = program.used.union(*(call.inputs for call in program.calls))
+    first = {id(df): name for name, df in reversed(program.variables.items())}
     program.results = {
         name: df
         for name, df in program.variables.items()
-        if name in numbers and numbers[name] not in consumed
+        if first[id(df)] == name and program.registry.add(df) not in used and _has_rows_to_keep(df)
     }
+
+
+def _has_rows_to_keep(df: DataFrame) -> bool:
+    if df.isStreaming:
+        return False
+    return bool(df._jdf.queryExecution().commandExecuted().nodeName() != "CommandResult")
 
 
 class Recorder:
@@ -193,6 +199,8 @@ class Recorder:
         self._calls: list[RecordedCall] = []
         self._seen_ids: set[int] = set()
         self._options: dict[int, OperatorOptions] = {}
+        self._used: set[int] = set()
+        self._actions = 0
         self._skipped: list[SkippedWrite] = []
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
         self._resolver: PathResolver | None = None
@@ -258,6 +266,14 @@ class Recorder:
         number = self.frames.add(output)
         self._calls.append(RecordedCall(len(self._calls), method, text, location, numbers, number, new, ids))
 
+    def use(self, frames: Iterable[DataFrame]) -> None:
+        """Note that rows of frames are read, or that somebody else is given them: a name of theirs asks for no more."""
+        self._used.update(map(self.frames.add, frames))
+
+    def ran(self) -> None:
+        """Note that an action has run."""
+        self._actions += 1
+
     def mark(self, df: DataFrame, options: OperatorOptions) -> None:
         """Note what is asked of the operators of a frame; one that was made before is known from here on."""
         number = self.frames.number(df)
@@ -310,6 +326,7 @@ class Recorder:
     def _fill(self, program: Program) -> None:
         program.writes = tuple(self.pending.writes)
         program.calls = tuple(self._calls)
+        program.used, program.actions = frozenset(self._used), self._actions
         program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
         program.options = dict(self._options)
         program.session = self.snapshot(self.spark)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+from IPython.core.displayhook import DisplayHook
+
 from flinkmagic.errors import TopLevelAwaitError
 
 if TYPE_CHECKING:
@@ -31,12 +33,15 @@ class CellBody:
         All but a last expression.
     last_expression : CodeType or None
         The last statement where it is an expression; its value is the cell's.
+    is_silenced : bool
+        A semicolon ends the cell: it shows no value.
     """
 
     filename: str
     source: str
     statements: CodeType | None
     last_expression: CodeType | None
+    is_silenced: bool = False
 
     def run(self, namespace: dict[str, Any]) -> Any:
         """Execute the body in the user's namespace and return the last expression's value."""
@@ -44,7 +49,8 @@ class CellBody:
         __tracebackhide__ = "__ipython_bottom__"
         if self.statements is not None:
             exec(self.statements, namespace)
-        return eval(self.last_expression, namespace) if self.last_expression is not None else None
+        value = eval(self.last_expression, namespace) if self.last_expression is not None else None
+        return None if self.is_silenced else value
 
 
 def compile_body(shell: InteractiveShell, magic_line: str, body: str) -> CellBody:
@@ -75,7 +81,7 @@ def compile_body(shell: InteractiveShell, magic_line: str, body: str) -> CellBod
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         last = shell.compile(ast.Expression(tree.body.pop().value), filename, "eval")
     statements = shell.compile(tree, filename, "exec") if tree.body else None
-    return CellBody(filename, raw, statements, last)
+    return CellBody(filename, raw, statements, last, DisplayHook.semicolon_at_end_of_expression(body))
 
 
 def cell_number(shell: InteractiveShell) -> int:

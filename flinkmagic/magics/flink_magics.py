@@ -40,6 +40,7 @@ from flinkmagic.session.checks import (
     WHOLE,
     check_name,
 )
+from flinkmagic.session.summary import nothing_to_compile, only_shown_note
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -48,13 +49,13 @@ if TYPE_CHECKING:
     from flinkmagic.session import CompiledGraph, Job
 
 
-def _say_what_is_left(program: Program) -> None:
-    """Tell why there is no graph of a cell whose every write was run on the way, or had nothing to do."""
+def _say_what_ran(program: Program) -> None:
+    """Tell why there is no graph of a cell: it has no sink, or its every write was run on the way."""
     for write in program.deployed:
         print(f"{write.location}: written to {write.path}, because a later line of the cell needed it.")
     for skipped in program.skipped:
         print(f"{skipped.location}: nothing to do, {skipped.path} exists and the mode is 'ignore'.")
-    print("Nothing is left to run.")
+    print(nothing_to_compile(program))
 
 
 @magics_class
@@ -120,8 +121,8 @@ class FlinkMagics(Magics):
     def flinkgraph_cell(self, line: str, cell: str) -> Any:
         """Capture the cell's DataFrame operations, compile them, and show their graphs.
 
-        The cell is ordinary PySpark. Its writes are deferred until the graph is run. A cell without a write makes
-        the DataFrames that it binds to names, and that no other of them consumes, its results.
+        The cell is ordinary PySpark. Its sinks are its writes, which are deferred until the graph is run; of a cell
+        that writes nothing they are the DataFrames that it names and does nothing else with.
         """
         # What the cell raises is shown from the cell's own line on, as with IPython's own magics.
         __tracebackhide__ = True
@@ -155,10 +156,17 @@ class FlinkMagics(Magics):
                 on_write=progress.captured,
             ) as program:
                 value = body.run(self.shell.user_ns)
-            if not program.writes and (program.deployed or program.skipped):
-                _say_what_is_left(program)
+            if not program.writes and not program.results:
+                _say_what_ran(program)
                 return value
             graph = self._compile(program, name, options, progress)
+            if run_at_once and (only_shown := graph.only_shown()):
+                print(only_shown_note(only_shown))
+                run_at_once = len(only_shown) < len(graph.sinks)
+                if run_at_once:
+                    for result in only_shown:
+                        del program.results[result]
+                    graph = self._compile(program, name, options, progress)
         self._keep(graph)
         if run_at_once:
             self._run(graph)

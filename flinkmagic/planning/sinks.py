@@ -43,6 +43,8 @@ class PlannedSink:
         Of a write: what was captured.
     facts : dict
         JSON-able facts for a summary: ``format``, ``mode``.
+    worth_keeping : str
+        Of a result: why its rows are worth keeping; empty where it only reads, filters and projects.
     """
 
     index: int
@@ -54,6 +56,7 @@ class PlannedSink:
     variable: str = ""
     write: DeferredWrite | None = field(default=None, repr=False)
     facts: dict[str, Any] = field(default_factory=dict)
+    worth_keeping: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,6 +65,34 @@ def use_notes(program: Program) -> list[str]:
     return lines
 
 
+def not_run_note(program: Program | None, next_step: str) -> str:
+    """What there is to run of a graph that has not been run; of its writes some may have run already."""
+    if program is None or not program.writes:
+        return f"Nothing has been computed yet. {next_step}"
+    if not program.deployed:
+        return f"Nothing has been written yet. {next_step}"
+    done = counted(len(program.deployed), "write has", "writes have")
+    return f"{done} run on the way, {counted(len(program.writes), 'is', 'are')} still to run. {next_step}"
+
+
+def nothing_to_compile(program: Program) -> str:
+    """Such as ``nothing to compile: 2 actions have run, nothing is deferred``."""
+    if program.deployed:
+        done = f"{counted(len(program.deployed), 'write has', 'writes have')} run on the way"
+    elif program.actions:
+        done = f"{counted(program.actions, 'action has', 'actions have')} run"
+    else:
+        done = "the cell has run"
+    return f"nothing to compile: {done}, nothing is deferred"
+
+
+def only_shown_note(names: Sequence[str]) -> str:
+    """Why results of a cell that was to run are not computed."""
+    only = "only reads, filters and projects" if len(names) == 1 else "only read, filter and project"
+    it = "it is" if len(names) == 1 else "they are"
+    return f"{', '.join(names)} {only}: {it} shown, and nothing is run"
+
+
 def taken_up_note(taken_up: TakenUp) -> str:
     """How much of a job was there already: ``3 job vertices reused, 1 write kept of the run before``."""
     reused = len(taken_up.finished - taken_up.written)

@@ -27,6 +27,13 @@ def test_a_cell_that_ends_in_a_statement_has_no_value(shell) -> None:
     assert compile_body(shell, "%%flinkgraph g", "a = 1\n").run({}) is None
 
 
+@pytest.mark.parametrize(
+    ("source", "value"), [("6 * 7;", None), ("6 * 7  ;  # quiet", None), ("a = ';'\n6 * 7", 42), ("6 * 7 # ;", 42)]
+)
+def test_a_semicolon_at_the_end_silences_the_value(shell, source: str, value: object) -> None:
+    assert compile_body(shell, "%%flinkgraph g", source).run({}) == value
+
+
 def test_line_numbers_are_the_cell_s(shell) -> None:
     body = compile_body(shell, "%%flinkgraph g --run", "x = 1\n\nraise KeyError('here')\n")
     with pytest.raises(KeyError) as caught:
