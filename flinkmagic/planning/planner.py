@@ -16,7 +16,7 @@ from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
 from flinkmagic.planning import driver_classes
 from flinkmagic.planning.attachments import job_settings
-from flinkmagic.planning.boundaries import Boundaries, Boundary, worth_keeping
+from flinkmagic.planning.boundaries import Boundaries, Boundary, only_reads
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
@@ -183,13 +183,13 @@ class _Planner:
     def plan(
         self, requests: Sequence[SinkRequest], name: str, on_progress: Callable[[int, int], None] | None
     ) -> PlannedJob:
-        made, worth = [], []
+        made, light = [], []
         boundaries, logical_plans = self._boundaries.choose(requests)
         kept = [self._keep(len(requests) + number, boundary) for number, boundary in enumerate(boundaries)]
         with self._planned_by_spark(requests, logical_plans) as plans:
             for index, (request, planned) in enumerate(zip(requests, plans, strict=True)):
                 made.append(self._sink(index, request, *planned))
-                worth.append(self._worth_keeping(request, planned[-1]))
+                light.append(self._only_reads(request, planned[-1]))
                 if on_progress is not None:
                     on_progress(index + 1, len(requests))
         parallelism = self._clones.parallelism()
@@ -212,7 +212,7 @@ class _Planner:
         return PlannedJob(
             name=name,
             environment=environment,
-            sinks=tuple(map(self._planned_sink, range(len(requests)), requests, made, worth)),
+            sinks=tuple(map(self._planned_sink, range(len(requests)), requests, made, light)),
             control_edges={index: request.after for index, request in enumerate(requests) if request.after},
             shared=shared_stages(self._translator, requests, boundaries, kept),
             parallelism=parallelism,
@@ -318,12 +318,11 @@ class _Planner:
         facts["description"] = f"{write.text} ({write.location}): {facts['operator']}"
         return facts
 
-    def _worth_keeping(self, request: SinkRequest, jvm_plan: JavaObject) -> str:
-        kinds = self._kinds.of(jvm_plan).splitlines() if request.kind == "result" else ()
-        return worth_keeping(kinds, "auto")
+    def _only_reads(self, request: SinkRequest, jvm_plan: JavaObject) -> bool:
+        return request.kind == "result" and only_reads(self._kinds.of(jvm_plan).splitlines())
 
     def _planned_sink(
-        self, index: int, request: SinkRequest, made: SinkTransformation, worth: str
+        self, index: int, request: SinkRequest, made: SinkTransformation, light: bool
     ) -> PlannedSink:
         assert made.id is not None
         names: tuple[str, ...] = ()
@@ -340,7 +339,7 @@ class _Planner:
             variable=names[0] if names else "",
             write=write,
             facts={"format": write.format, "mode": write.mode} if write else {},
-            worth_keeping=worth,
+            only_reads=light,
         )
 
 

@@ -43,8 +43,8 @@ class PlannedSink:
         Of a write: what was captured.
     facts : dict
         JSON-able facts for a summary: ``format``, ``mode``.
-    worth_keeping : str
-        Of a result: why its rows are worth keeping; empty where it only reads, filters and projects.
+    only_reads : bool
+        Of a result: whether it only reads, filters and projects, so that reading its kept rows would save nothing.
     """
 
     index: int
@@ -56,7 +56,7 @@ class PlannedSink:
     variable: str = ""
     write: DeferredWrite | None = field(default=None, repr=False)
     facts: dict[str, Any] = field(default_factory=dict)
-    worth_keeping: str = ""
+    only_reads: bool = False
 
 
 @dataclass(frozen=True, eq=False)

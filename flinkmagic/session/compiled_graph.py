@@ -248,12 +248,12 @@ class CompiledGraph:
         return job
 
     def only_shown(self) -> tuple[str, ...]:
-        """The results that are not worth keeping: a cell that is run shows them, and computes them not."""
+        """The results that only read, filter and project: a cell that is run shows them, and computes them not."""
         shared = {name for stage in self.shared for name in stage.sinks}
         return tuple(
             sink.name
             for sink in self.sinks
-            if sink.kind == "result" and not sink.worth_keeping and sink.name not in shared
+            if sink.only_reads and sink.name not in shared
         )
 
     def summary(self) -> str:

@@ -89,8 +89,8 @@ def nothing_to_compile(program: Program) -> str:
 def only_shown_note(names: Sequence[str]) -> str:
     """Why results of a cell that was to run are not computed."""
     if len(names) == 1:
-        return f"{names[0]} holds no shuffle and calls no Python function: it is shown, and nothing is run"
-    return f"{', '.join(names)} hold no shuffle and call no Python function: they are shown, and nothing is run"
+        return f"{names[0]} only reads, filters and projects: it is shown, and nothing is run for it"
+    return f"{', '.join(names)} only read, filter and project: they are shown, and nothing is run for them"
 
 
 def taken_up_note(taken_up: TakenUp) -> str:

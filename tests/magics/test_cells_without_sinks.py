@@ -36,7 +36,7 @@ def test_a_cell_without_a_sink_runs_and_tells_it(notebook, body: str, value: obj
 
 def test_a_name_that_only_filters_is_shown_and_not_computed(notebook) -> None:
     cell = notebook.run("%%flinkgraph light --run\nlow = spark.range(9).where('id < 3')")
-    assert "low holds no shuffle and calls no Python function: it is shown, and nothing is run" in cell.stdout
+    assert "low only reads, filters and projects: it is shown, and nothing is run for it" in cell.stdout
     assert "Run it: %flinkrun light" in cell.displays[-1]["text/plain"] + cell.stdout
     light = notebook.names["light"]
     assert isinstance(light, CompiledGraph)
@@ -56,7 +56,7 @@ def test_of_several_names_those_are_computed_that_are_worth_it(notebook) -> None
         "shown.show()\n"
     )
     assert cell.error is None
-    assert "low, high hold no shuffle and call no Python function: they are shown, and nothing is run" in cell.stdout
+    assert "low, high only read, filter and project: they are shown, and nothing is run for them" in cell.stdout
     (job,) = notebook.names["mixed"].jobs
     assert [sink.name for sink in job.sinks] == ["totals"]
     assert notebook.names["totals"].is_cached

@@ -337,7 +337,7 @@ def test_eager_actions_run_at_once(kernel) -> None:
 
 def test_a_cell_without_a_write_keeps_its_results(kernel) -> None:
     cell = kernel.run(
-        "%%flinkgraph kept --run\nsource = spark.range(10)\neven = source.where('id % 2 = 0').orderBy('id')\n"
+        "%%flinkgraph kept --run\nsource = spark.range(10)\neven = source.where('id % 2 = 0').distinct()\n"
     )
     assert cell.status == "ok", cell.error
     told = kernel.run(
