@@ -144,6 +144,8 @@ class Read(Transformation):
             and recorder.pending.settle(Effects(reads_of([result])), recorder.location())
         ):
             result = self.original(*args, **kwargs)
+        if recorder.awaited and isinstance(result, DataFrame):
+            recorder.read(reads_of([result]))
         return super().after(recorder, args, kwargs, result)
 
     def text(self, recorder: Recorder, frame: Any, args: Args, kwargs: Kwargs) -> str:

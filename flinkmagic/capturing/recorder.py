@@ -29,7 +29,7 @@ from flinkmagic.capturing.program import (
     SourceLocation,
 )
 from flinkmagic.capturing.provenance import SourceReader, expr_ids, user_frame
-from flinkmagic.capturing.targets import PathResolver
+from flinkmagic.capturing.targets import PathResolver, Source
 from flinkmagic.errors import SparkConnectSessionError
 from flinkmagic.errors.base import add_note
 
@@ -63,6 +63,10 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         operators keep their words.
     on_write : callable, optional
         Called for each deferred write with the number of those that are pending.
+    awaited : iterable of DeferredWrite, optional
+        What was captured before and has not been run.
+    on_awaited : callable, optional
+        Called with a line that reads where an awaited write is to write, and with that write.
 
     Raises
     ------
@@ -88,6 +92,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         namespace: Mapping[str, Any] | None = None,
         earlier: Iterable[Program] = (),
         on_write: Callable[[int], None] | None = None,
+        awaited: Iterable[DeferredWrite] = (),
+        on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None,
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise SparkConnectSessionError
@@ -100,6 +106,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         if location is not None:
             remember(location)
         self._recorder = Recorder(self._program, run_pending, tuple(earlier), on_write)
+        if on_awaited is not None:
+            self._recorder.awaited, self._recorder.on_awaited = list(awaited), on_awaited
         self._namespace = namespace
         self._before: dict[str, DataFrame] = {}
 
@@ -181,6 +189,8 @@ class Recorder:
     ) -> None:
         self.program = program
         self.on_write = on_write
+        self.awaited: list[DeferredWrite] = []
+        self.on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None
         self._earlier = earlier
         self.spark: Any = program.spark
         self.thread = threading.get_ident()
@@ -269,6 +279,14 @@ class Recorder:
     def use(self, frames: Iterable[DataFrame]) -> None:
         """Note that rows of frames are read, or that somebody else is given them: a name of theirs asks for no more."""
         self._used.update(map(self.frames.add, frames))
+
+    def read(self, sources: Iterable[Source]) -> None:
+        """Tell where what is read is still to be written by what was captured before."""
+        for source in sources:
+            for write in [write for write in self.awaited if source.overlaps(write.target)]:
+                self.awaited.remove(write)
+                if self.on_awaited is not None:
+                    self.on_awaited(self.location(), write)
 
     def ran(self) -> None:
         """Note that an action has run."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from flinkmagic.capturing.program import Program
-from flinkmagic.deployment.retention import TakenUp
-from flinkmagic.graph.execution_graph import ExecutionGraph
-from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.graph.stream_graph import StreamGraph
-from flinkmagic.planning.sinks import PlannedSink, SharedStage
+if TYPE_CHECKING:
+    from flinkmagic.capturing.program import Program
+    from flinkmagic.deployment.retention import TakenUp
+    from flinkmagic.graph.execution_graph import ExecutionGraph
+    from flinkmagic.graph.job_graph import JobGraph
+    from flinkmagic.graph.stream_graph import StreamGraph
+    from flinkmagic.planning.sinks import PlannedSink, SharedStage
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
