@@ -18,8 +18,9 @@ from typing import Any
 from flinkmagic.errors import FlinkMagicError
 from tests.differential.cells_file import Notebook
 from tests.differential.state import SessionState, files
-from tests.notebook_shell import NotebookShell, comparable, lines_kept, steady
+from tests.notebook_shell import CellTimeoutError, Left, NotebookShell, comparable, lines_kept, steady
 
+CELL_S = 60.0
 WAYS = ("plain", "run", "compile")
 PRELUDE = """\
 import os, pathlib, shutil, subprocess, sqlite3, socket, tempfile, threading, json, glob, io
@@ -143,15 +144,22 @@ class Runner:
     def _everything(self, folder: Path) -> dict[str, object]:
         return {**files(folder), **(self._state.read() if self._alive else {"session": "stopped"})}
 
+    def _cell(self, text: str) -> Left:
+        """What a cell left; of one that does not end, that it does not."""
+        try:
+            return self._shell.run(text, seconds=CELL_S)
+        except CellTimeoutError as late:
+            return Left(error=late)
+
     def _step(self, text: str, graph: str, way: str, folder: Path) -> StepLeft:
         name = "" if graph == "?" else graph
         head = "" if way == "plain" or not graph else f"%%flinkgraph {name}{' --run' * (way == 'run')}\n"
         known = dict(self._shell.magics.graphs)
-        left = self._shell.run(head + text, seconds=120)
+        left = self._cell(head + text)
         errors, printed = [left.error], left.stdout
         made = [one for one, made in self._shell.magics.graphs.items() if known.get(one) is not made]
         if way == "compile" and graph and left.error is None and made:
-            ran = self._shell.run(f"%flinkrun {made[-1]}", seconds=120)
+            ran = self._cell(f"%flinkrun {made[-1]}")
             errors.append(ran.error)
             printed += ran.stdout
         error = next((one for one in errors if one is not None), None)
