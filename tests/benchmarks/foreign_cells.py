@@ -7,9 +7,10 @@ chance.
 
 Figures: `notebooks`, `cells` (those that end well in the plain run), `errors` (of them, those that end in an exception
 under the magic), `values_lost` (the last line's value or the printed text differs), `settled_early` (writes that were
-deployed before the cell's end), `settled_needlessly` (of them those where the line, as the record says, touches nothing
-that was pending), `not_runnable`, `failing` (cells that fail plainly; `failing_otherwise`: with another class under the
-magic), `chance` (cells that differ between plain runs), `seconds`.
+deployed before the cell's end: each is printed with its line and the reason that the record gives, and the reasons are
+counted in the end), `not_runnable` (cells; each notebook is printed with what it lacks), `failing` (cells that fail
+plainly; `failing_otherwise`: with another class under the magic), `chance` (cells that differ between plain runs),
+`not_ended` (notebooks with a cell that takes longer than 40 s), `seconds`.
 """
 
 from __future__ import annotations
