@@ -278,7 +278,8 @@ class Recorder:
 
     def use(self, frames: Iterable[DataFrame]) -> None:
         """Note that rows of frames are read, or that somebody else is given them: a name of theirs asks for no more."""
-        self._used.update(map(self.frames.add, frames))
+        with self._recording:
+            self._used.update(map(self.frames.add, frames))
 
     def read(self, sources: Iterable[Source]) -> None:
         """Tell where what is read is still to be written by what was captured before."""
@@ -290,7 +291,8 @@ class Recorder:
 
     def ran(self) -> None:
         """Note that an action has run."""
-        self._actions += 1
+        with self._recording:
+            self._actions += 1
 
     def mark(self, df: DataFrame, options: OperatorOptions) -> None:
         """Note what is asked of the operators of a frame; one that was made before is known from here on."""
