@@ -36,6 +36,9 @@ class Hook:
         The method itself.
     """
 
+    only_pending = False
+    """Whether it is of interest only while writes are pending."""
+
     def __init__(self, method: str, original: Callable[..., Any]) -> None:
         self.method = method
         self.original = original
@@ -242,13 +245,15 @@ class TableWriter(Hook):
 
 
 class Command(Hook):
-    """A call that changes something at once, as in a plain run.
+    """A call that reads or changes something at once, as in a plain run.
 
     Parameters
     ----------
     effects : callable
         Gives, from the recorder and the call's arguments, what it reads and changes.
     """
+
+    only_pending = True
 
     def __init__(
         self,

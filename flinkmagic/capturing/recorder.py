@@ -158,6 +158,11 @@ class Recorder:
     """Notes the calls of one `capture`, and decides of each write and each line that touches one.
 
     Only the user's own calls come here, not those that PySpark makes to serve them: `patches` sees to that.
+
+    Attributes
+    ----------
+    ended : bool
+        The session has been stopped: nothing is heard any more.
     """
 
     def __init__(
@@ -173,6 +178,7 @@ class Recorder:
         self.spark: Any = program.spark
         self.thread = threading.get_ident()
         self.depth = 0
+        self.ended = False
         self.token: Any = None
         self.source = SourceReader(program.cell)
         self.frames: FrameRegistry = program.registry
@@ -188,6 +194,7 @@ class Recorder:
         self._skipped: list[SkippedWrite] = []
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
         self._resolver: PathResolver | None = None
+        self._closing: SessionSnapshot | None = None
 
     @property
     def resolver(self) -> PathResolver:
@@ -238,6 +245,10 @@ class Recorder:
         number = self.frames.add(df)
         self._options[number] = options.over(self._options.get(number))
 
+    def close(self) -> None:
+        """Note the session's state for the last time: it is about to be stopped."""
+        self._closing = self.snapshot(self.spark)
+
     def skip(self, write: SkippedWrite) -> None:
         """Note a write that has nothing to do."""
         self._skipped.append(write)
@@ -266,7 +277,7 @@ class Recorder:
         program.calls = tuple(self._calls)
         program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
         program.options = dict(self._options)
-        program.session = self.snapshot(self.spark)
+        program.session = self._closing or self.snapshot(self.spark)
         program.frames = dict(self.frames.kept)
         program.complete = True
 
@@ -281,6 +292,8 @@ class Recorder:
         check_overwrites(self.pending.writes)
         self._fill(self.program)
         name_results(self.program, before, self._without_rebound(before, after))
+        if self.ended:
+            self.program.results = {}
         link(self.program, self._earlier)
 
     def _without_rebound(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
