@@ -296,6 +296,12 @@ def listing_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str
     return _UNKNOWN if _defines_tables(recorder) else Effects()
 
 
+def path_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """``save(path)`` of a model."""
+    path = args[1] if len(args) > 1 else kwargs.get("path")
+    return Effects(changes=(recorder.resolver.target(str(path)),))
+
+
 def unknown_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
     """A call that may touch anything."""
     return _UNKNOWN

@@ -43,8 +43,15 @@ class Hook:
         self.method = method
         self.original = original
 
+    def made(self, hooked: Any) -> None:
+        """Run once, when the function is made that takes the method's place."""
+
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         """Run before the call; what is raised here is raised in its place."""
+
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        """What the method is called with."""
+        return args, kwargs
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         """Run after a call that returned; returns what the user gets."""
@@ -253,8 +260,6 @@ class Command(Hook):
         Gives, from the recorder and the call's arguments, what it reads and changes.
     """
 
-    only_pending = True
-
     def __init__(
         self,
         method: str,
@@ -267,6 +272,12 @@ class Command(Hook):
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
             recorder.pending.settle(self._effects(recorder, args, kwargs), recorder.location())
+
+
+class Watched(Command):
+    """A command that makes no DataFrame and writes none by PySpark: without pending writes it is of no interest."""
+
+    only_pending = True
 
 
 def is_grouped(value: Any) -> bool:

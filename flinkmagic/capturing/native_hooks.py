@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.hooks import Args, Command, Kwargs
+from flinkmagic.capturing.hooks import Args, Kwargs, Watched
 from flinkmagic.capturing.native_readers import NATIVE_CALLS, NATIVE_MODULES, Does, NativeCall
 from flinkmagic.capturing.pending import Cause, Effects
 from flinkmagic.capturing.targets import Source, Target
@@ -23,7 +23,7 @@ from flinkmagic.capturing.targets import Source, Target
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
 
-Entry = tuple[Any, str, Callable[[str, Any], Command]]
+Entry = tuple[Any, str, Callable[[str, Any], Watched]]
 
 _UNKNOWN = Effects(unknown=True, cause=Cause.FILE)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -49,7 +49,7 @@ def entries_of(module: ModuleType) -> Iterator[Entry]:
                     yield owner, attribute, lambda method, original, call=call: Native(method, original, call)
 
 
-class Native(Command):
+class Native(Watched):
     """A call that opens files past Python.
 
     Parameters
@@ -96,6 +96,42 @@ def _targets(recorder: Recorder, value: Any) -> Iterator[Target]:
     elif isinstance(value, (list, tuple, set, frozenset)):
         for item in value:
             yield from _targets(recorder, item)
+
+
+class HookedName:
+    """Stands in a module for one of its functions or classes; pickled it is that one by its name.
+
+    A function of the user's that names it may go to Spark's workers, and a name that he has imported while something
+    was captured stays with him.
+    """
+
+    def __init__(self, module: ModuleType, name: str, call: Callable[..., Any]) -> None:
+        self._module, self._name = module, name
+        self.__wrapped__: Any = call.__wrapped__  # type: ignore[attr-defined]
+        self.__doc__ = call.__doc__
+        self._call = call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        return self._call(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
+
+    def __reduce__(self) -> Any:
+        return getattr, (self._module, self._name)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return isinstance(instance, self.__wrapped__)
+
+    def __subclasscheck__(self, subclass: type) -> bool:
+        return issubclass(subclass, self.__wrapped__)
+
+    def __mro_entries__(self, bases: Any) -> tuple[Any, ...]:
+        return (self.__wrapped__,)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
 
 
 class Imports(MetaPathFinder):

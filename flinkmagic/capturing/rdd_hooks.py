@@ -8,7 +8,6 @@ Hadoop lists files: from then on the RDD reads those.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from pyspark import RDD, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from flinkmagic.capturing.capture_reader import rdd_paths
-from flinkmagic.capturing.hooks import Args, Command, Kwargs, Transformation, strings_in
+from flinkmagic.capturing.hooks import Args, Kwargs, Transformation, Watched, strings_in
 from flinkmagic.capturing.impurity import functions_of_rdd, impure_function, impure_reason
 from flinkmagic.capturing.pending import Cause, Effects
 from flinkmagic.capturing.targets import Source, Target, resolve_uri, sources_of
@@ -54,13 +53,10 @@ def entries() -> Iterator[tuple[type, str, Any]]:
     for name in ("saveAsHadoopDataset", "saveAsNewAPIHadoopDataset"):
         yield RDD, name, _command(save_conf_effects)
     yield SparkSession, "createDataFrame", FrameOfRows
-    mllib = sys.modules.get("pyspark.mllib.common")
-    if mllib is not None:
-        yield mllib, "callJavaFunc", _command(java_function_effects)
 
 
-def _command(effects: Callable[..., Effects]) -> Callable[[str, Any], Command]:
-    return functools.partial(Command, effects=effects)
+def _command(effects: Callable[..., Effects]) -> Callable[[str, Any], Watched]:
+    return functools.partial(Watched, effects=effects)
 
 
 class FrameOfRows(Transformation):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing import commands
 from flinkmagic.capturing.cached_data import cache_effects, rdd_cache_effects, table_cache_effects
-from flinkmagic.capturing.hooks import Args, Command, Kwargs, strings_in
-from flinkmagic.capturing.impurity import functions_of, impure_reason
+from flinkmagic.capturing.hooks import Args, Command, Kwargs, Watched, strings_in
+from flinkmagic.capturing.impurity import functions_of
 from flinkmagic.capturing.pending import Cause, Effects
 from flinkmagic.capturing.targets import Source
 
@@ -49,7 +49,6 @@ def entries() -> Iterator[tuple[type, str, Make]]:
         yield SparkSession, name, _command(_added_file)
     yield SparkContext, "setCheckpointDir", _command(_changed_path)
     yield from _streams()
-    yield from _models()
 
 
 def _catalog(owner: type) -> Iterator[tuple[type, str, Make]]:
@@ -75,29 +74,12 @@ def _streams() -> Iterator[tuple[type, str, Make]]:
             yield streaming.StreamingContext, name, _command(_stream)
 
 
-def _models() -> Iterator[tuple[type, str, Make]]:
-    """Models are written and read as the call says it; by Spark jobs, many of them in the JVM."""
-    util = sys.modules.get("pyspark.ml.util")
-    if util is not None:
-        for writer in (util.MLWriter, util.JavaMLWriter):
-            yield writer, "save", functools.partial(SaveModel, effects=_changed_path)
-        yield util.JavaMLReader, "load", _command(_read_path)
-
-
 def _command(effects: Callable[[Recorder, Args, Kwargs], Effects]) -> Make:
-    return functools.partial(Command, effects=effects)
-
-
-class SaveModel(Command):
-    """`MLWriter.save`: what it writes by way of DataFrames is part of it, and is not put off."""
-
-    only_pending = False
+    return functools.partial(Watched, effects=effects)
 
 
 class Stop(Command):
     """`stop` of a session or of its context: what the cell does afterwards is plain PySpark."""
-
-    only_pending = False
 
     def __init__(self, method: str, original: Callable[..., Any]) -> None:
         super().__init__(method, original, lambda recorder, args, kwargs: Effects(unknown=True, cause=Cause.STOP))
@@ -146,8 +128,7 @@ def _uncache_global_view(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effe
 
 def _accumulator(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     """A pending write adds to no accumulator if its functions are pure."""
-    adds = any(impure_reason(write.command) is not None for write in recorder.pending.writes)
-    return Effects(unknown=adds, cause=Cause.ACCUMULATOR)
+    return Effects(unknown=recorder.pending_impurity() is not None, cause=Cause.ACCUMULATOR)
 
 
 def _broadcast(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
@@ -167,10 +148,6 @@ def _added_file(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     paths = strings_in((*args[1:], kwargs.get("path")))
     reads = tuple(Source(path=recorder.resolver.target(path).path) for path in paths)
     return Effects(reads, cause=Cause.FILE)
-
-
-def _read_path(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    return Effects((Source(path=recorder.resolver.target(str(_first(args, kwargs))).path),))
 
 
 def _changed_path(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
