@@ -135,7 +135,7 @@ def entries() -> Iterator[Entry]:
     """Class, attribute, and what makes its hook; what this version of PySpark does not have is left out."""
     for owner, name, make in _wanted():
         value = getattr(owner, name, None)
-        if callable(value) or isinstance(value, property):
+        if callable(value) or isinstance(value, (property, functools.cached_property)):
             yield owner, name, make
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing import commands
+from flinkmagic.capturing.impurity import impure_function, impure_reason
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.provenance import user_frame
 from flinkmagic.capturing.targets import Source, sources_of, temp_views_of
@@ -94,7 +95,14 @@ class Action(Transformation):
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
             frames = [*frames_in(args), *frames_in(kwargs.values())]
-            recorder.pending.settle(Effects(reads_of(frames), fresh=False), recorder.location())
+            runs_impure = _is_impure(frames) or any(map(impure_function, self.functions(args, kwargs)))
+            recorder.settle(Effects(reads_of(frames), unknown=runs_impure, fresh=False))
+
+    def functions(self, args: Args, kwargs: Kwargs) -> list[Callable[..., Any]]:
+        """Functions of the user's that the action runs on the rows."""
+        if self.method not in ("foreach", "foreachPartition"):
+            return []
+        return [value for value in (*args[1:], *kwargs.values()) if callable(value)]
 
 
 class EagerDisplay(Action):
@@ -305,6 +313,10 @@ def strings_in(values: Any) -> Iterator[str]:
             yield value
         elif isinstance(value, (list, tuple)):
             yield from (item for item in value if isinstance(item, str))
+
+
+def _is_impure(frames: Sequence[DataFrame]) -> bool:
+    return any(impure_reason(df._jdf.queryExecution().analyzed()) is not None for df in frames)
 
 
 def reads_of(frames: Sequence[DataFrame]) -> tuple[Source, ...]:

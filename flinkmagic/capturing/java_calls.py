@@ -112,10 +112,10 @@ _CONTEXT = {
     "addJobTag", "appName", "applicationAttemptId", "applicationId", "broadcast", "clearJobGroup", "clearJobTags",
     "conf", "defaultMinPartitions", "defaultParallelism", "emptyRDD", "env", "executorEnvs", "files", "getAllPools",
     "getCheckpointDir", "getConf", "getExecutorMemoryStatus", "getJobTags", "getLocalProperties", "getLocalProperty",
-    "getOrCreate", "getPersistentRDDs", "getPoolForName", "getRDDStorageInfo", "getSchedulingMode", "hadoopConfiguration",
-    "isLocal", "isStopped", "jars", "listFiles", "listJars", "master", "parallelize", "range", "removeJobTag",
-    "resources", "sc", "setCallSite", "setInterruptOnCancel", "setJobDescription", "setJobGroup", "setLocalProperty",
-    "setLogLevel", "sparkUser", "startTime", "statusStore", "statusTracker", "toSparkContext", "uiWebUrl", "version",
+    "getOrCreate", "getPersistentRDDs", "getPoolForName", "getRDDStorageInfo", "getSchedulingMode",
+    "hadoopConfiguration", "isLocal", "isStopped", "jars", "listFiles", "listJars", "master", "parallelize", "range",
+    "removeJobTag", "resources", "sc", "setCallSite", "setInterruptOnCancel", "setJobDescription", "setJobGroup",
+    "setLocalProperty", "setLogLevel", "sparkUser", "startTime", "statusStore", "statusTracker", "toSparkContext", "uiWebUrl", "version",
 }  # fmt: skip
 _FRAME = {
     "agg", "alias", "as", "cache", "coalesce", "col", "columns", "crossJoin", "cube", "distinct", "drop",
@@ -165,21 +165,24 @@ HARMLESS: dict[str, frozenset[str]] = {
     "org.apache.spark.sql.execution.QueryExecution": frozenset(
         {
             "analyzed", "assertAnalyzed", "debug", "executedPlan", "explainString", "id", "logical",
-            "optimizedPlan", "simpleString", "sparkPlan", "sparkSession", "stringWithStats", "tracker", "withCachedData",
+            "optimizedPlan", "simpleString", "sparkPlan", "sparkSession", "stringWithStats", "tracker",
+            "withCachedData",
         }
-    ),  # fmt: skip
+    ),
     "org.apache.spark.sql.execution.QueryExecution$debug$": frozenset({"codegen", "codegenToSeq"}),
     "org.apache.spark.sql.catalyst.plans.QueryPlan": frozenset(_PLAN),
-    "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan": frozenset({"isStreaming", "maxRows", "resolved", "stats"}),
+    "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan": frozenset(
+        {"isStreaming", "maxRows", "resolved", "stats"}
+    ),
     "org.apache.spark.sql.internal.SessionState": frozenset(
         {
             "analyzer", "catalog", "catalogManager", "conf", "experimentalMethods", "functionRegistry", "newHadoopConf",
             "newHadoopConfWithOptions", "optimizer", "planner", "sqlParser", "udfRegistration",
         }
-    ),  # fmt: skip
+    ),
     "org.apache.spark.sql.internal.SharedState": frozenset({"conf", "hadoopConf", "sparkContext", "statusStore"}),
     "org.apache.spark.api.python.PythonUtils": frozenset(
-        {"getPythonAuthSocketTimeout", "getSparkBufferSize", "isEncryptionEnabled", "sparkPythonPath", "toList", "toSeq"}
+        {"getPythonAuthSocketTimeout", "getSparkBufferSize", "isEncryptionEnabled", "toList", "toSeq"}
     ),
     "org.apache.hadoop.fs.FileSystem": frozenset(
         {
@@ -187,8 +190,8 @@ HARMLESS: dict[str, frozenset[str]] = {
             "getDefaultUri", "getHomeDirectory", "getLocal", "getScheme", "getStatistics", "getStatus", "getUri",
             "getWorkingDirectory", "makeQualified", "newInstance",
         }
-    ),  # fmt: skip
-}  # fmt: skip
+    ),
+}
 """Methods of a class that are harmless: they ask, or make what does nothing until it is asked."""
 
 FRAME_ACTIONS = frozenset(

@@ -1,7 +1,7 @@
 """Calls of the JVM that the user makes himself: through ``sc._jvm``, ``sc._jsc``, ``df._jdf`` and what they return.
 
-All Java methods are called by `JavaMember`, static ones too, and all constructors by `JavaClass`. PySpark calls them all
-the time; the call is the user's where the frame that makes it is neither PySpark's nor py4j's nor ours.
+All Java methods are called by `JavaMember`, static ones too, and all constructors by `JavaClass`. PySpark calls them
+all the time; the call is the user's where the frame that makes it is neither PySpark's nor py4j's nor ours.
 """
 
 from __future__ import annotations

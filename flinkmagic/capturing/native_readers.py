@@ -3,8 +3,8 @@
 Each row names a module, functions or methods of its classes in which all uses of the library come together, and which
 argument is the path. What opens its files by Python's `open` (fastparquet, Pillow, `pandas.read_csv`) needs no row.
 
-No row can be made for methods of classes that cannot be changed, as Cython makes them: pyarrow's FileSystem, Dataset and
-OSFile among them.
+No row can be made for methods of classes that cannot be changed, as Cython makes them: pyarrow's FileSystem and Dataset
+among them.
 """
 
 from __future__ import annotations
@@ -150,7 +150,9 @@ NATIVE_CALLS = (
         Does.ANYTHING,
     ),
     NativeCall("deltalake", ("write_deltalake",), Does.BOTH, 0, "table_or_uri"),
-    NativeCall("pyiceberg.io.pyarrow", ("PyArrowFileIO.new_input", "PyArrowFileIO.new_output"), Does.BOTH, 1, "location"),
+    NativeCall(
+        "pyiceberg.io.pyarrow", ("PyArrowFileIO.new_input", "PyArrowFileIO.new_output"), Does.BOTH, 1, "location"
+    ),
     NativeCall("h5py", ("File.__init__",), Does.BOTH, 1, "name"),
     NativeCall("tables", ("open_file",), Does.BOTH, 0, "filename"),
     NativeCall("tables.file", ("open_file",), Does.BOTH, 0, "filename"),

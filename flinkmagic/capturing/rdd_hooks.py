@@ -33,9 +33,12 @@ def entries() -> Iterator[tuple[type, str, Any]]:
     from pyspark.core.rdd import PipelinedRDD
 
     jobs = ("collect", "collectWithJobGroup", "toLocalIterator", "sumApprox", "meanApprox", "countApproxDistinct")
-    for name in (*jobs, "getNumPartitions", "toDebugString"):
+    for name in jobs:
         yield RDD, name, _command(job_effects)
-    yield PipelinedRDD, "getNumPartitions", _command(job_effects)
+    for name in ("getNumPartitions", "toDebugString", "union", "cartesian"):
+        yield RDD, name, _command(listing_effects)
+    yield PipelinedRDD, "getNumPartitions", _command(listing_effects)
+    yield SparkContext, "union", _command(listing_effects)
     yield SparkContext, "runJob", _command(run_job_effects)
     yield SparkContext, "binaryRecords", _command(read_effects)
     for name in ("newAPIHadoopFile", "hadoopFile"):
@@ -71,6 +74,14 @@ class FrameOfRows(Transformation):
 def job_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     """A job of the RDD itself."""
     return rdd_effects(args[:1])
+
+
+def listing_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
+    """A call that looks for the partitions of the RDDs that it gets, alone or in a list."""
+    given = [*args, *kwargs.values()]
+    given += [item for value in given if isinstance(value, list) for item in value]
+    reads = dict.fromkeys(source for value in given if isinstance(value, RDD) for source in _sources(value))
+    return Effects(tuple(reads), fresh=False, cause=Cause.RDD)
 
 
 def run_job_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
