@@ -51,6 +51,16 @@ class Functions:
             return f"it runs {self.opaque}"
         return next(filter(None, map(impurity, self.pickled)), None)
 
+    def may_accumulate(self) -> bool:
+        """Whether it may add to an accumulator."""
+        return self.opaque is not None or any(map(_accumulates, self.pickled))
+
+
+def _accumulates(pickled: bytes) -> bool:
+    # What is too long for a command comes as a broadcast variable, in a pickle that holds nothing else.
+    is_elsewhere = b"_from_id" in pickled and b"cloudpickle" not in pickled
+    return b"_deserialize_accumulator" in pickled or is_elsewhere
+
 
 def functions_of(jplan: JavaObject) -> Functions:
     """The functions of an analysed plan, of a command, and of the RDDs under it."""

@@ -109,13 +109,14 @@ _SESSION = {
     "sparkContext", "sqlContext", "streams", "udf", "version",
 }  # fmt: skip
 _CONTEXT = {
-    "addJobTag", "appName", "applicationAttemptId", "applicationId", "broadcast", "clearJobGroup", "clearJobTags",
-    "conf", "defaultMinPartitions", "defaultParallelism", "emptyRDD", "env", "executorEnvs", "files", "getAllPools",
-    "getCheckpointDir", "getConf", "getExecutorMemoryStatus", "getJobTags", "getLocalProperties", "getLocalProperty",
-    "getOrCreate", "getPersistentRDDs", "getPoolForName", "getRDDStorageInfo", "getSchedulingMode",
-    "hadoopConfiguration", "isLocal", "isStopped", "jars", "listFiles", "listJars", "master", "parallelize", "range",
-    "removeJobTag", "resources", "sc", "setCallSite", "setInterruptOnCancel", "setJobDescription", "setJobGroup",
-    "setLocalProperty", "setLogLevel", "sparkUser", "startTime", "statusStore", "statusTracker", "toSparkContext", "uiWebUrl", "version",
+    "addJobTag", "appName", "applicationAttemptId", "applicationId", "broadcast", "clearJobGroup",
+    "clearJobTags", "conf", "defaultMinPartitions", "defaultParallelism", "emptyRDD", "env", "executorEnvs",
+    "files", "getAllPools", "getCheckpointDir", "getConf", "getExecutorMemoryStatus", "getJobTags",
+    "getLocalProperties", "getLocalProperty", "getOrCreate", "getPersistentRDDs", "getPoolForName",
+    "getRDDStorageInfo", "getSchedulingMode", "hadoopConfiguration", "isLocal", "isStopped", "jars",
+    "listFiles", "listJars", "master", "parallelize", "range", "removeJobTag", "resources", "sc", "setCallSite",
+    "setInterruptOnCancel", "setJobDescription", "setJobGroup", "setLocalProperty", "setLogLevel", "sparkUser",
+    "startTime", "statusStore", "statusTracker", "toSparkContext", "uiWebUrl", "version",
 }  # fmt: skip
 _FRAME = {
     "agg", "alias", "as", "cache", "coalesce", "col", "columns", "crossJoin", "cube", "distinct", "drop",

@@ -95,7 +95,7 @@ def _file_effects(callee: Any, args: Args) -> Effects | None:
     if _FILE_SYSTEM in types and isinstance(callee.container, JavaObject):
         return _file_system_effects(callee.container, method, args)
     if not HANDLES.isdisjoint(types):
-        used = [getattr(callee, "container", None), *args]
+        used = [callee.container if isinstance(callee, JavaMember) else None, *args]
         known = [vars(value)[_EFFECTS] for value in used if isinstance(value, JavaObject) and _EFFECTS in vars(value)]
         return _together(known) if known else _UNKNOWN
     return None

@@ -127,8 +127,8 @@ def _uncache_global_view(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effe
 
 
 def _accumulator(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    """A pending write adds to no accumulator if its functions are pure."""
-    return Effects(unknown=recorder.pending_impurity() is not None, cause=Cause.ACCUMULATOR)
+    adds = any(functions_of(write.command).may_accumulate() for write in recorder.pending.writes)
+    return Effects(unknown=adds, cause=Cause.ACCUMULATOR)
 
 
 def _broadcast(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:

@@ -109,7 +109,7 @@ def test_readers_of_hadoop(cell: Any, reader: str) -> None:
     cell.plain(source.replace("WRITTEN", "in"))
     plain = cell.namespace["n"]
     cell.plain('spark.range(0).selectExpr("cast(id as string)").write.mode("overwrite").text(at("in"))')
-    with pytest.raises(PendingWriteError, match="line 2: .* reads"):
+    with pytest.raises(PendingWriteError, match=r"line 2: .* reads"):
         cell.capture(source.replace("WRITTEN", "in"))
     assert cell.capture(source.replace("WRITTEN", "in"), deploying=True).settlements[0].location.line == 2
     assert cell.namespace["n"] == plain
@@ -160,7 +160,7 @@ def test_functions_with_effects_settle(cell: Any) -> None:
     cell.plain(source)
     plain = cell.namespace["n"]
     cell.namespace["place"] = cell.at("out")
-    with pytest.raises(PendingWriteError, match="line 6: .* may read or change"):
+    with pytest.raises(PendingWriteError, match=r"line 6: .* may read or change"):
         cell.capture(source)
     assert cell.made() == {"plain"}
     assert [one.location.line for one in cell.capture(source, deploying=True).settlements] == [6]
