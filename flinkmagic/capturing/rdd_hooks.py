@@ -8,6 +8,7 @@ Hadoop lists files: from then on the RDD reads those.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +31,14 @@ _OUTPUTS = ("mapreduce.output.fileoutputformat.outputdir", "mapred.output.dir")
 
 def entries() -> Iterator[tuple[type, str, Any]]:
     """The methods, and what makes the hook of each."""
-    from pyspark.core.rdd import PipelinedRDD
+    pipelined = sys.modules[RDD.__module__].PipelinedRDD  # a module of another name in Spark 3
 
     jobs = ("collect", "collectWithJobGroup", "toLocalIterator", "sumApprox", "meanApprox", "countApproxDistinct")
     for name in jobs:
         yield RDD, name, _command(job_effects)
     for name in ("getNumPartitions", "toDebugString", "union", "cartesian"):
         yield RDD, name, _command(listing_effects)
-    yield PipelinedRDD, "getNumPartitions", _command(listing_effects)
+    yield pipelined, "getNumPartitions", _command(listing_effects)
     yield SparkContext, "union", _command(listing_effects)
     yield SparkContext, "runJob", _command(run_job_effects)
     yield SparkContext, "binaryRecords", _command(read_effects)

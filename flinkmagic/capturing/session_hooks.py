@@ -22,9 +22,7 @@ Make = Callable[[str, Any], Command]
 
 def entries() -> Iterator[tuple[type, str, Make]]:
     """The methods, and what makes the hook of each."""
-    from pyspark import RDD, SparkContext
-    from pyspark.accumulators import Accumulator
-    from pyspark.core.broadcast import Broadcast
+    from pyspark import RDD, Accumulator, Broadcast, SparkContext
     from pyspark.sql import SparkSession
     from pyspark.sql.catalog import Catalog
 
@@ -60,8 +58,7 @@ def _catalog(owner: type) -> Iterator[tuple[type, str, Make]]:
 
 
 def _streams() -> Iterator[tuple[type, str, Make]]:
-    from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery, StreamingQueryManager
 
     for name in ("start", "toTable"):
         yield DataStreamWriter, name, _command(_stream)
