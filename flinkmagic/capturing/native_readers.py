@@ -71,6 +71,8 @@ NATIVE_CALLS = (
     NativeCall("pyarrow.parquet.core", ("ParquetDataset.__init__",), Does.READS, 1, "path_or_paths"),
     NativeCall("pyarrow.parquet.core", ("ParquetDataset.read",), Does.READS, paths=_files_of),
     NativeCall("pyarrow.parquet.core", ("ParquetWriter.__init__",), Does.CHANGES, 1, "where"),
+    NativeCall("pyarrow.parquet", ("read_metadata", "read_schema"), Does.READS, 0, "where"),
+    NativeCall("pyarrow.parquet", ("write_metadata",), Does.CHANGES, 1, "where"),
     NativeCall("pyarrow.dataset", ("dataset", "parquet_dataset"), Does.READS, 0, "source"),
     NativeCall("pyarrow.dataset", ("write_dataset",), Does.CHANGES, 1, "base_dir"),
     NativeCall("pyarrow.csv", ("read_csv", "open_csv"), Does.READS, 0, "input_file"),
