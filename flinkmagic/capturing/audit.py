@@ -84,6 +84,7 @@ def _opened(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
 
 
 def _listed(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+    """A folder that is listed, or made the working directory."""
     path = args[0] if args and args[0] is not None else "."
     # Imports look into every folder of `sys.path`, the working directory among them.
     return None if _caller().startswith(_IMPORTS) else _reads(recorder, path)
@@ -233,6 +234,7 @@ _EVENTS: dict[str, Callable[[Recorder, tuple[Any, ...]], Effects | None]] = {
     "os.listdir": _listed,
     "os.scandir": _listed,
     "os.walk": _listed,
+    "os.chdir": _listed,
     "os.mkdir": _made,
     "os.remove": _removed,
     "os.rmdir": _removed,
@@ -261,7 +263,8 @@ _EVENTS: dict[str, Callable[[Recorder, tuple[Any, ...]], Effects | None]] = {
         ),
         _process,
     ),
-    **dict.fromkeys(("socket.bind", "socket.connect", "socket.sendmsg", "socket.sendto"), _socket),
+    # A request may go over a connection that was opened long before.
+    **dict.fromkeys(("http.client.send", "socket.bind", "socket.connect", "socket.sendmsg", "socket.sendto"), _socket),
 }
 
 

@@ -6,6 +6,7 @@ other processes do is not seen: they settle what is pending when they get work.
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing.pool
 import multiprocessing.process
 import sys
@@ -61,6 +62,13 @@ class ProcessWork(Hook):
         recorder.settle(Effects(unknown=True, cause=Cause.PROCESS))
 
 
+class LoopWork(Hook):
+    """A loop of another thread gets a coroutine, as of IPython's ``%%bash``: what that touches is not seen."""
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        recorder.settle(Effects(unknown=True, cause=Cause.THREAD))
+
+
 class PoolWork(ThreadWork):
     """A pool of `multiprocessing` gets a function; its workers are processes, or threads."""
 
@@ -81,6 +89,7 @@ def thread_entries() -> Iterator[tuple[Any, str, type[Hook]]]:
     for name in _POOL_METHODS:
         yield multiprocessing.pool.Pool, name, PoolWork
     yield multiprocessing.process.BaseProcess, "start", ProcessWork
+    yield asyncio, "run_coroutine_threadsafe", LoopWork
     # Slow to import: whoever has an executor of processes has imported it.
     processes = sys.modules.get("concurrent.futures.process")
     if processes is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import socket
 import threading
@@ -22,6 +23,8 @@ TOUCHING = {
     "input linked away": "import os\nos.symlink(at('b'), at('a/link'))",
     "target opened": "try:\n    open(at('out/x/_SUCCESS')).close()\nexcept OSError: pass",
     "target's folder listed": "import os\nos.listdir(at('out'))",
+    "target made the working folder": "import os\nhere = os.getcwd()\ntry:\n    os.chdir(at('out/x'))\n"
+    "finally:\n    os.chdir(here)",
     "target scanned": "list(__import__('os').scandir(at('.')))",
     "target looked for": "import os\nos.path.exists(at('out/x'))",
     "target looked for by pathlib": "import pathlib\npathlib.Path(at('out/x')).is_dir()",
@@ -32,6 +35,7 @@ TOUCHING = {
     "process": "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'pass'])",
     "shell": "import os\nos.system('true')",
     "socket": "import socket\nsocket.create_connection(('127.0.0.1', port)).close()",
+    "request over an open connection": "try:\n    connection.request('GET', '/')\nexcept OSError: pass",
     "database file in the target": "import sqlite3\nsqlite3.connect(at('a/db')).close()",
 }
 HARMLESS = {
@@ -62,6 +66,7 @@ class TestEffects:
     @pytest.mark.parametrize("line", TOUCHING.values(), ids=TOUCHING)
     def test_settle_what_they_touch(self, cell: Any, line: str) -> None:
         with _listener() as cell.namespace["port"]:
+            cell.namespace["connection"] = _connected(cell.namespace["port"])
             program = cell.capture(WRITE + line, deploying=True)
         assert cell.deployed == ["x"]
         assert not program.writes
@@ -70,8 +75,10 @@ class TestEffects:
     @pytest.mark.parametrize("line", TOUCHING.values(), ids=TOUCHING)
     def test_are_refused_before_they_happen(self, cell: Any, line: str) -> None:
         before = cell.files()
-        with _listener() as cell.namespace["port"], pytest.raises(PendingWriteError):
-            cell.capture(WRITE + line)
+        with _listener() as cell.namespace["port"]:
+            cell.namespace["connection"] = _connected(cell.namespace["port"])
+            with pytest.raises(PendingWriteError):
+                cell.capture(WRITE + line)
         assert cell.files() == before
 
     @pytest.mark.parametrize("line", HARMLESS.values(), ids=HARMLESS)
@@ -133,3 +140,9 @@ class _listener:  # noqa: N801 - a context manager that reads as a statement
 
     def __exit__(self, *exception: object) -> None:
         self._socket.close()
+
+
+def _connected(port: int) -> http.client.HTTPConnection:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.connect()
+    return connection

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -96,3 +98,22 @@ def test_another_process_may_touch_anything(cell: Any) -> None:
     )
     program = cell.capture(source, deploying=True)
     assert [settlement.cause for settlement in program.settlements] == ["process"]
+
+
+def test_a_loop_in_another_thread_may_touch_anything(cell: Any) -> None:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def look() -> set[str]:
+        return cell.made()
+
+    cell.namespace.update(loop=loop, look=look)
+    source = WRITE + "import asyncio\nseen = asyncio.run_coroutine_threadsafe(look(), loop).result(60)"
+    try:
+        cell.capture(source, deploying=True)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+    assert cell.namespace["seen"] == {"x"}
