@@ -43,7 +43,7 @@ def cache_effects(recorder: Recorder, jplan: Any = None) -> Effects:
 
 
 def table_cache_effects(recorder: Recorder, name: str) -> Effects:
-    """The same of a table or a view (``UNCACHE TABLE``, ``DROP VIEW``, replacing a temporary view)."""
+    """The same of the rows of a table or a view (``uncacheTable``, ``UNCACHE TABLE``)."""
     if recorder.spark._jsparkSession.sharedState().cacheManager().isEmpty():
         return _NOTHING
     try:
@@ -51,6 +51,13 @@ def table_cache_effects(recorder: Recorder, name: str) -> Effects:
     except PySparkException:  # there is none: nothing is let go of, and Spark may be about to say so
         return _NOTHING
     return cache_effects(recorder, plan)
+
+
+def view_cache_effects(recorder: Recorder, name: str, everywhere: bool = False) -> Effects:
+    """The same of a temporary view that is dropped or replaced; `everywhere` means a global one."""
+    catalog = session_state(recorder.spark).catalog()
+    view = catalog.getGlobalTempView(name) if everywhere else catalog.getTempView(name)
+    return cache_effects(recorder, view.get()) if view.isDefined() else _NOTHING
 
 
 def rdd_cache_effects(recorder: Recorder, rdd: Any) -> Effects:

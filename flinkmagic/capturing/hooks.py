@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing import commands
+from flinkmagic.capturing.cached_data import view_cache_effects
 from flinkmagic.capturing.impurity import impure_function, impure_reason
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.provenance import user_frame
@@ -205,7 +206,15 @@ class Sql(TableRead):
 
 
 class TempView(Hook):
-    """`createOrReplaceTempView` and its like: the view stands for the DataFrame in later queries."""
+    """`createOrReplaceTempView` and its like: the view stands for the DataFrame in later queries.
+
+    Cached rows of the view that it replaces are let go of.
+    """
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        if recorder.pending and "Replace" in self.method:
+            name = str(args[1] if len(args) > 1 else kwargs.get("name"))
+            recorder.settle(view_cache_effects(recorder, name, everywhere="Global" in self.method))
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         name = args[1] if len(args) > 1 else kwargs.get("name")

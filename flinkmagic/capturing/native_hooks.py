@@ -5,6 +5,7 @@ A library that the cell imports itself gets its hooks as soon as it is there.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
@@ -46,7 +47,7 @@ def entries_of(module: ModuleType) -> Iterator[Entry]:
                 *path, attribute = name.split(".")
                 owner = getattr(module, path[0], None) if path else module
                 if callable(getattr(owner, attribute, None)):
-                    yield owner, attribute, lambda method, original, call=call: Native(method, original, call)
+                    yield owner, attribute, functools.partial(Native, call=call)
 
 
 class Native(Watched):

@@ -98,8 +98,9 @@ def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -
 def _hooked_attribute(name: str, original: Any, make: hook_table.Make) -> Any:
     """What takes the place of a property, or of one that keeps its value in the object."""
     if isinstance(original, property):
-        halves = (None if half is None else _hooked(make(name, half)) for half in (original.fget, original.fset))
-        return property(*halves, original.fdel, original.__doc__)
+        getter = None if original.fget is None else _hooked(make(name, original.fget))
+        setter = None if original.fset is None else _hooked(make(name, original.fset))
+        return property(getter, setter, original.fdel, original.__doc__)
     return _HookedOnce(original, _hooked(make(name, original.func)))
 
 

@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing import commands
-from flinkmagic.capturing.cached_data import cache_effects, rdd_cache_effects, table_cache_effects
+from flinkmagic.capturing.cached_data import (
+    cache_effects,
+    rdd_cache_effects,
+    table_cache_effects,
+    view_cache_effects,
+)
 from flinkmagic.capturing.hooks import Args, Command, Kwargs, Watched, strings_in
 from flinkmagic.capturing.impurity import functions_of
 from flinkmagic.capturing.pending import Cause, Effects
@@ -31,9 +36,9 @@ def entries() -> Iterator[tuple[type, str, Make]]:
     yield classic_data_frame(), "unpersist", _command(_unpersist)
     yield RDD, "unpersist", _command(_unpersist_rdd)
     yield Catalog, "clearCache", _command(_clear_cache)
-    for name in ("uncacheTable", "dropTempView"):
-        yield Catalog, name, _command(_uncache_table)
-    yield Catalog, "dropGlobalTempView", _command(_uncache_global_view)
+    yield Catalog, "uncacheTable", _command(_uncache_table)
+    yield Catalog, "dropTempView", _command(_drop_view)
+    yield Catalog, "dropGlobalTempView", _command(_drop_global_view)
     yield from _catalog(Catalog)
     for name in ("value", "__str__", "__repr__"):
         yield Accumulator, name, _command(_accumulator)
@@ -118,9 +123,12 @@ def _uncache_table(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     return table_cache_effects(recorder, str(_first(args, kwargs)))
 
 
-def _uncache_global_view(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    database = recorder.spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
-    return table_cache_effects(recorder, f"{database}.{_first(args, kwargs)}")
+def _drop_view(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
+    return view_cache_effects(recorder, str(_first(args, kwargs)))
+
+
+def _drop_global_view(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
+    return view_cache_effects(recorder, str(_first(args, kwargs)), everywhere=True)
 
 
 def _accumulator(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:

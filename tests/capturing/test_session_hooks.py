@@ -43,6 +43,7 @@ LETTING_GO = {
     "uncacheTable": 'spark.catalog.uncacheTable("kept_rows")',
     "clearCache": "spark.catalog.clearCache()",
     "dropTempView": 'spark.catalog.dropTempView("kept_rows")',
+    "another view": 'spark.range(1).createOrReplaceTempView("kept_rows")',
 }
 
 
