@@ -96,7 +96,7 @@ NATIVE_CALLS = (
             f"DuckDBPyConnection.{name}"
             for name in (
                 "execute", "executemany", "sql", "query", "from_query", "read_csv", "from_csv_auto", "read_parquet",
-                "from_parquet", "read_json", "table", "view", "append", "commit", "checkpoint", "close",
+                "from_parquet", "read_json", "table", "view",
             )
         )
         + tuple(
@@ -105,7 +105,7 @@ NATIVE_CALLS = (
                 "execute", "df", "pl", "arrow", "show", "fetchall", "fetchone", "fetchmany", "fetchdf", "fetchnumpy",
                 "fetch_arrow_table", "fetch_arrow_reader", "fetch_record_batch", "to_arrow_table", "to_df", "to_csv",
                 "to_parquet", "to_table", "to_view", "write_csv", "write_parquet", "create", "create_view", "insert",
-                "insert_into", "update", "query", "count", "__repr__", "__len__", "torch", "tf", "shape",
+                "insert_into", "update", "query", "count", "__repr__", "__len__", "torch", "tf",
             )
         ),
         Does.ANYTHING,

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
+import pyspark
+
 from flinkmagic.capturing import audit, hook_table, native_hooks
 from flinkmagic.capturing.current import HOOK_FILE, active, enter, leave, listening
 from flinkmagic.capturing.hooks import Hook
@@ -29,6 +31,11 @@ _made: dict[tuple[type, str], tuple[Any, Any]] = {}
 _ABSENT = object()
 
 _OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_FRAME_FILES = tuple(
+    os.path.join(os.path.dirname(pyspark.__file__), "sql", *parts)
+    for parts in (("dataframe.py",), ("classic", "dataframe.py"))
+)
+"""Where a DataFrame's own methods stand, in 3.5 and 4.x."""
 
 
 def activate(recorder: Recorder) -> None:
@@ -72,7 +79,7 @@ _imports = native_hooks.Imports(_hook_imported)
 def _hook(entries: Iterable[hook_table.Entry]) -> None:
     for owner, name, make in entries:
         before = owner.__dict__.get(name, _ABSENT)
-        original = getattr(owner, name) if before is _ABSENT else before
+        original = getattr(owner, name, None) if before is _ABSENT else before
         hooked = _hooked_once(owner, name, original, make)
         setattr(owner, name, hooked)
         _installed.append((owner, name, before, hooked))
@@ -87,7 +94,7 @@ def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -
             _made[owner, name] = (original, hooked)
             return hooked
         hook = make(name, original)
-        hooked = _hooked(hook)
+        hooked = _JavaHalf(hook) if name == "_jdf" else _hooked(hook)
         if isinstance(hook, native_hooks.Native) and isinstance(owner, ModuleType):
             hooked = native_hooks.HookedName(owner, name, hooked)
         hook.made(hooked)
@@ -162,3 +169,32 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
     if trace.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
         return rest
     return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+
+
+class _JavaHalf:
+    """`DataFrame._jdf`: who asks for it from elsewhere than a DataFrame's own methods is handed the DataFrame.
+
+    So it is with `fit` of an estimator (also of one that the cell has only just imported), with ``F.broadcast``, a
+    writer, another library, and the user's own calls of the JVM.
+    """
+
+    def __init__(self, hook: Hook) -> None:
+        self._hook = hook
+        self._looks = (_OUR_FOLDER, HOOK_FILE, *_FRAME_FILES)
+
+    def __get__(self, df: Any, owner: type | None = None) -> Any:
+        if df is None:
+            return self
+        recorder = listening()
+        if recorder is not None and not sys._getframe(1).f_code.co_filename.startswith(self._looks):
+            self._hook.before(recorder, (df,), {})
+        try:
+            return df.__dict__["_jdf"]
+        except KeyError:
+            raise AttributeError("_jdf") from None
+
+    def __set__(self, df: Any, java_half: Any) -> None:
+        df.__dict__["_jdf"] = java_half
+
+    def __delete__(self, df: Any) -> None:
+        del df.__dict__["_jdf"]

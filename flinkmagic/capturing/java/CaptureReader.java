@@ -269,7 +269,8 @@ public class CaptureReader {
         open.add(rdd);
         while (!open.isEmpty()) {
             RDD current = (RDD) open.poll();
-            if (found.put(Integer.valueOf(current.id()), current) == null) {
+            if (found.put(Integer.valueOf(current.id()), current) == null
+                    && current.getCheckpointFile().isEmpty()) {
                 Iterator dependencies = current.dependencies().iterator();
                 while (dependencies.hasNext()) {
                     open.add(((Dependency) dependencies.next()).rdd());
@@ -314,7 +315,10 @@ public class CaptureReader {
     }
 
     private static void addPaths(RDD rdd, List found) {
-        if (rdd instanceof FileScanRDD) {
+        if (rdd.getCheckpointFile().isDefined()) {
+            // Rows that a checkpoint holds are read from its files, and from nothing before it.
+            found.add(Arrays.asList(new Object[] {rdd.getCheckpointFile().get(), Boolean.TRUE}));
+        } else if (rdd instanceof FileScanRDD) {
             HashSet folders = new HashSet();
             Iterator partitions = ((FileScanRDD) rdd).filePartitions().iterator();
             while (partitions.hasNext()) {
