@@ -72,6 +72,21 @@ def rdd_paths(rdd: JavaObject) -> Iterator[tuple[str, bool]]:
     return ((path, listed) for path, listed in as_json(_reader().rddPaths(rdd)))
 
 
+def lineage_holds(rdd: JavaObject, number: int) -> bool:
+    """Whether an RDD with this id is part of the lineage of a Java RDD."""
+    return bool(_reader().lineageHolds(rdd, number))
+
+
+def cached_relations(jplan: JavaObject) -> set[int]:
+    """A number for each cache of which a plan, into which Spark has put what it has cached, reads rows."""
+    return set(map(int, _reader().cachedRelations(jplan).split()))
+
+
+def java_types(jobject: JavaObject) -> tuple[str, ...]:
+    """The names of an object's class, and of all that this extends and implements."""
+    return tuple(_reader().types(jobject).split())
+
+
 def partitions_elsewhere(table: JavaObject, *jstate: JavaObject) -> list[str]:
     """The folders of a table's partitions that lie outside of the table's own.
 
