@@ -11,7 +11,8 @@ A key is made of
 
 There is no key where the plan holds an expression that Spark calls nondeterministic (``rand``, ``uuid``,
 ``monotonically_increasing_id``, ``input_file_name``, ``first``, a nondeterministic UDF), a source whose state cannot be
-seen (version 2 sources, JDBC, Hive tables, RDDs that read files or run Python), or code that cannot be compared.
+seen (version 2 sources, JDBC, Hive tables, RDDs that read files), or a Python function that is not known to be pure
+(`functions.purity`) or cannot be compared.
 ``java/PlanKeys.java`` reads the plan.
 """
 
@@ -29,6 +30,7 @@ from py4j.protocol import Py4JJavaError
 
 from flinkmagic.capturing.program import read_conf
 from flinkmagic.functions.code_fingerprint import fingerprint
+from flinkmagic.functions.purity import impurity
 from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources
 from flinkmagic.planning import driver_classes
 
@@ -142,11 +144,16 @@ class ResultKeys:
         """Fingerprint the functions that were met for the first time; whether there were any."""
         digests = json.loads(self._keys.unknownFunctions())
         for digest in digests:
+            pickled = bytes(self._keys.function(digest))
+            why = impurity(pickled)
+            if why is not None:
+                self._keys.know(digest, None, True, f"a Python function is not known to be pure: {why}")
+                continue
             try:
-                found = fingerprint(self._keys.function(digest), self._sources)
+                found = fingerprint(pickled, self._sources)
                 self._keys.know(digest, found.digest, found.portable, None)
-            except CannotCompareError as why:
-                self._keys.know(digest, None, True, f"a Python function cannot be compared: {why}")
+            except CannotCompareError as error:
+                self._keys.know(digest, None, True, f"a Python function cannot be compared: {error}")
         return bool(digests)
 
     def _settings_of(self, session: JavaObject) -> str:
