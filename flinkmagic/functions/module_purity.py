@@ -16,8 +16,8 @@ from flinkmagic.functions.code_references import VALUE, CodeReader, Judge, Meani
 from flinkmagic.functions.code_view import CodeView
 from flinkmagic.functions.user_modules import CannotCompareError, absolute, find_module, read_source
 
-Stamp = tuple[str, int, int]
-"""A file, its size and its modification time."""
+Stamp = tuple[str, str, int, int]
+"""A module, its file, and the size and modification time of that."""
 
 
 class ModuleJudge(Judge, Protocol):
@@ -60,7 +60,7 @@ class UserModule:
         self.package = name if is_package else name.rpartition(".")[0]
         if spec.origin is not None:
             self._parse(spec)
-            self.stamp = stamp_of(spec.origin)
+            self.stamp = stamp_of(name)
         self._reader = CodeReader(judge, self.meanings_of, self.package, self._bind)
 
     def _parse(self, spec: object) -> None:
@@ -170,19 +170,19 @@ class UserModule:
         return self._judge.attribute_of_module(origin, taken)
 
 
-def stamp_of(origin: str) -> Stamp | None:
-    """The stamp of a file, or of the archive that holds it; None where there is neither."""
-    path = origin
+def stamp_of(module: str) -> Stamp | None:
+    """What a module's file is now, or the archive that holds it; None where there is none."""
+    spec = find_module(module)
+    path = spec.origin if spec is not None else None
     while path:
         try:
             status = os.stat(path)
         except NotADirectoryError:
-            pass
+            path = os.path.dirname(path)
         except OSError:
             return None
         else:
-            return origin, status.st_size, status.st_mtime_ns
-        path = os.path.dirname(path)
+            return module, path, status.st_size, status.st_mtime_ns
     return None
 
 

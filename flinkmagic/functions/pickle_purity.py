@@ -6,6 +6,7 @@ import os
 import sysconfig
 from typing import Any, Protocol
 
+from flinkmagic.functions import known
 from flinkmagic.functions.code_references import VALUE, CodeReader, Meanings, Module, NotKnownPureError, Symbol
 from flinkmagic.functions.code_view import CodeView
 from flinkmagic.functions.inert_pickle import Record, is_symbol, skeleton_of
@@ -163,7 +164,7 @@ class PickleReader:
         for value in names.values():
             self._meanings(value)
         self._values(*attributes.values(), *(held for name, held in state.items() if name not in _NO_VALUES))
-        if view.code.co_filename in _GENERATED_IN:
+        if _is_known_code(view.code.co_filename, str(state.get("__module__"))):
             return
 
         def global_name(name: str) -> Meanings:
@@ -198,6 +199,13 @@ class PickleReader:
                     self._judge.define(str(field))
             if name not in _NO_VALUES:
                 self._value(value)
+
+
+def _is_known_code(filename: str, module: str) -> bool:
+    """Whether a function's code is not the user's, and known to be pure; what it holds is another matter."""
+    if filename in _GENERATED_IN:
+        return True
+    return known.is_all_pure(module) and filename.endswith(module.replace(".", os.sep) + ".py")
 
 
 def _content(cell: Any) -> Any:

@@ -198,11 +198,13 @@ def test_a_file_that_changes_while_the_job_runs_leaves_nothing(spark, cell, numb
         os.utime(path, (2_000_000, 2_000_000))
         return x
 
-    df = spark.read.parquet(numbers).withColumn("k", F.udf(touch, "long")("k"))
+    df = spark.read.parquet(numbers)
     df.groupBy("k").count().write.mode("overwrite").parquet(out)
+    df.select(F.udf(touch, "long")("k").alias("k")).write.mode("overwrite").parquet(other)
     """
     name = next(name for name in os.listdir(numbers) if name.endswith(".parquet"))
-    run = cell(source, numbers=numbers, out=str(tmp_path / "out"), path=os.path.join(numbers, name))
+    outs = {"out": str(tmp_path / "out"), "other": str(tmp_path / "other")}
+    run = cell(source, numbers=numbers, path=os.path.join(numbers, name), **outs)
     assert run.status is JobStatus.FINISHED
     assert retained_of(spark) == []
     assert "changed while it ran" in "".join(run.job.not_retained().values())

@@ -26,13 +26,9 @@ BUILTINS = frozenset(dir(builtins))
 
 BY_TEXT = frozenset({"agg", "aggregate", "apply", "transform"})
 """Methods of pandas that take the name of another method as text."""
-IMPURE_BUILTINS = frozenset(dir(builtins))
+IMPURE_BY_TEXT = frozenset(methods.IMPURE["pandas"].split())
 
-BY_TEXT = frozenset(methods.IMPURE["pandas"].split())
-
-_PACKAGES = frozenset(
-    module[:end] for module in PURE for end in range(len(module)) if module[end] == "."
-)  # fmt: skip
+_PACKAGES = frozenset(module[:end] for module in PURE for end in range(len(module)) if module[end] == ".")
 
 
 def public_module(module: str) -> str:
@@ -54,6 +50,11 @@ def is_pure(module: str, name: str) -> bool:
     """Whether a function, class or constant of a module is known to be pure."""
     names = PURE.get(pickles.MODULES.get(module, module), frozenset())
     return name in names or ("*" in names and not name.startswith("_"))
+
+
+def is_all_pure(module: str) -> bool:
+    """Whether all parts of a module are known to be pure, also those that are no names of it."""
+    return "*" in PURE.get(module, ())
 
 
 def is_pure_in_pickles(module: str, name: str) -> bool:

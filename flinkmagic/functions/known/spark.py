@@ -1,33 +1,35 @@
 """What of PySpark stands in the pickles of functions and is known to be pure, by module.
 
 What PySpark wraps around a user's function is pickled with it: partly by name, partly as code, which is judged like the
-user's own. Left out on purpose: accumulators, ``TaskContext``, ``SparkFiles``, ``RDD.pipe``'s processes. A module whose
-names are ``*`` is pure in all its parts.
+user's own, but for that of modules which are pure in all their parts. Left out on purpose: accumulators, ``TaskContext``, ``SparkFiles``, ``RDD.pipe``'s processes. Such a
+module's names are ``*``.
 """
 
 from __future__ import annotations
 
 SPARK = {
     "pyspark": "Row StorageLevel",
-    "pyspark.broadcast": "Broadcast _from_id",
-    "pyspark.core.broadcast": "Broadcast _from_id",
-    "pyspark.core.rdd": "PythonEvalType portable_hash",
+    "pyspark.broadcast": "_from_id Broadcast",
+    "pyspark.core.broadcast": "_from_id Broadcast",
+    "pyspark.core.rdd": "portable_hash PythonEvalType",
     "pyspark.errors": "*",
     "pyspark.errors.exceptions.base": "*",
     "pyspark.join": "*",
     "pyspark.ml.linalg": "*",
     "pyspark.mllib.linalg": "*",
-    "pyspark.rdd": "PythonEvalType portable_hash",
+    "pyspark.rdd": "portable_hash PythonEvalType",
     "pyspark.rddsampler": "RDDRangeSampler RDDSampler RDDStratifiedSampler",
     "pyspark.resultiterable": "*",
     "pyspark.serializers": "*",
     "pyspark.shuffle": "Aggregator ExternalGroupBy ExternalListOfList ExternalMerger ExternalSorter GroupByKey",
     "pyspark.sql": "Row",
-    "pyspark.sql.functions": "PandasUDFType arrow_udf pandas_udf udf",
+    "pyspark.sql.functions": "arrow_udf pandas_udf PandasUDFType udf",
     "pyspark.sql.types": "*",
     "pyspark.statcounter": "*",
-    "pyspark.util": "PythonEvalType fail_on_stopiteration inheritable_thread_target",
+    "pyspark.util": "fail_on_stopiteration inheritable_thread_target PythonEvalType",
 }
 
-CLOUDPICKLE = frozenset({"cloudpickle", "cloudpickle.cloudpickle", "pyspark.cloudpickle", "pyspark.cloudpickle.cloudpickle"})
+CLOUDPICKLE = frozenset(
+    {"cloudpickle", "cloudpickle.cloudpickle", "pyspark.cloudpickle", "pyspark.cloudpickle.cloudpickle"}
+)
 """Where the functions lie that make objects of a pickle again. What they make is looked at."""

@@ -47,10 +47,10 @@ STANDARD_LIBRARY = {
     """,
     "bz2": "BZ2Compressor BZ2Decompressor compress decompress",
     "calendar": """
-        APRIL AUGUST Calendar calendar Day day_abbr day_name DECEMBER EPOCH FEBRUARY February firstweekday
-        FRIDAY HTMLCalendar IllegalMonthError IllegalWeekdayError isleap JANUARY January JULY JUNE leapdays
-        MARCH MAY mdays MONDAY Month month month_abbr month_name monthcalendar monthrange NOVEMBER OCTOBER
-        SATURDAY SEPTEMBER SUNDAY TextCalendar THURSDAY timegm TUESDAY WEDNESDAY weekday weekheader
+        APRIL AUGUST Calendar calendar Day day_abbr day_name DECEMBER FEBRUARY February firstweekday FRIDAY
+        HTMLCalendar IllegalMonthError IllegalWeekdayError isleap JANUARY January JULY JUNE leapdays MARCH MAY
+        mdays MONDAY Month month month_abbr month_name monthcalendar monthrange NOVEMBER OCTOBER SATURDAY
+        SEPTEMBER SUNDAY TextCalendar THURSDAY timegm TUESDAY WEDNESDAY weekday weekheader
     """,
     "cmath": """
         acos acosh asin asinh atan atanh cos cosh e exp inf infj isclose isfinite isinf isnan log log10 nan
