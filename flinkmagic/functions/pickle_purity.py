@@ -125,6 +125,9 @@ class PickleReader:
                 self._value(part)
 
     def _attribute(self, owner: Any, name: Any, *default: Any) -> None:
+        if _is_module(owner):
+            self._judge.symbol(str(owner.args[0]), str(name))
+            return
         self._value(owner)
         if name not in ("__new__", "_unpickle"):
             if is_symbol(owner):
@@ -161,11 +164,11 @@ class PickleReader:
         names: dict[str, Any] = state.get("__globals__") or {}
         cells = state.get("__closure__") or ()
         closure = {name: self._meanings(_content(cell)) for name, cell in zip(view.code.co_freevars, cells, strict=False)}
-        for value in names.values():
-            self._meanings(value)
         self._values(*attributes.values(), *(held for name, held in state.items() if name not in _NO_VALUES))
         if _is_known_code(view.code.co_filename, str(state.get("__module__"))):
             return
+        for value in names.values():
+            self._meanings(value)
 
         def global_name(name: str) -> Meanings:
             if name in names:
@@ -176,7 +179,7 @@ class PickleReader:
 
     def _meanings(self, value: Any) -> Meanings:
         """What a name stands for that is bound to a value of the pickle, which is judged."""
-        if isinstance(value, Record) and value.symbol[1] == "subimport" and value.symbol[0] in CLOUDPICKLE:
+        if _is_module(value):
             return frozenset({Module(str(value.args[0]))})
         if is_symbol(value):
             module, name = value.symbol
@@ -199,6 +202,10 @@ class PickleReader:
                     self._judge.define(str(field))
             if name not in _NO_VALUES:
                 self._value(value)
+
+
+def _is_module(value: Any) -> bool:
+    return isinstance(value, Record) and value.symbol[1] == "subimport" and value.symbol[0] in CLOUDPICKLE
 
 
 def _is_known_code(filename: str, module: str) -> bool:

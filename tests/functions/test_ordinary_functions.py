@@ -50,7 +50,7 @@ ORDINARY = {
     "pairs": "import itertools, operator\ndef f(xs):\n    return [(k, sum(1 for _ in g)) for k, g in itertools.groupby(sorted(xs), key=operator.itemgetter(0))]",
     "reduce": "from functools import reduce, partial\nadd = partial(lambda a, b, c: a + b * c, c=2)\ndef f(xs):\n    return reduce(add, xs, 0)",
     "heap": "import heapq, copy\ndef f(xs):\n    ys = copy.deepcopy(xs)\n    heapq.heapify(ys)\n    return heapq.nsmallest(3, ys)",
-    "row": "from pyspark.sql import Row\ndef f(r):\n    d = r.asDict()\n    d['total'] = r.price * r.quantity\n    return Row(**d)",
+    "row": "def f(r):\n    from pyspark.sql import Row\n    d = r.asDict()\n    d['total'] = r.price * r.quantity\n    return Row(**d)",
     "xml": "import xml.etree.ElementTree as ET\ndef f(s):\n    root = ET.fromstring(s)\n    return [(e.tag, e.attrib.get('id'), e.text) for e in root.iter('item')]",
     "pickle free": "import zlib\ndef f(b):\n    return zlib.decompress(zlib.compress(b, 9)).decode('utf-8', errors='replace')",
     # the user's own

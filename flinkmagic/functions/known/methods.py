@@ -143,8 +143,12 @@ METHODS = {
         to_struct_array to_tensor type_codes unify_dictionaries validate value_field value_lengths
         value_parent_indices value_type with_metadata with_name with_nullable with_type
     """,
-    # rows, vectors
-    "spark": "asDict dense norm numActives numNonzeros squared_distance toArray toDense toSparse zeros",
+    # rows, types, vectors
+    "spark": """
+        asDict dataType dense elementType fieldNames fromInternal json jsonValue keyType needConversion norm
+        numActives numNonzeros simpleString squared_distance toArray toDense toInternal toSparse typeName
+        valueType zeros
+    """,
     # paths, as far as they are text
     "path": """
         anchor as_posix as_uri drive is_absolute is_relative_to joinpath parts relative_to stem suffix
