@@ -191,6 +191,29 @@ def test_what_depends_on_chance_or_time_is_computed_again(cell, numbers, tmp_pat
         assert any("nondeterministic" in why for why in second.job.not_retained().values())
 
 
+def test_what_a_function_reads_for_itself_is_read_again(spark, cell, numbers, tmp_path):
+    """Under another name too: it is retained for no one."""
+    source = """
+    import configparser
+
+    def factor(x):
+        settings = configparser.ConfigParser()
+        settings.read(path)
+        return x * int(settings["a"]["factor"])
+
+    df = spark.read.parquet(numbers).withColumn("p", F.udf(factor, "long")("id"))
+    df.groupBy("k").agg(F.sum("p").alias("s")).write.mode("overwrite").parquet(out)
+    """
+    ini = tmp_path / "settings.ini"
+    names = {"numbers": numbers, "path": str(ini), "out": str(tmp_path / "out")}
+    for factor, name in ((1, "g"), (2, "g"), (3, "other")):
+        ini.write_text(f"[a]\nfactor = {factor}\n")
+        run = cell(source, name, compile_options={"retain": "session"}, **names)
+        assert (run.status, run.reused) == (JobStatus.FINISHED, 0)
+        assert total(spark, names["out"]) == TOTAL * factor
+    assert "configparser.ConfigParser" in "".join(run.job.not_retained().values())
+
+
 def test_a_file_that_changes_while_the_job_runs_leaves_nothing(spark, cell, numbers, tmp_path):
     source = """
     def touch(x):
