@@ -13,18 +13,45 @@ add files. That ends where Spark's cache holds data, because a write renews cach
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
-from flinkmagic.capturing.program import DeferredWrite, SourceLocation
+from flinkmagic.capturing.program import DeferredWrite, Settlement, SourceLocation
 from flinkmagic.capturing.targets import Source, Target
 from flinkmagic.errors import OverwritesInputError, PendingWriteError
 
 
+class Cause(str, Enum):
+    """What kind of line needs pending writes done."""
+
+    SPARK = "spark"
+    """An action, a reader, a command, another write: something that goes through Spark's Python API."""
+    FILE = "file"
+    DATABASE = "database"
+    PROCESS = "process"
+    SOCKET = "socket"
+    JVM = "jvm"
+    RDD = "rdd"
+    CACHE = "cache"
+    ACCUMULATOR = "accumulator"
+    BROADCAST = "broadcast"
+    STREAM = "stream"
+    STOP = "stop"
+    THREAD = "thread"
+    HANDLER = "handler"
+    """A write inside of a ``try`` that has handlers."""
+    EXCEPTION = "exception"
+
+    def __str__(self) -> str:
+        return self.value
+
+
 @dataclass(frozen=True)
 class Effects:
-    """What a line that runs at once reads and changes.
+    """What a line that runs immediately reads and changes.
 
     Attributes
     ----------
@@ -33,13 +60,16 @@ class Effects:
     unknown : bool
         It may read and change anything.
     fresh : bool
-        It lists files anew, so it would miss what pending writes only add.
+        It lists files again, so it would miss what pending writes only add.
+    cause : Cause
+        What kind of line it is.
     """
 
     reads: tuple[Source, ...] = ()
     changes: tuple[Target, ...] = ()
     unknown: bool = False
     fresh: bool = True
+    cause: Cause = Cause.SPARK
 
 
 def adds_only(write: DeferredWrite) -> bool:
@@ -56,35 +86,88 @@ class PendingWrites:
         Its cache is looked at.
     deploy : callable, optional
         Runs all of them and returns when that is done. None: a line that needs them is refused.
+
+    Attributes
+    ----------
+    writes : list of DeferredWrite
+        What is pending.
+    settlements : list of Settlement
+        What was deployed so far.
+    unheeded : BaseException, optional
+        What a line was refused with, or what ended a deployment that a line needed; raised again at the cell's end.
+    lock : threading.RLock
+        Held while a line is judged and what it needs is deployed: threads of a cell may need the same writes.
     """
 
     def __init__(self, spark: Any, deploy: Callable[[], None] | None) -> None:
         self._spark = spark
         self._deploy = deploy
         self.writes: list[DeferredWrite] = []
+        self.settlements: list[Settlement] = []
+        self.unheeded: BaseException | None = None
+        self.lock = threading.RLock()
 
     def __bool__(self) -> bool:
         return bool(self.writes)
 
-    def settle(self, effects: Effects, location: SourceLocation) -> bool:
+    def settle(self, effects: Effects, location: SourceLocation | Callable[[], SourceLocation]) -> bool:
         """See to it that a line may run now; True where pending writes were deployed for it.
+
+        Parameters
+        ----------
+        effects : Effects
+            What the line does.
+        location : SourceLocation or callable
+            The line, or what finds it out: it is asked for only where a write is touched.
 
         Raises
         ------
         PendingWriteError
             Where they may not be deployed.
         """
-        for write in self.writes:
-            touches = self._touches(effects, write)
-            if touches is not None:
-                self._need(write, touches, location)
-                return True
+        with self.lock:
+            for write in self.writes:
+                touches = self._touches(effects, write)
+                if touches is not None:
+                    line = location() if callable(location) else location
+                    self.deploy(line, effects.cause, touches, write)
+                    return True
         return False
 
-    def _need(self, write: DeferredWrite, touches: str, location: SourceLocation) -> None:
+    @property
+    def can_deploy(self) -> bool:
+        """Whether a line that needs pending writes gets them."""
+        return self._deploy is not None
+
+    def deploy(self, location: SourceLocation, cause: Cause, touches: str, write: DeferredWrite) -> None:
+        """Deploy all pending writes, because a line touches one of them.
+
+        Raises
+        ------
+        PendingWriteError
+            Where they may not be deployed.
+        """
         if self._deploy is None:
-            raise PendingWriteError(location, location.code, touches, write.path, write.location)
-        self._deploy()
+            raise self.refused(PendingWriteError(location, location.code, touches, write.path, write.location))
+        with self.lock:
+            writes = tuple(self.writes)
+            try:
+                self._deploy()
+            except BaseException as error:
+                self.unheeded = error
+                raise
+            finally:
+                self.writes.clear()  # whatever became of them: none is tried twice
+            self.settlements.append(Settlement(location, cause.value, touches, writes))
+
+    def refused(self, error: Exception) -> Exception:
+        """Note that a line was refused, or has failed for a write of an earlier line; returns the error.
+
+        The line may stand where such errors are dropped: by a library that takes every exception of a file for a
+        missing one, in a thread. The cell must not go on as if the line had done its work.
+        """
+        self.unheeded = error
+        return error
 
     def _touches(self, effects: Effects, write: DeferredWrite) -> str | None:
         if effects.unknown:
@@ -133,7 +216,7 @@ class PendingWrites:
             if read is not None and overwrites:
                 if self._deploy is None:
                     raise OverwritesInputError(str(target), location, str(read), write)
-                self._deploy()
+                self.deploy(location, Cause.SPARK, f"overwrites {read}, which is an input of the write to", write)
                 return ()
         return tuple(
             write.index

@@ -212,6 +212,8 @@ class DeferredWrite:
         Whether it makes the table's entry in the catalog, or makes it anew.
     after : tuple of int
         Indices of earlier writes of the program that must have ended before this one starts.
+    taken_at_ms : int
+        When its line ran, in milliseconds since the epoch.
     """
 
     index: int
@@ -235,6 +237,7 @@ class DeferredWrite:
     dynamic: bool = False
     defines: bool = False
     after: tuple[int, ...] = ()
+    taken_at_ms: int = 0
 
     def __str__(self) -> str:
         return f"the write to {self.path} ({self.location})"
@@ -247,6 +250,28 @@ class SkippedWrite:
     path: str
     text: str
     location: SourceLocation
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """Pending writes that were deployed before the end of the cell, because a line needed them done.
+
+    Attributes
+    ----------
+    location : SourceLocation
+        The line.
+    cause : str
+        What kind of line it was: a value of `pending.Cause`.
+    touches : str
+        What the line does with the first write that it touches: ``reads``, ``changes``.
+    writes : tuple of DeferredWrite
+        What was deployed, in program order.
+    """
+
+    location: SourceLocation
+    cause: str
+    touches: str
+    writes: tuple[DeferredWrite, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,16 +309,21 @@ class Program:
     writes : tuple of DeferredWrite
         The pending writes, in program order.
     results : dict of str to DataFrame
-        For a program without writes: the DataFrames that it bound to names and that no other of them consumes.
+        For a program without writes: the DataFrames that it bound to names and did nothing else with.
     variables : dict of str to DataFrame
         All DataFrames that the program bound to names.
     calls : tuple of RecordedCall
         In the order in which they returned.
     frames : dict of int to DataFrame
         The DataFrames that writes, names or two and more calls refer to; the rest was let go of.
+    used : frozenset of int
+        Frame numbers of the DataFrames that the program has read the rows of, or has handed to somebody: shown,
+        counted, cached, registered as a view, written, given to a function. What it has gone on from stands in `calls`.
+    actions : int
+        How many actions have run while it was captured.
     skipped : tuple of SkippedWrite
         Writes with mode ``ignore`` whose path existed.
-    deployed : tuple of DeferredWrite
+    settlements : tuple of Settlement
         Writes that had to be run while the cell was running, because a later line needed them.
     options : dict of int to OperatorOptions
         By frame number, what `with_options` asked for.
@@ -321,8 +351,10 @@ class Program:
     variables: dict[str, DataFrame] = field(default_factory=dict)
     calls: tuple[RecordedCall, ...] = ()
     frames: dict[int, DataFrame] = field(default_factory=dict)
+    used: frozenset[int] = frozenset()
+    actions: int = 0
     skipped: tuple[SkippedWrite, ...] = ()
-    deployed: tuple[DeferredWrite, ...] = ()
+    settlements: tuple[Settlement, ...] = ()
     options: dict[int, OperatorOptions] = field(default_factory=dict)
     session: SessionSnapshot | None = None
     complete: bool = False
@@ -331,6 +363,11 @@ class Program:
     namespace: MutableMapping[str, Any] | None = field(default=None, repr=False)
     result_sessions: Mapping[str, SessionSnapshot | None] = field(default_factory=dict)
     registry: FrameRegistry = field(default_factory=FrameRegistry, repr=False)
+
+    @property
+    def deployed(self) -> tuple[DeferredWrite, ...]:
+        """The writes that were run while the cell was running, in the order in which they were settled."""
+        return tuple(write for settlement in self.settlements for write in settlement.writes)
 
     def frame_of(self, df: DataFrame) -> int | None:
         """The number of a DataFrame object (compared by identity), None where it is not of this program."""

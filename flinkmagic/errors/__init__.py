@@ -11,6 +11,9 @@ from flinkmagic.errors.base import (
     UserError,
 )
 from flinkmagic.errors.capturing import (
+    HandledWriteError,
+    InputChangedError,
+    InputChangedWarning,
     NoResultError,
     NotCapturedError,
     ObservedResultError,
@@ -20,6 +23,7 @@ from flinkmagic.errors.capturing import (
     PendingWriteError,
     SparkConnectSessionError,
     StreamingFrameError,
+    ThreadWriteError,
     TopLevelAwaitError,
     UndeferrableWriteError,
 )
@@ -96,7 +100,6 @@ from flinkmagic.errors.scheduling import (
 )
 from flinkmagic.errors.usage import (
     DemoFailedError,
-    EmptyCellError,
     InvalidNameError,
     InvalidParallelismError,
     InvalidRetentionError,
@@ -130,7 +133,6 @@ __all__ = [
     "DriverClassesRefusedError",
     "DuplicateTransformationIdError",
     "DuplicateUidError",
-    "EmptyCellError",
     "EmptyOutputTagError",
     "EmptyUnionError",
     "ExecutionGraphRefusedError",
@@ -142,9 +144,12 @@ __all__ = [
     "ForeignJournalError",
     "ForwardChangesParallelismError",
     "GraphRefusedError",
+    "HandledWriteError",
     "HybridInStreamingError",
     "HybridWithSlotSharingGroupError",
     "IllegalStateTransitionError",
+    "InputChangedError",
+    "InputChangedWarning",
     "InvalidNameError",
     "InvalidParallelismError",
     "InvalidRetentionError",
@@ -201,6 +206,7 @@ __all__ = [
     "SuppressRestartsError",
     "TaskCanceledError",
     "TaskExecutorLostError",
+    "ThreadWriteError",
     "TopLevelAwaitError",
     "TopologyError",
     "TornJournalError",
