@@ -25,9 +25,24 @@ def output_ids(query_execution: JavaObject) -> tuple[int, ...]:
 
 
 def session_facts(jstate: JavaObject) -> bytes:
-    """A session's current catalog, namespace and SQL configuration; equal where nothing changed (see `as_json`)."""
+    """A session's current catalog, namespace and SQL configuration, and Hadoop's settings.
+
+    Equal where nothing changed (see `as_json`).
+    """
     facts: bytes = _reader().state(jstate)
     return facts
+
+
+def hadoop_settings() -> dict[str, str]:
+    """What was set of the context's Hadoop configuration, by Spark or by the user; not Hadoop's own defaults."""
+    settings: dict[str, str] = as_json(_reader().hadoop())
+    return settings
+
+
+def hadoop_defaults(names: list[str]) -> dict[str, str | None]:
+    """What Hadoop itself says of settings, None where it says nothing."""
+    defaults: dict[str, str | None] = as_json(_reader().hadoopDefaults(names)) if names else {}
+    return defaults
 
 
 @dataclass(frozen=True)

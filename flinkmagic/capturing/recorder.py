@@ -342,7 +342,8 @@ class Recorder:
         if known is not None and known[0] == state:
             return known[1]
         facts = capture_reader.as_json(state)
-        snapshot = SessionSnapshot(facts["conf"], facts["catalog"], ".".join(facts["namespace"]))
+        namespace = ".".join(facts["namespace"])
+        snapshot = SessionSnapshot(facts["conf"], facts["catalog"], namespace, facts["hadoop"])
         self._snapshots[id(spark)] = (state, snapshot)
         return snapshot
 

@@ -20,6 +20,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.Dependency;
+import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.HadoopRDD;
 import org.apache.spark.rdd.NewHadoopRDD;
 import org.apache.spark.rdd.RDD;
@@ -63,13 +64,47 @@ public class CaptureReader {
         return ids.toString();
     }
 
-    /** The current catalog and namespace, and the SQL configuration that was set, as deflated JSON. */
+    /** The current catalog and namespace, the SQL configuration and Hadoop's settings, as deflated JSON. */
     public byte[] state(SessionState state) throws Exception {
         Map facts = new LinkedHashMap();
         facts.put("catalog", state.catalogManager().currentCatalog().name());
         facts.put("namespace", Arrays.asList(state.catalogManager().currentNamespace()));
         facts.put("conf", texts(state.conf().getAllConfs()));
+        facts.put("hadoop", hadoopSettings(sharedConfiguration()));
         return deflated(facts);
+    }
+
+    /** What was set of Hadoop's configuration of the context, as deflated JSON. */
+    public byte[] hadoop() throws Exception {
+        return deflated(hadoopSettings(sharedConfiguration()));
+    }
+
+    /** By name what Hadoop says of settings where nothing was set, null where it says nothing; as deflated JSON. */
+    public byte[] hadoopDefaults(List names) throws Exception {
+        Configuration unset = new Configuration();
+        Map defaults = new TreeMap();
+        for (int i = 0; i < names.size(); i++) {
+            defaults.put(names.get(i), unset.getRaw((String) names.get(i)));
+        }
+        return deflated(defaults);
+    }
+
+    private static Configuration sharedConfiguration() {
+        return SparkContext.getOrCreate().hadoopConfiguration();
+    }
+
+    /** All that does not come from Hadoop's own files of defaults. */
+    private static Map hadoopSettings(Configuration conf) {
+        Map settings = new TreeMap();
+        java.util.Iterator entries = conf.iterator();
+        while (entries.hasNext()) {
+            Map.Entry entry = (Map.Entry) entries.next();
+            String[] sources = conf.getPropertySources((String) entry.getKey());
+            if (sources == null || sources.length == 0 || !sources[sources.length - 1].endsWith("-default.xml")) {
+                settings.put(entry.getKey(), entry.getValue());
+            }
+        }
+        return settings;
     }
 
     /**
