@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing import commands, writes
+from flinkmagic.capturing import writes
 from flinkmagic.capturing.java import simple_name
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot, SkippedWrite, SourceLocation
+from flinkmagic.capturing.tables import named_table
 from flinkmagic.capturing.targets import Source, Target, sources_of
 from flinkmagic.capturing.write_facts import WriteFacts, facts_of, in_full
 from flinkmagic.capturing.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
@@ -50,7 +51,30 @@ class Deferral:
         facts = facts_of(kind, spark, df, call, command)
         if facts is None or facts.runs_now:
             self._run_now(df, call, location, None if facts is None else facts.target)
+            recorder.ran(text)
             return
+        self.defer(df, call, command, facts, text)
+
+    def defer(self, df: Any, call: WriterCall, command: Any, facts: WriteFacts, text: str) -> None:
+        """Put an analysed command off, or skip it as Spark would skip it.
+
+        Parameters
+        ----------
+        df : DataFrame
+            Its query.
+        call : WriterCall
+            Who asked for it.
+        command : JavaObject
+            Spark's command.
+        facts : WriteFacts
+            What is known of it.
+        text : str
+            The call as it was written.
+        """
+        recorder = self._recorder
+        location = recorder.location()
+        spark: Any = df.sparkSession
+        kind = simple_name(command)
         analysed = df._jdf.queryExecution().analyzed()
         if writes.is_observed(spark, analysed):
             raise ObservedWriteError(facts.label, location)
@@ -113,7 +137,7 @@ class Deferral:
         if call.table is None:
             made = call.command(spark, df)
         else:
-            table = commands.named_table(self._recorder, call.table)
+            table = named_table(self._recorder, call.table)
             if is_transactional(spark, str(table.table).split(".")[0]):
                 return None
             if call.method != "saveAsTable":
@@ -155,7 +179,7 @@ class Deferral:
         if path is not None:
             places.append(self._recorder.resolver.target(path))
         if call.table is not None:
-            places.append(commands.named_table(self._recorder, call.table))
+            places.append(named_table(self._recorder, call.table))
         return tuple(places) or None
 
     def _is_taken(self, facts: WriteFacts, location: SourceLocation) -> bool:

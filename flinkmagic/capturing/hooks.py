@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from flinkmagic.capturing import commands
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.provenance import user_frame
+from flinkmagic.capturing.sql_writes import run_sql
 from flinkmagic.capturing.targets import Source, sources_of, temp_views_of
 from flinkmagic.capturing.writer_calls import (
     DeferringTableWriter,
@@ -42,6 +43,10 @@ class Hook:
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         """Run before the call; what is raised here is raised in its place."""
+
+    def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
+        """The call itself, or what takes its place."""
+        return self.original(*args, **kwargs)
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         """Run after a call that returned; returns what the user gets."""
@@ -178,12 +183,22 @@ class ForeignRead(Read):
 
 
 class Sql(TableRead):
-    """`SparkSession.sql`: a query, or a command that runs at once."""
+    """`SparkSession.sql`: a query, a write that is taken over, or a command that runs when it may."""
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
-        if recorder.pending:
-            effects = commands.sql_effects(recorder, args, kwargs)
-            recorder.pending.settle(effects, recorder.location())
+        pass
+
+    def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
+        text = self.text(recorder, user_frame(), args, kwargs)
+        result = run_sql(recorder, self.original, args, kwargs, text)
+        if result.is_deferred:
+            return result.df
+        # A statement must not run twice; what it touched was settled before.
+        after = super().after if result.is_query else super(Read, self).after
+        return after(recorder, args, kwargs, result.df)
+
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        return result
 
 
 class TempView(Hook):

@@ -108,7 +108,7 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
         recorder.depth += 1
         try:
             hook.before(recorder, args, kwargs)
-            return hook.after(recorder, args, kwargs, original(*args, **kwargs))
+            return hook.after(recorder, args, kwargs, hook.call(recorder, args, kwargs))
         except Exception as error:
             trace = error.__traceback__
             error.__traceback__ = _without_ours(trace.tb_next if trace is not None else None)

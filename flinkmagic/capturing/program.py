@@ -229,6 +229,14 @@ class SkippedWrite:
 
 
 @dataclass(frozen=True)
+class ImmediateStatement:
+    """A line that has changed rows while the cell was running, because it could not be put off."""
+
+    text: str
+    location: SourceLocation
+
+
+@dataclass(frozen=True)
 class Settlement:
     """Pending writes that were deployed before the end of the cell, because a line needed them done.
 
@@ -296,6 +304,8 @@ class Program:
         Writes with mode ``ignore`` whose path existed.
     settlements : tuple of Settlement
         Writes that had to be run while the cell was running, because a later line needed them.
+    immediate : tuple of ImmediateStatement
+        Lines that changed rows when they were met: MERGE, UPDATE, DELETE, scripts, and writes that cannot be put off.
     options : dict of int to OperatorOptions
         By frame number, what `with_options` asked for.
     session : SessionSnapshot, optional
@@ -324,6 +334,7 @@ class Program:
     frames: dict[int, DataFrame] = field(default_factory=dict)
     skipped: tuple[SkippedWrite, ...] = ()
     settlements: tuple[Settlement, ...] = ()
+    immediate: tuple[ImmediateStatement, ...] = ()
     options: dict[int, OperatorOptions] = field(default_factory=dict)
     session: SessionSnapshot | None = None
     complete: bool = False

@@ -20,6 +20,7 @@ from flinkmagic.capturing.operator_options import OperatorOptions
 from flinkmagic.capturing.pending import Effects, PendingWrites, check_overwrites
 from flinkmagic.capturing.program import (
     CellSource,
+    ImmediateStatement,
     Program,
     RecordedCall,
     SessionSnapshot,
@@ -142,7 +143,7 @@ def name_results(
         program.registry.keep(df)
     program.frames = dict(program.registry.kept)
     program.results = {}
-    if program.writes or program.skipped or program.deployed:
+    if program.writes or program.skipped or program.deployed or program.immediate:
         return
     distinct = {id(df): name for name, df in reversed(program.variables.items())}
     numbers = {name: program.registry.add(program.variables[name]) for name in distinct.values()}
@@ -186,6 +187,7 @@ class Recorder:
         self._seen_ids: set[int] = set()
         self._options: dict[int, OperatorOptions] = {}
         self._skipped: list[SkippedWrite] = []
+        self._immediate: list[ImmediateStatement] = []
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
         self._resolver: PathResolver | None = None
 
@@ -242,6 +244,10 @@ class Recorder:
         """Note a write that has nothing to do."""
         self._skipped.append(write)
 
+    def ran(self, text: str) -> None:
+        """Note that a line has changed rows already."""
+        self._immediate.append(ImmediateStatement(text, self.location()))
+
     def snapshot(self, spark: Any) -> SessionSnapshot:
         """The session's state now; the same object as before where nothing changed."""
         state = capture_reader.session_facts(session_state(spark))
@@ -265,6 +271,7 @@ class Recorder:
         program.writes = tuple(self.pending.writes)
         program.calls = tuple(self._calls)
         program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
+        program.immediate = tuple(self._immediate)
         program.options = dict(self._options)
         program.session = self.snapshot(self.spark)
         program.frames = dict(self.frames.kept)

@@ -38,6 +38,8 @@ class Target:
         ``catalog.database.table`` in lower case, where it is a table.
     also : tuple of str
         Further paths that belong to it: of partitions of a table that lie outside of the table's folder.
+    namespace : str, optional
+        ``catalog.database`` in lower case, where it is all tables of a database.
     pattern : bool
         Whether the path is one that a reader was given, in which ``*`` and the like are patterns. Writers take a path
         as it is, and so does a plan whose files were found.
@@ -47,13 +49,21 @@ class Target:
     table: str | None = None
     also: tuple[str, ...] = ()
     pattern: bool = False
+    namespace: str | None = None
 
     def overlaps(self, other: Target) -> bool:
         """Whether the one is, holds, or lies in the other."""
         if self.table is not None and self.table == other.table:
             return True
+        if self._names_all_with(other) or other._names_all_with(self):
+            return True
         patterns = self.pattern, other.pattern
         return any(_paths_overlap(one, another, patterns) for one in self._paths for another in other._paths)
+
+    def _names_all_with(self, other: Target) -> bool:
+        if self.namespace is None:
+            return False
+        return other.namespace == self.namespace or (other.table or "").startswith(self.namespace + ".")
 
     @property
     def _paths(self) -> tuple[str, ...]:
@@ -69,7 +79,7 @@ class Target:
         )
 
     def __str__(self) -> str:
-        return self.table or urllib.parse.unquote(self.path or "?")
+        return self.table or self.namespace or urllib.parse.unquote(self.path or "?")
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from flinkmagic.capturing.targets import (
     resolve_uri,
     table_of,
 )
-from flinkmagic.capturing.writer_calls import WriterCall, writer_field
+from flinkmagic.capturing.writer_calls import WriterCall
 
 _SECRET = re.compile(r"secret|password|token|access[.]?key|user|url", re.IGNORECASE)
 
@@ -288,7 +288,7 @@ def _into_relation(mode: str, dynamic: bool = False) -> Callable[..., WriteFacts
         relation = command.table()
         is_table = relation.identifier().isDefined()
         target = relation_target_v2(relation)
-        source = writer_field(call.jwrite, "source") if not is_table else None
+        source = call.source if not is_table else ""
         label = target.table or target.path or relation.table().name()
         return WriteFacts(
             format=str(source or relation.catalog().get().name()),
@@ -344,7 +344,7 @@ def _transforms(transforms: Any) -> tuple[str, ...]:
 def _into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
     """``save`` to a source of version 1, which takes the rows and decides by itself: JDBC, and connectors."""
     options = {key.lower(): value for key, value in text_map(command.options()).items()}
-    mode, source = _MODES[command.mode().toString()], str(writer_field(call.jwrite, "source"))
+    mode, source = _MODES[command.mode().toString()], call.source
     common: dict[str, Any] = {
         "format": source,
         "mode": mode,

@@ -1,0 +1,237 @@
+"""``SparkSession.sql``: a statement that writes the rows of a query is deferred; every other one runs when it may.
+
+Spark's parser says what a text is, and Spark's analyser makes the same command of ``INSERT INTO t SELECT …`` as of
+``insertInto``: it is analysed on its own line, where Spark refuses what it refuses, and put off. What is no command
+over one query (MERGE, UPDATE, DELETE, CALL, a script) runs on its line, after what it touches, and is noted.
+
+PySpark's own ``sql`` formats the text and binds the arguments; in place of the Java session it talks to a stand-in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from py4j.java_gateway import JavaClass
+from pyspark.sql import DataFrame
+
+from flinkmagic.capturing import writes
+from flinkmagic.capturing.java import items, java_class, option, simple_name
+from flinkmagic.capturing.pending import Effects
+from flinkmagic.capturing.sql_effects import SqlEffects, changes_rows, immediate_plan
+from flinkmagic.capturing.sql_reader import SqlNode, constant, nodes_of, parsed
+from flinkmagic.capturing.tables import name_parts, table_target
+from flinkmagic.capturing.targets import Source, Target, temp_views_of
+from flinkmagic.capturing.write_facts import WriteFacts, facts_of
+from flinkmagic.capturing.writer_calls import WriterCall, is_transactional
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.recorder import Recorder
+
+_MAY_CHANGE = re.compile(
+    r"insert|create|replace|execute|begin|merge|update|delete|truncate|load|call|\$\{", re.IGNORECASE
+)
+"""A text without any of these words changes no rows; ``${…}`` puts in what a setting says."""
+
+_INSERTS = frozenset(
+    {"AppendData", "InsertIntoStatement", "OverwriteByExpression", "OverwritePartitionsDynamic", "UnresolvedInsert"}
+)
+_MAKES_TABLE = frozenset({"CreateTableAsSelect", "ReplaceTableAsSelect"})
+_DEFERRABLE = _INSERTS | _MAKES_TABLE | {"InsertIntoDir"}
+
+
+@dataclass(frozen=True)
+class SqlResult:
+    """What a call of ``SparkSession.sql`` came to.
+
+    Attributes
+    ----------
+    df : DataFrame
+        What the user gets.
+    is_query : bool
+        Whether it was a query, which has done nothing but list files.
+    is_deferred : bool
+        Whether it was a write that was put off.
+    """
+
+    df: DataFrame
+    is_query: bool
+    is_deferred: bool
+
+
+def run_sql(
+    recorder: Recorder, original: Callable[..., DataFrame], args: Sequence[Any], kwargs: Mapping[str, Any], text: str
+) -> SqlResult:
+    """Do what a call of ``SparkSession.sql`` does in a captured cell.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Of the capture.
+    original : callable
+        PySpark's method.
+    args, kwargs
+        Of the call, the session first.
+    text : str
+        The call as it was written.
+    """
+    spark = args[0]
+    given = args[1] if len(args) > 1 else kwargs.get("sqlQuery", "")
+    fields = [value for name, value in kwargs.items() if name not in ("sqlQuery", "args")]
+    if not recorder.pending and not fields and isinstance(given, str) and not _MAY_CHANGE.search(given):
+        return SqlResult(original(*args, **kwargs), is_query=True, is_deferred=False)
+    frames = [value for value in fields if isinstance(value, DataFrame)]
+    statement = _Statement(recorder, spark, text, frames)
+    result = original(_Session(spark, statement), *args[1:], **kwargs)
+    return SqlResult(DataFrame(result._jdf, spark), statement.is_query, statement.is_deferred)
+
+
+class _Session:
+    """In the place of a session while PySpark's ``sql`` runs."""
+
+    def __init__(self, spark: Any, statement: _Statement) -> None:
+        self._spark = spark
+        self._jsparkSession = _JavaSession(spark._jsparkSession, statement)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._spark, name)
+
+
+class _JavaSession:
+    """In the place of its Java half."""
+
+    def __init__(self, jsession: Any, statement: _Statement) -> None:
+        self._jsession = jsession
+        self.sql = statement.run
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jsession, name)
+
+
+class _Statement:
+    """One call of ``sql``."""
+
+    def __init__(self, recorder: Recorder, spark: Any, text: str, frames: Sequence[DataFrame]) -> None:
+        self.is_query = False
+        self.is_deferred = False
+        self._recorder = recorder
+        self._pending = recorder.pending
+        self._spark = spark
+        self._text = text
+        self._frames = frames
+
+    def run(self, sql: str, arguments: Any = None) -> Any:
+        """What the Java session's ``sql`` answers."""
+        plan = parsed(self._spark, sql, arguments)
+        nodes = nodes_of(plan)
+        self.is_query = not any(node.is_statement for node in nodes)
+        inner = self._immediate(nodes)
+        deferred = plan if inner is None else inner
+        of_deferred = nodes if inner is None else nodes_of(inner)
+        effects = SqlEffects(self._recorder, self._spark).of(nodes) if self._pending else Effects()
+        if _is_deferrable(of_deferred) and self._defer(deferred, of_deferred, effects):
+            self.is_deferred = True
+            return self._spark._jsparkSession.emptyDataFrame()
+        self._recorder.settle(effects)
+        result = self._run(sql, arguments)
+        if changes_rows(nodes, self._spark):
+            self._recorder.ran(self._text)
+        return result
+
+    def _run(self, sql: str, arguments: Any) -> Any:
+        jsession = self._spark._jsparkSession
+        return jsession.sql(sql) if arguments is None else jsession.sql(sql, arguments)
+
+    def _immediate(self, nodes: Sequence[SqlNode]) -> Any:
+        """The statement that an ``EXECUTE IMMEDIATE`` without parameters is."""
+        node = nodes[0]
+        if node.kind != "UnresolvedExecuteImmediate" or not (
+            node.plan.args().isEmpty() and node.plan.targetVariables().isEmpty()
+        ):
+            return None
+        return immediate_plan(self._spark, node, nodes)
+
+    def _defer(self, plan: Any, nodes: Sequence[SqlNode], effects: Effects) -> bool:
+        """Defer what a statement writes; False where it has to run on its line."""
+        spark, recorder = self._spark, self._recorder
+        targets = list(self._targets(nodes))
+        if any(is_transactional(spark, str(target.table).split(".")[0]) for target in targets):
+            return False
+        # The query is analysed now, which lists files; so is the table of an INSERT, which has to be there.
+        recorder.settle(Effects(reads=effects.reads, unknown=effects.unknown))
+        made = [write.target for write in self._pending.writes if write.defines]
+        needed = [target for target in targets if any(each.overlaps(target) for each in made)]
+        if needed and nodes[0].kind not in _MAKES_TABLE:
+            recorder.settle(Effects(reads=tuple(Source(path=each.path, table=each.table) for each in needed)))
+        found = [self._facts(command) for command in _commands(spark, writes.analysed(spark, plan))]
+        if any(facts is None or facts.runs_now for _, _, _, facts in found):
+            return False
+        for df, call, command, facts in found:
+            assert facts is not None
+            recorder.record("sql", self._text, recorder.location(), self._inputs(df), df)
+            recorder.writes.defer(df, call, command, facts, self._text)
+        return True
+
+    def _targets(self, nodes: Sequence[SqlNode]) -> Iterator[Target]:
+        """The tables that a statement writes to, or makes."""
+        for node in nodes:
+            is_made = node.owner >= 0 and nodes[node.owner].kind in _MAKES_TABLE
+            named = node.kind in ("UnresolvedIdentifier", "PlanWithUnresolvedIdentifier")
+            if not (node.is_target or (is_made and named)):
+                continue
+            parts = node.name
+            if parts is None:
+                text = constant(self._spark, node.plan.identifierExpr())
+                parts = tuple(name_parts(self._spark, text)) if text is not None else None
+            if parts is not None:
+                yield table_target(self._spark, parts)
+
+    def _facts(self, command: Any) -> tuple[DataFrame, WriterCall, Any, WriteFacts | None]:
+        spark = self._spark
+        df = DataFrame(_dataset_class(spark._jvm).ofRows(spark._jsparkSession, command.query()), spark)
+        call = WriterCall(None, "sql", lambda: command, lambda: None)
+        return df, call, command, facts_of(simple_name(command), spark, df, call, command)
+
+    def _inputs(self, df: DataFrame) -> list[DataFrame]:
+        views = self._recorder.views
+        names = temp_views_of(df._jdf.queryExecution().analyzed()) if views else set()
+        return [*self._frames, *(frame for name, frame in views.items() if name in names)]
+
+
+def _is_deferrable(nodes: Sequence[SqlNode]) -> bool:
+    """Whether a statement writes rows and does nothing else: one write, or an INSERT into each of several tables."""
+    statements = [node.kind for node in nodes if node.is_statement]
+    return bool(statements) and (
+        statements[0] in _DEFERRABLE if len(statements) == 1 else set(statements) <= {"InsertIntoStatement"}
+    )
+
+
+def _commands(spark: Any, analysed: Any) -> Iterator[Any]:
+    kind = simple_name(analysed)
+    if kind == "Union":
+        for child in items(analysed.children()):
+            yield from _commands(spark, child)
+    elif kind == "InsertIntoDataSourceDirCommand":
+        yield writes.analysed(spark, _into_directory(spark, analysed))
+    else:
+        yield analysed
+
+
+def _into_directory(spark: Any, command: Any) -> Any:
+    """What ``INSERT OVERWRITE DIRECTORY`` runs when it is run: the save of files."""
+    jvm, storage = spark._jvm, command.storage()
+    modes = java_class(jvm, "org.apache.spark.sql.SaveMode")
+    uris = java_class(jvm, "org.apache.spark.sql.catalyst.catalog.CatalogUtils")
+    nothing, no_names = option(jvm, None), jvm.PythonUtils.toSeq([])
+    options = storage.properties().updated("path", uris.URIToString(storage.locationUri().get()))
+    source = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource").apply(
+        spark._jsparkSession, command.provider(), no_names, nothing, no_names, nothing, options, nothing
+    )
+    return source.planForWriting(modes.Overwrite if command.overwrite() else modes.ErrorIfExists, command.query())
+
+
+def _dataset_class(jvm: Any) -> Any:
+    classic = java_class(jvm, "org.apache.spark.sql.classic.Dataset")  # since 4.0
+    return classic if isinstance(classic, JavaClass) else java_class(jvm, "org.apache.spark.sql.Dataset")
