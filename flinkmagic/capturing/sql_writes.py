@@ -135,14 +135,18 @@ class _Statement:
             self.is_deferred = True
             return self._spark._jsparkSession.emptyDataFrame()
         self._recorder.settle(effects)
-        result = self._run(sql, arguments)
-        if changes_rows(nodes, self._spark):
-            self._recorder.ran(self._text)
-        return result
+        return self._run(sql, arguments, nodes)
 
-    def _run(self, sql: str, arguments: Any) -> Any:
-        jsession = self._spark._jsparkSession
-        return jsession.sql(sql) if arguments is None else jsession.sql(sql, arguments)
+    def _run(self, sql: str, arguments: Any, nodes: Sequence[SqlNode]) -> Any:
+        jsession, is_done = self._spark._jsparkSession, False
+        try:
+            result = jsession.sql(sql) if arguments is None else jsession.sql(sql, arguments)
+            is_done = True
+            return result
+        finally:
+            # A script that fails has run as far as it came.
+            if (is_done or nodes[0].kind == "CompoundBody") and changes_rows(nodes, self._spark):
+                self._recorder.ran(self._text)
 
     def _immediate(self, nodes: Sequence[SqlNode]) -> Any:
         """The statement that an ``EXECUTE IMMEDIATE`` without parameters is."""
@@ -165,7 +169,7 @@ class _Statement:
         needed = [target for target in targets if any(each.overlaps(target) for each in made)]
         if needed and nodes[0].kind not in _MAKES_TABLE:
             recorder.settle(Effects(reads=tuple(Source(path=each.path, table=each.table) for each in needed)))
-        found = [self._facts(command) for command in _commands(spark, writes.analysed(spark, plan))]
+        found = [self._facts(command) for command in _commands(writes.analysed(spark, plan))]
         if any(facts is None or facts.runs_now for _, _, _, facts in found):
             return False
         for df, call, command, facts in found:
@@ -192,6 +196,9 @@ class _Statement:
         spark = self._spark
         df = DataFrame(_dataset_class(spark._jvm).ofRows(spark._jsparkSession, command.query()), spark)
         call = WriterCall(None, "sql", lambda: command, lambda: None)
+        if simple_name(command) == "InsertIntoDataSourceDirCommand":
+            call = _saves_files(spark, df, command)
+            command = writes.analysed(spark, call.command(spark, df))
         return df, call, command, facts_of(simple_name(command), spark, df, call, command)
 
     def _inputs(self, df: DataFrame) -> list[DataFrame]:
@@ -208,28 +215,24 @@ def _is_deferrable(nodes: Sequence[SqlNode]) -> bool:
     )
 
 
-def _commands(spark: Any, analysed: Any) -> Iterator[Any]:
-    kind = simple_name(analysed)
-    if kind == "Union":
+def _commands(analysed: Any) -> Iterator[Any]:
+    """The commands of an analysed statement: several of one that inserts into several tables."""
+    if simple_name(analysed) == "Union":
         for child in items(analysed.children()):
-            yield from _commands(spark, child)
-    elif kind == "InsertIntoDataSourceDirCommand":
-        yield writes.analysed(spark, _into_directory(spark, analysed))
+            yield from _commands(child)
     else:
         yield analysed
 
 
-def _into_directory(spark: Any, command: Any) -> Any:
-    """What ``INSERT OVERWRITE DIRECTORY`` runs when it is run: the save of files."""
-    jvm, storage = spark._jvm, command.storage()
-    modes = java_class(jvm, "org.apache.spark.sql.SaveMode")
-    uris = java_class(jvm, "org.apache.spark.sql.catalyst.catalog.CatalogUtils")
-    nothing, no_names = option(jvm, None), jvm.PythonUtils.toSeq([])
-    options = storage.properties().updated("path", uris.URIToString(storage.locationUri().get()))
-    source = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource").apply(
-        spark._jsparkSession, command.provider(), no_names, nothing, no_names, nothing, options, nothing
-    )
-    return source.planForWriting(modes.Overwrite if command.overwrite() else modes.ErrorIfExists, command.query())
+def _saves_files(spark: Any, df: DataFrame, command: Any) -> WriterCall:
+    """The save that ``INSERT OVERWRITE DIRECTORY`` comes to when it is run."""
+    storage = command.storage()
+    uris = java_class(spark._jvm, "org.apache.spark.sql.catalyst.catalog.CatalogUtils")
+    path = uris.URIToString(storage.locationUri().get())
+    jwrite = df._jdf.write().format(command.provider()).options(storage.properties())
+    jwrite = jwrite.mode("overwrite" if command.overwrite() else "errorifexists")
+    make = lambda: jwrite.saveCommand(option(spark._jvm, path))  # noqa: E731
+    return WriterCall(jwrite, "save", make, lambda: jwrite.save(path), path=path)
 
 
 def _dataset_class(jvm: Any) -> Any:
