@@ -13,6 +13,7 @@ from flinkmagic.capturing import writes
 from flinkmagic.capturing.java import simple_name
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot, SkippedWrite, SourceLocation
+from flinkmagic.capturing.pruned_reads import pruned_sources
 from flinkmagic.capturing.tables import named_table
 from flinkmagic.capturing.targets import Source, Target, sources_of
 from flinkmagic.capturing.write_facts import WriteFacts, facts_of, in_full
@@ -85,7 +86,7 @@ class Deferral:
             return
         session = recorder.snapshot(spark)
         sources = sources_of(analysed)
-        after = self._checked_order(df, facts, sources, session, location)
+        after, pruned = self._checked_order(df, facts, sources, session, location)
         self._pending.writes.append(
             DeferredWrite(
                 index=len(self._pending.writes),
@@ -109,6 +110,7 @@ class Deferral:
                 dynamic=facts.dynamic,
                 defines=facts.defines,
                 after=after,
+                pruned=pruned,
             )
         )
         if recorder.on_write is not None:
@@ -121,12 +123,12 @@ class Deferral:
         sources: tuple[Source, ...],
         session: SessionSnapshot,
         location: SourceLocation,
-    ) -> tuple[int, ...]:
-        """Have all that can be checked checked; the pending writes that must come before."""
+    ) -> tuple[tuple[int, ...], tuple[Source, ...] | None]:
+        """Have all that can be checked checked; the pending writes that must come before, and what is really read."""
         facts.check()
         self._check_format(df, facts, session)
-        self._refuse_own_input(facts, sources, location)
-        return self._pending.order(facts.target, facts.overwrites, sources, location)
+        pruned = self._refuse_own_input(df, facts, sources, location)
+        return self._pending.order(facts.target, facts.overwrites, facts.dynamic, sources, location), pruned
 
     def _command(self, spark: Any, df: Any, call: WriterCall, location: SourceLocation) -> Any:
         """Spark's analysed command; None where there is none that could be put off.
@@ -195,13 +197,16 @@ class Deferral:
         return facts.exists()
 
     def _refuse_own_input(
-        self, facts: WriteFacts, sources: tuple[Source, ...], location: SourceLocation
-    ) -> None:
-        if not facts.overwrites or facts.dynamic:
-            return
-        for source in sources:
-            if source.overlaps(facts.target):
-                raise OverwritesInputError(facts.label, location, str(source), "its own query")
+        self, df: Any, facts: WriteFacts, sources: tuple[Source, ...], location: SourceLocation
+    ) -> tuple[Source, ...] | None:
+        """Refuse a write that deletes what it reads; what it reads of its sources, where that had to be asked."""
+        if not facts.overwrites or facts.dynamic or not _overlapping(sources, facts.target):
+            return None
+        pruned = pruned_sources(df)
+        source = _overlapping(sources if pruned is None else pruned, facts.target)
+        if source is not None:
+            raise OverwritesInputError(facts.label, location, str(source), "its own query")
+        return pruned
 
     def _check_format(self, df: Any, facts: WriteFacts, session: SessionSnapshot) -> None:
         """Ask a file format once for all writes that are alike to it: a loop's writes mostly are."""
@@ -219,3 +224,7 @@ class Deferral:
             name, number = f"{base}_{number}", number + 1
         self._names.add(name)
         return name
+
+
+def _overlapping(sources: tuple[Source, ...], target: Target) -> Source | None:
+    return next((source for source in sources if source.overlaps(target)), None)

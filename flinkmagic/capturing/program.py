@@ -177,6 +177,8 @@ class DeferredWrite:
         Where it goes, comparable with other targets and sources.
     sources : tuple of Source
         What the query reads, as far as its analysed plan shows it.
+    pruned : tuple of Source, optional
+        What it reads of that, where it was found out: Spark leaves partitions out that a filter rules out.
     text : str
         The call as it was written.
     location : SourceLocation
@@ -214,6 +216,12 @@ class DeferredWrite:
     dynamic: bool = False
     defines: bool = False
     after: tuple[int, ...] = ()
+    pruned: tuple[Source, ...] | None = None
+
+    @property
+    def reads(self) -> tuple[Source, ...]:
+        """What must not be lost before the write has run."""
+        return self.sources if self.pruned is None else self.pruned
 
     def __str__(self) -> str:
         return f"the write to {self.path} ({self.location})"

@@ -25,9 +25,9 @@ from flinkmagic.capturing.java import (
     text_map,
     texts,
 )
+from flinkmagic.capturing.outside_places import jdbc_path
 from flinkmagic.capturing.targets import (
     Target,
-    jdbc_path,
     relation_target_v1,
     relation_target_v2,
     resolve_uri,
@@ -289,7 +289,7 @@ def _into_relation(mode: str, dynamic: bool = False) -> Callable[..., WriteFacts
         is_table = relation.identifier().isDefined()
         target = relation_target_v2(relation)
         source = call.source if not is_table else ""
-        label = target.table or target.path or relation.table().name()
+        label = str(target) if target.table or target.path else relation.table().name()
         return WriteFacts(
             format=str(source or relation.catalog().get().name()),
             mode=mode,
