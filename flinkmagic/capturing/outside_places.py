@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from flinkmagic.capturing.java import java_class
+from flinkmagic.capturing.java import scala_object
 from flinkmagic.capturing.sql_reader import nodes_of
 
 _PART = r"""(?:"[^"]+"|`[^`]+`|\[[^\]]+\]|[^\s().,"`\[\]]+)"""
@@ -54,7 +54,7 @@ def _parts(name: str) -> list[str]:
 def _tables_of_query(query: str) -> list[list[str]] | None:
     """The tables that a query names; None where its database may understand more by it than we do."""
     jvm: Any = SparkContext._jvm
-    parser = java_class(jvm, "org.apache.spark.sql.catalyst.parser.CatalystSqlParser")
+    parser = scala_object(jvm, "org.apache.spark.sql.catalyst.parser.CatalystSqlParser")
     try:
         nodes = nodes_of(parser.parsePlan(f"SELECT * FROM {_ansi_quotes(query)}"))
     except (PySparkException, Py4JError):

@@ -139,13 +139,14 @@ class _Statement:
 
     def _run(self, sql: str, arguments: Any, nodes: Sequence[SqlNode]) -> Any:
         jsession, is_done = self._spark._jsparkSession, False
+        is_change = changes_rows(nodes, self._spark)
         try:
             result = jsession.sql(sql) if arguments is None else jsession.sql(sql, arguments)
             is_done = True
             return result
         finally:
             # A script that fails has run as far as it came.
-            if (is_done or nodes[0].kind == "CompoundBody") and changes_rows(nodes, self._spark):
+            if is_change and (is_done or nodes[0].kind == "CompoundBody"):
                 self._recorder.ran(self._text)
 
     def _immediate(self, nodes: Sequence[SqlNode]) -> Any:

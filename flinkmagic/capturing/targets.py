@@ -235,7 +235,8 @@ def sources_of(jplan: Any) -> tuple[Source, ...]:
     return tuple(found)
 
 
-def _leaf_sources(leaf: Leaf) -> Iterator[Source]:
+def sources_of_leaf(leaf: Leaf) -> Iterator[Source]:
+    """What one leaf of an analysed plan reads."""
     if leaf.paths is not None:
         for path in leaf.paths:
             yield Source(path=resolve_uri(path), listed=leaf.listed, flat=leaf.flat)
