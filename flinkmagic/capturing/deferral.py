@@ -7,21 +7,36 @@ own line and on its own plan, so every refusal of Spark's stands there.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import UnknownException, convert_exception
 
 from flinkmagic.capturing import writes
 from flinkmagic.capturing.java import simple_name
-from flinkmagic.capturing.pending import Effects
+from flinkmagic.capturing.pending import Cause, Effects
 from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot, SkippedWrite, SourceLocation
 from flinkmagic.capturing.pruned_reads import pruned_sources
 from flinkmagic.capturing.tables import named_table
 from flinkmagic.capturing.targets import Source, Target, sources_of
 from flinkmagic.capturing.write_facts import WriteFacts, facts_of, in_full
 from flinkmagic.capturing.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
-from flinkmagic.errors import ObservedWriteError, OverwritesInputError, UndeferrableWriteError
+from flinkmagic.errors import (
+    HandledWriteError,
+    ObservedWriteError,
+    OverwritesInputError,
+    ThreadWriteError,
+    UndeferrableWriteError,
+)
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
+
+_T = TypeVar("_T")
 
 
 class Deferral:
@@ -40,9 +55,72 @@ class Deferral:
         self._checked: dict[tuple[object, ...], SessionSnapshot] = {}
 
     def take(self, df: Any, call: WriterCall, text: str) -> None:
-        """Take over a write."""
+        """Take over a write.
+
+        A write on another thread than the cell's own runs immediately, and so does one whose failure a handler waits
+        for.
+
+        Raises
+        ------
+        ThreadWriteError, HandledWriteError
+            Where it would have to run immediately, and may not.
+        """
+        location = self._recorder.location()
+        if self.must_run(call.method, location):
+            call.run()
+            self._recorder.ran(text)
+        else:
+            self.arrange(location, lambda: self._take(df, call, text, location))
+
+    def must_run(self, method: str, location: SourceLocation) -> bool:
+        """Whether a write has to run now, on another thread than the cell's own; what is pending has run then.
+
+        Raises
+        ------
+        ThreadWriteError
+            Where it may not.
+        """
+        if threading.get_ident() == self._recorder.thread:
+            return False
+        if not self._pending.can_deploy:
+            raise self._pending.refused(ThreadWriteError(method, location))
+        self._pending.settle(Effects(unknown=True, cause=Cause.THREAD), location)
+        return True
+
+    def arrange(self, location: SourceLocation, take: Callable[[], _T]) -> _T:
+        """Take writes over, and have them run on their line where a handler waits for what they raise.
+
+        Raises
+        ------
+        HandledWriteError
+            Where they may not run there.
+        """
+        with self._pending.lock:
+            handler = self._recorder.handler()
+            return take() if handler is None else self._arrange_handled(location, handler, take)
+
+    def _arrange_handled(self, location: SourceLocation, handler: SourceLocation, take: Callable[[], _T]) -> _T:
+        """What Spark refuses, and what fails, reaches the handler as in a plain run."""
+        if self._pending.can_deploy:
+            # Its handler is not for the failures of others.
+            self._pending.settle(Effects(unknown=True, cause=Cause.HANDLER), location)
+        before = len(self._pending.writes)
+        result = take()
+        if len(self._pending.writes) == before:
+            return result
+        write = self._pending.writes[-1]
+        if not self._pending.can_deploy:
+            del self._pending.writes[before:]
+            raise self._pending.refused(HandledWriteError(write.path, location, handler))
+        try:
+            self._pending.deploy(location, Cause.HANDLER, "is", write)
+        except Exception as error:  # noqa: BLE001 - raised again as what Spark raised
+            self._pending.unheeded = None
+            raise sparks_own(error) from None
+        return result
+
+    def _take(self, df: Any, call: WriterCall, text: str, location: SourceLocation) -> None:
         recorder = self._recorder
-        location = recorder.location()
         spark: Any = df.sparkSession
         try:
             command = self._command(spark, df, call, location)
@@ -111,6 +189,7 @@ class Deferral:
                 defines=facts.defines,
                 after=after,
                 pruned=pruned,
+                taken_at_ms=int(time.time() * 1000),
             )
         )
         if recorder.on_write is not None:
@@ -228,3 +307,16 @@ class Deferral:
 
 def _overlapping(sources: tuple[Source, ...], target: Target) -> Source | None:
     return next((source for source in sources if source.overlaps(target)), None)
+
+
+def sparks_own(error: BaseException) -> BaseException:
+    """What Spark raised, of an error that tells of a failed job; the error itself where Spark raised nothing."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, PySparkException):
+            return cause
+        if isinstance(cause, Py4JJavaError):
+            converted = convert_exception(cause.java_exception)
+            return cause if isinstance(converted, UnknownException) else converted
+        cause = cause.__cause__
+    return error

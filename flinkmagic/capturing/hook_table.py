@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -12,10 +11,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing import commands, hooks
+from flinkmagic.capturing.audit import stat_entries
 from flinkmagic.capturing.hooks import Hook
+from flinkmagic.capturing.ml_hooks import ml_entries
+from flinkmagic.capturing.thread_hooks import thread_entries
 
 Make = Callable[[str, Any], Hook]
-Entry = tuple[type, str, Make]
+Entry = tuple[Any, str, Make]
 
 _NOT_HOOKED = frozenset(
     {
@@ -157,7 +159,9 @@ def _wanted() -> Iterator[Entry]:
     yield from _readers()
     yield from _writers()
     yield from _session_and_context()
-    yield from _machine_learning()
+    yield from ml_entries()
+    yield from thread_entries()
+    yield from stat_entries()
 
 
 def _grouped() -> Iterator[Entry]:
@@ -223,17 +227,6 @@ def _session_and_context() -> Iterator[Entry]:
         yield SparkContext, name, hooks.RddRead
     for name in ("saveAsTextFile", "saveAsPickleFile", "saveAsSequenceFile", "saveAsHadoopFile"):
         yield RDD, name, _command(commands.path_effects)
-
-
-def _machine_learning() -> Iterator[Entry]:
-    """Of a package that is slow to import, so that it is hooked only where somebody has imported it."""
-    base = sys.modules.get("pyspark.ml.base")
-    evaluation = sys.modules.get("pyspark.ml.evaluation")
-    if base is not None:
-        yield base.Estimator, "fit", hooks.Action
-        yield base.Transformer, "transform", hooks.Transformation
-    if evaluation is not None:
-        yield evaluation.Evaluator, "evaluate", hooks.Action
 
 
 def _module(name: str) -> Any:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from flinkmagic.capturing import commands
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.provenance import user_frame
-from flinkmagic.capturing.sql_writes import run_sql
+from flinkmagic.capturing.sql_writes import sql_answer, sql_session
 from flinkmagic.capturing.targets import Source, sources_of, temp_views_of
 from flinkmagic.capturing.writer_calls import (
     DeferringTableWriter,
@@ -41,12 +41,15 @@ class Hook:
         self.method = method
         self.original = original
 
+    def made(self, hooked: Any) -> None:
+        """Run once, when the function is made that takes the method's place."""
+
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         """Run before the call; what is raised here is raised in its place."""
 
-    def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
-        """The call itself, or what takes its place."""
-        return self.original(*args, **kwargs)
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        """What the method is called with."""
+        return args, kwargs
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         """Run after a call that returned; returns what the user gets."""
@@ -188,17 +191,17 @@ class Sql(TableRead):
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         pass
 
-    def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         text = self.text(recorder, user_frame(), args, kwargs)
-        result = run_sql(recorder, self.original, args, kwargs, text)
-        if result.is_deferred:
-            return result.df
-        # A statement must not run twice; what it touched was settled before.
-        after = super().after if result.is_query else super(Read, self).after
-        return after(recorder, args, kwargs, result.df)
+        return (sql_session(recorder, args, kwargs, text), *args[1:]), kwargs
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
-        return result
+        answer = sql_answer(args[0], result)
+        if answer.is_deferred:
+            return answer.df
+        # A statement must not run twice; what it touched was settled before.
+        after = super().after if answer.is_query else super(Read, self).after
+        return after(recorder, args, kwargs, answer.df)
 
 
 class TempView(Hook):

@@ -1,8 +1,8 @@
 """Puts hooks into PySpark's classes while something is captured, and takes them out again.
 
-The hooks are the process's, the capture is one thread's: a hooked method asks whether *this* thread and context
-captures, and is PySpark's own method where it does not. The first capture installs the hooks, the last one to end
-puts the very objects back that were there.
+The hooks are the process's, a capture is a cell's: a hooked method asks whether *this* thread and context captures
+(`current.listening`), and is PySpark's own method where it does not. The first capture installs the hooks, the last
+one to end puts the very objects back that were there.
 """
 
 from __future__ import annotations
@@ -12,62 +12,49 @@ import functools
 import os
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import pyspark
-
-from flinkmagic.capturing import hook_table
+from flinkmagic.capturing import audit, hook_table
+from flinkmagic.capturing.current import HOOK_FILE, active, enter, leave, listening
 from flinkmagic.capturing.hooks import Hook
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
 
-_recorder: ContextVar[Recorder | None] = ContextVar("flinkmagic_recorder", default=None)
 _lock = threading.Lock()
-_active: list[Recorder] = []
 _installed: list[tuple[type, str, Any, Any]] = []
 _made: dict[tuple[type, str], tuple[Any, Any]] = {}
 _ABSENT = object()
 
-# PySpark names the innermost frame outside its own folder as the user's in its errors: hooks must not be it.
-_HOOK_FILE = os.path.join(os.path.dirname(pyspark.__file__), "flinkmagic_hook.py")
 _OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def activate(recorder: Recorder) -> None:
     """Let a recorder hear the calls of this thread and context."""
     with _lock:
-        if not _active:
+        if not active:
             try:
                 _install()
             except BaseException:
                 _uninstall()
                 raise
-        _active.append(recorder)
-    recorder.token = _recorder.set(recorder)
+        active.append(recorder)
+    recorder.token = enter(recorder)
 
 
 def deactivate(recorder: Recorder) -> None:
     """End what `activate` began; the hooks go with the last recorder."""
     with contextlib.suppress(ValueError):  # ended in another context than begun, where it is not set
-        _recorder.reset(recorder.token)
+        leave(recorder.token)
     with _lock:
-        _active.remove(recorder)
-        if not _active:
+        active.remove(recorder)
+        if not active:
             _uninstall()
 
 
-def listening() -> Recorder | None:
-    """The recorder of a call that the user makes on the captured thread; None for calls that serve such a call."""
-    recorder = _recorder.get()
-    if recorder is None or recorder.depth or recorder.thread != threading.get_ident():
-        return None
-    return recorder if recorder in _active else None
-
-
 def _install() -> None:
+    audit.install()
     for owner, name, make in hook_table.entries():
         before = owner.__dict__.get(name, _ABSENT)
         original = getattr(owner, name) if before is _ABSENT else before
@@ -82,6 +69,7 @@ def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -
     if known is not original:
         hook = make(name, original)
         hooked = _RddAccess(original, hook) if name == "rdd" else _hooked(hook)
+        hook.made(hooked)
         _made[owner, name] = (original, hooked)
     return hooked
 
@@ -108,7 +96,8 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
         recorder.depth += 1
         try:
             hook.before(recorder, args, kwargs)
-            return hook.after(recorder, args, kwargs, hook.call(recorder, args, kwargs))
+            given, named = hook.arguments(recorder, args, kwargs)
+            return hook.after(recorder, args, kwargs, original(*given, **named))
         except Exception as error:
             trace = error.__traceback__
             error.__traceback__ = _without_ours(trace.tb_next if trace is not None else None)
@@ -117,7 +106,7 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
             hook.finish(args)
             recorder.depth -= 1
 
-    call.__code__ = call.__code__.replace(co_filename=_HOOK_FILE)
+    call.__code__ = call.__code__.replace(co_filename=HOOK_FILE)
     return functools.wraps(original)(call)
 
 

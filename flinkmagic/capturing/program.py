@@ -193,6 +193,8 @@ class DeferredWrite:
         Whether it makes the table's entry in the catalog, or makes it anew.
     after : tuple of int
         Indices of earlier writes of the program that must have ended before this one starts.
+    taken_at_ms : int
+        When its line ran, in milliseconds since the epoch.
     """
 
     index: int
@@ -216,6 +218,7 @@ class DeferredWrite:
     dynamic: bool = False
     defines: bool = False
     after: tuple[int, ...] = ()
+    taken_at_ms: int = 0
     pruned: tuple[Source, ...] | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""What a SQL text is made of, before it is analysed: parsed by Spark's own parser, listed by ``java/SqlReader.java``."""
+"""What a SQL text is made of, before it is analysed: parsed by Spark, listed by ``java/SqlReader.java``."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ PySpark's own ``sql`` formats the text and binds the arguments; in place of the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ _DEFERRABLE = _INSERTS | _MAKES_TABLE | {"InsertIntoDir"}
 
 
 @dataclass(frozen=True)
-class SqlResult:
+class SqlAnswer:
     """What a call of ``SparkSession.sql`` came to.
 
     Attributes
@@ -57,21 +57,17 @@ class SqlResult:
     """
 
     df: DataFrame
-    is_query: bool
-    is_deferred: bool
+    is_query: bool = True
+    is_deferred: bool = False
 
 
-def run_sql(
-    recorder: Recorder, original: Callable[..., DataFrame], args: Sequence[Any], kwargs: Mapping[str, Any], text: str
-) -> SqlResult:
-    """Do what a call of ``SparkSession.sql`` does in a captured cell.
+def sql_session(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any], text: str) -> Any:
+    """The session on which PySpark's ``sql`` is called: the user's own where the call changes and touches nothing.
 
     Parameters
     ----------
     recorder : Recorder
         Of the capture.
-    original : callable
-        PySpark's method.
     args, kwargs
         Of the call, the session first.
     text : str
@@ -81,11 +77,18 @@ def run_sql(
     given = args[1] if len(args) > 1 else kwargs.get("sqlQuery", "")
     fields = [value for name, value in kwargs.items() if name not in ("sqlQuery", "args")]
     if not recorder.pending and not fields and isinstance(given, str) and not _MAY_CHANGE.search(given):
-        return SqlResult(original(*args, **kwargs), is_query=True, is_deferred=False)
+        return spark
     frames = [value for value in fields if isinstance(value, DataFrame)]
-    statement = _Statement(recorder, spark, text, frames)
-    result = original(_Session(spark, statement), *args[1:], **kwargs)
-    return SqlResult(DataFrame(result._jdf, spark), statement.is_query, statement.is_deferred)
+    return _Session(spark, _Statement(recorder, spark, text, frames))
+
+
+def sql_answer(spark: Any, result: DataFrame) -> SqlAnswer:
+    """What the user gets of what PySpark's ``sql`` returned, in the user's session."""
+    session: Any = result.sparkSession
+    if not isinstance(session, _Session):
+        return SqlAnswer(result)
+    statement = session.statement
+    return SqlAnswer(DataFrame(result._jdf, spark), statement.is_query, statement.is_deferred)
 
 
 class _Session:
@@ -93,6 +96,7 @@ class _Session:
 
     def __init__(self, spark: Any, statement: _Statement) -> None:
         self._spark = spark
+        self.statement = statement
         self._jsparkSession = _JavaSession(spark._jsparkSession, statement)
 
     def __getattr__(self, name: str) -> Any:
@@ -131,9 +135,13 @@ class _Statement:
         deferred = plan if inner is None else inner
         of_deferred = nodes if inner is None else nodes_of(inner)
         effects = SqlEffects(self._recorder, self._spark).of(nodes) if self._pending else Effects()
-        if _is_deferrable(of_deferred) and self._defer(deferred, of_deferred, effects):
-            self.is_deferred = True
-            return self._spark._jsparkSession.emptyDataFrame()
+        if _is_deferrable(of_deferred):
+            location, writes_of = self._recorder.location(), self._recorder.writes
+            if writes_of.must_run("sql", location):
+                return self._run(sql, arguments, nodes)
+            if writes_of.arrange(location, lambda: self._defer(deferred, of_deferred, effects)):
+                self.is_deferred = True
+                return self._spark._jsparkSession.emptyDataFrame()
         self._recorder.settle(effects)
         return self._run(sql, arguments, nodes)
 

@@ -105,7 +105,9 @@ class Source(Target):
     flat: bool = False
 
     def reaches(self, path: str) -> bool:
-        return not self.flat or self.path is None or not _lies_below(path, self.path) or _may_be_file_in(path, self.path)
+        if not self.flat or self.path is None or not _lies_below(path, self.path):
+            return True
+        return _may_be_file_in(path, self.path)
 
 
 @functools.lru_cache(maxsize=4096)

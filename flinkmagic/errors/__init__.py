@@ -11,6 +11,9 @@ from flinkmagic.errors.base import (
     UserError,
 )
 from flinkmagic.errors.capturing import (
+    HandledWriteError,
+    InputChangedError,
+    InputChangedWarning,
     NoResultError,
     NotCapturedError,
     ObservedResultError,
@@ -20,6 +23,7 @@ from flinkmagic.errors.capturing import (
     PendingWriteError,
     SparkConnectSessionError,
     StreamingFrameError,
+    ThreadWriteError,
     TopLevelAwaitError,
     UndeferrableWriteError,
 )
@@ -142,9 +146,12 @@ __all__ = [
     "ForeignJournalError",
     "ForwardChangesParallelismError",
     "GraphRefusedError",
+    "HandledWriteError",
     "HybridInStreamingError",
     "HybridWithSlotSharingGroupError",
     "IllegalStateTransitionError",
+    "InputChangedError",
+    "InputChangedWarning",
     "InvalidNameError",
     "InvalidParallelismError",
     "InvalidRetentionError",
@@ -201,6 +208,7 @@ __all__ = [
     "SuppressRestartsError",
     "TaskCanceledError",
     "TaskExecutorLostError",
+    "ThreadWriteError",
     "TopLevelAwaitError",
     "TopologyError",
     "TornJournalError",

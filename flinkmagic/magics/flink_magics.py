@@ -54,7 +54,14 @@ def _say_what_is_left(program: Program) -> None:
         print(f"{write.location}: written to {write.path}, because a later line of the cell needed it.")
     for skipped in program.skipped:
         print(f"{skipped.location}: nothing to do, {skipped.path} exists and the mode is 'ignore'.")
+    _say_what_has_run(program)
     print("Nothing is left to run.")
+
+
+def _say_what_has_run(program: Program) -> None:
+    """Tell which lines have changed rows already; running the cell again would do that once more."""
+    for statement in program.immediate:
+        print(f"{statement.location}: {statement.text} has run: it cannot be put off.")
 
 
 @magics_class
@@ -155,9 +162,10 @@ class FlinkMagics(Magics):
                 on_write=progress.captured,
             ) as program:
                 value = body.run(self.shell.user_ns)
-            if not program.writes and (program.deployed or program.skipped):
+            if not program.writes and (program.deployed or program.skipped or program.immediate):
                 _say_what_is_left(program)
                 return value
+            _say_what_has_run(program)
             graph = self._compile(program, name, options, progress)
         self._keep(graph)
         if run_at_once:

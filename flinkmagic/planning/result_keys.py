@@ -3,8 +3,9 @@
 A key is made of
 
 - the physical plan with expression ids renamed, in which Python functions stand by a fingerprint of their code
-  (`code_fingerprint`), with return type and kind of evaluation, and literals by value: ``current_timestamp()`` is a
-  literal by the time a plan is physical, so two runs never agree on it; on ``current_date()`` they do until midnight;
+  (`functions.code_fingerprint`), with return type and kind of evaluation, and literals by value:
+  ``current_timestamp()`` is a literal by the time a plan is physical, so two runs never agree on it; on
+  ``current_date()`` they do until midnight;
 - the files that the DataFrame listed, by path, length and modification time;
 - the SQL configuration, all of it but what cannot affect rows (`IRRELEVANT`), and the versions of Spark and Python.
 
@@ -27,9 +28,9 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JJavaError
 
 from flinkmagic.capturing.program import read_conf
+from flinkmagic.functions.code_fingerprint import fingerprint
+from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources
 from flinkmagic.planning import driver_classes
-from flinkmagic.planning.code_fingerprint import fingerprint
-from flinkmagic.planning.user_modules import CannotCompareError, ModuleSources
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject

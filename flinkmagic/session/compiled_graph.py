@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.capturing.listed_inputs import check_inputs
 from flinkmagic.capturing.merging import check_runnable, merge, spanning
 from flinkmagic.capturing.program import Program
 from flinkmagic.display import (
@@ -214,12 +215,15 @@ class CompiledGraph:
         ------
         JobRunningError
             Where the last run is not over: two runs would write to the same targets.
+        InputChangedError
+            Where files that a write reads have changed since its line.
         """
         with self._starting:
             if self.jobs and not self.jobs[-1].status.is_terminal:
                 raise JobRunningError(self.name)
             if isinstance(self.program, Program):
                 check_runnable(self.program)
+                check_inputs(self.program.writes)
             if self.jobs:
                 self.jobs[-1].restore_names()
             planned = self._unused_plan or self._compile()
@@ -329,7 +333,8 @@ class CompiledGraph:
             views = [view.paint(snapshot) for view in views]
         told = [*notes, *self._notes()]
         if not self.jobs:
-            told.append(f"Nothing has been written yet. {self._next_step()}")
+            has_run = isinstance(self.program, Program) and self.program.immediate
+            told.append(f"{'' if has_run else 'Nothing has been written yet. '}{self._next_step()}")
         return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=told)
 
     def _notes(self) -> list[str]:

@@ -296,7 +296,8 @@ OVERWRITES = {
     ),
     "a file of itself": 'spark.read.parquet(at("x")).write.mode("overwrite").parquet(a_file)',
     "a folder that is read in depth": (
-        'spark.read.option("recursiveFileLookup", True).parquet(at("deep")).write.mode("overwrite").csv(at("deep/in/it"))'
+        'spark.read.option("recursiveFileLookup", True).parquet(at("deep")).write.mode("overwrite")'
+        '.csv(at("deep/in/it"))'
     ),
     "the folder above": 'spark.read.parquet(at("x")).write.mode("overwrite").parquet(at(""))',
     "through a link": 'spark.read.parquet(at("x")).write.mode("overwrite").parquet(at("link/x"))',
@@ -399,7 +400,8 @@ def test_partitions_are_replaced_after_a_report_of_the_same_table(cell: Any) -> 
         days = spark.read.parquet(at("{days}"))
         days.where("id > 0").select("id").write.parquet(at("{days}_report"))
         fresh = days.where("day = 1").withColumn("id", F.col("id") + 100)
-        fresh.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy("day").parquet(at("{days}"))
+        writer = fresh.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy("day")
+        writer.parquet(at("{days}"))
         """
     found = []
     for days in ("plain", "captured"):
@@ -425,7 +427,7 @@ def test_an_action_beside_a_new_folder_in_what_it_reads_goes_on(cell: Any, numbe
         n = df.count()
         """)
     assert (cell.namespace["n"], len(program.writes)) == (3, 1)
-    with pytest.raises(PendingWriteError, match="line 2: .* reads"):
+    with pytest.raises(PendingWriteError, match=r"line 2: .* reads"):
         cell.capture("""\
             spark.range(9).write.mode("overwrite").json(at("x/new"))
             n = spark.read.parquet(at("x")).count()

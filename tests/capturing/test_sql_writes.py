@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import ObservedWriteError, OverwritesInputError, PendingWriteError
+from flinkmagic.errors import (
+    HandledWriteError,
+    ObservedWriteError,
+    OverwritesInputError,
+    PendingWriteError,
+    ThreadWriteError,
+)
 
 DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
 
@@ -178,7 +184,8 @@ def test_order_and_safety_are_those_of_other_writes(cell: Any, table: Any, numbe
     assert [write.name for write in program.deployed] == ["copy"]
     cell.deploy(program)
     assert (_rows(cell, "there"), cell.rows("copy")) == ([0, 1], [0, 1, 2, 3])
-    for text in ("'{at}/in' using parquet select * from parquet.`{at}/in`", "'{at}' using csv select 1 from in_rows"):
+    cases = ("'{at}/in' using parquet select * from parquet.`{at}/in`", "'{at}' using csv select 1 from in_rows")
+    for text in cases:
         cell.plain('spark.read.parquet(at("in")).createOrReplaceTempView("in_rows")')
         for deploying in (True, False):
             with pytest.raises(OverwritesInputError, match="line 1: the write overwrites"):
@@ -261,7 +268,7 @@ def test_what_cannot_be_put_off_runs_on_its_line_and_is_told(cell: Any, table: A
     ]
     assert [write.location.line for write in program.writes] == [1, 6]
     assert _rows(cell, "there") == [5, 6, 7]
-    with pytest.raises(PendingWriteError, match="line 2: .* changes spark_catalog.default.there"):
+    with pytest.raises(PendingWriteError, match=r"line 2: .* changes spark_catalog.default.there"):
         cell.capture("""\
             spark.sql("insert into there values (8, 0)")
             spark.sql("begin insert into there values (9, 0); end")
@@ -281,7 +288,8 @@ def test_what_cannot_be_put_off_runs_on_its_line_and_is_told(cell: Any, table: A
 def test_a_script_that_fails_is_told_too(cell: Any, table: Any) -> None:
     table("there", 2)
     program = cell.capture("""\
-        for text in ("begin insert into there values (9, 0); select raise_error('no'); end", "merge into there using no"):
+        script = "begin insert into there values (9, 0); select raise_error('no'); end"
+        for text in (script, "merge into there using no"):
             try:
                 spark.sql(text).collect()
             except Exception as error:
@@ -290,3 +298,37 @@ def test_a_script_that_fails_is_told_too(cell: Any, table: Any) -> None:
     assert cell.namespace["failed"] == "ParseException"
     assert _rows(cell, "there") == [0, 1, 9]
     assert [told.text for told in program.immediate] == ["sql(text)"]
+
+
+def test_a_handler_hears_of_the_statement_that_it_is_for(cell: Any, table: Any) -> None:
+    table("there", 2)
+    source = """\
+        failed = None
+        spark.range(1).write.parquet(at("before"))
+        try:
+            spark.sql("insert into there select raise_error('no'), 0")
+        except Exception as error:
+            failed = error
+        """
+    with pytest.raises(HandledWriteError, match=r"line 4: .*spark_catalog.default.there"):
+        cell.capture(source)
+    assert cell.made() == set()
+    program = cell.capture(source, deploying=True)
+    assert "USER_RAISED_EXCEPTION" in str(cell.namespace["failed"])
+    assert [write.name for write in program.deployed] == ["before"]
+    assert _rows(cell, "there") == [0, 1]
+
+
+def test_a_thread_of_the_cell_runs_its_statements(cell: Any, table: Any) -> None:
+    table("there", 2)
+    source = """\
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(spark.sql, "insert into there values (7, 0)").result()
+        n = spark.table("there").count()
+        """
+    with pytest.raises(ThreadWriteError, match="sql is called on a thread"):
+        cell.capture(source)
+    assert _rows(cell, "there") == [0, 1]
+    program = cell.capture(source, deploying=True)
+    assert (cell.namespace["n"], program.writes) == (3, ())

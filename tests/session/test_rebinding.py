@@ -101,7 +101,8 @@ def test_a_result_s_name_stands_for_its_rows(notebook: Notebook) -> None:
     kept = notebook.names["sums"]
     assert sum(row.twice for row in kept.collect()) == 3540
     # A column that was taken of the DataFrame before is a column of the rows.
-    assert kept.where(original["twice"] >= 100).select(original["twice"] + 1).agg(F.min("(twice + 1)")).first()[0] == 101
+    more = kept.where(original["twice"] >= 100).select((original["twice"] + 1).alias("more"))
+    assert more.agg(F.min("more")).first()[0] == 101
     assert kept.alias("a").join(kept.alias("b"), F.col("a.twice") == F.col("b.twice") + 2).count() == 59
     assert kept.join(kept.where("twice > 9"), "twice").count() == 55
     assert notebook.calls.value == 60

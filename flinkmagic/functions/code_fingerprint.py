@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flinkmagic.planning.user_modules import (
+from flinkmagic.functions.user_modules import (
     CannotCompareError,
     ModuleSources,
     absolute,

@@ -1,0 +1,86 @@
+"""Whether what a query runs may have effects, or may read what the driver's own files hold.
+
+A pending write whose functions are all known to be pure can wait for the end of the cell. Functions that are not may
+read anything past Spark: a file, an accumulator, a service. Spark's own operators are pure in this sense.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark import SparkContext
+from pyspark.serializers import CloudPickleSerializer
+
+from flinkmagic.capturing.capture_reader import as_json
+from flinkmagic.capturing.driver_classes import DriverClasses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from py4j.java_gateway import JavaObject
+
+_CLASSES = DriverClasses("flinkmagic.capturing", ("PlanFunctions",))
+
+
+@dataclass(frozen=True)
+class Functions:
+    """The code that a plan or a lineage runs and that is not Spark's.
+
+    Attributes
+    ----------
+    pickled : tuple of bytes
+        Python functions, as PySpark ships them.
+    opaque : str, optional
+        Code of which nothing can be known.
+    """
+
+    pickled: tuple[bytes, ...]
+    opaque: str | None
+
+    def impure_reason(self) -> str | None:
+        """Why it is not known to be pure; None where it is."""
+        if self.opaque is not None:
+            return f"it runs {self.opaque}"
+        return next(filter(None, map(impurity, self.pickled)), None)
+
+
+def impurity(pickled: bytes) -> str | None:
+    """Why a pickled function is not known to be pure; None where it is."""
+    return "it runs a Python function"
+
+
+def functions_of(jplan: JavaObject) -> Functions:
+    """The functions of an analysed plan, of a command, and of the RDDs under it."""
+    return _functions(_finder().ofPlan(jplan))
+
+
+def functions_of_rdd(jrdd: JavaObject) -> Functions:
+    """The functions of the lineage of an ``RDD`` of the JVM's."""
+    return _functions(_finder().ofRdd(jrdd))
+
+
+def impure_reason(jplan: JavaObject) -> str | None:
+    """Why what an analysed plan, or a command, runs is not known to be pure; None where it is."""
+    return functions_of(jplan).impure_reason()
+
+
+def impure_function(function: Callable[..., Any]) -> str | None:
+    """Why a function of the user's is not known to be pure; None where it is."""
+    return impurity(CloudPickleSerializer().dumps(function))
+
+
+def _functions(deflated: bytes) -> Functions:
+    facts = as_json(deflated)
+    return Functions(tuple(map(base64.b64decode, facts["functions"])), facts["opaque"])
+
+
+def _finder() -> Any:
+    return _finder_of(SparkContext._gateway)
+
+
+@functools.lru_cache(maxsize=2)
+def _finder_of(gateway: Any) -> Any:
+    return _CLASSES.new_instance(gateway, "PlanFunctions")
