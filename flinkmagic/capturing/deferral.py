@@ -68,7 +68,7 @@ class Deferral:
         location = self._recorder.location()
         if self.must_run(call.method, location):
             call.run()
-            self._recorder.ran(text)
+            self._recorder.note_immediate(text)
         else:
             self.arrange(location, lambda: self._take(df, call, text, location))
 
@@ -130,7 +130,7 @@ class Deferral:
         facts = facts_of(kind, spark, df, call, command)
         if facts is None or facts.runs_now:
             self._run_now(df, call, location, None if facts is None else facts.target)
-            recorder.ran(text)
+            recorder.note_immediate(text)
             return
         self.defer(df, call, command, facts, text)
 

@@ -19,25 +19,28 @@ from flinkmagic.capturing.thread_hooks import thread_entries
 Make = Callable[[str, Any], Hook]
 Entry = tuple[Any, str, Make]
 
+_VIEWS = (
+    "createTempView",
+    "createOrReplaceTempView",
+    "createGlobalTempView",
+    "createOrReplaceGlobalTempView",
+    "registerTempTable",
+)
+
+_USES = ("asTable", "cache", "exists", "persist", "scalar")
+"""Methods of `DataFrame` that read no rows yet, and after which the DataFrame is more than a name."""
+
 _NOT_HOOKED = frozenset(
     {
-        "asTable",
-        "cache",
+        *_VIEWS,
+        *_USES,
         "colRegex",
-        "createGlobalTempView",
-        "createOrReplaceGlobalTempView",
-        "createOrReplaceTempView",
-        "createTempView",
-        "exists",
         "explain",
         "isLocal",
         "metadataColumn",
         "mergeInto",
-        "persist",
         "printSchema",
-        "registerTempTable",
         "sameSemantics",
-        "scalar",
         "semanticHash",
         "transform",
         "unpersist",
@@ -134,7 +137,7 @@ _GROUPED_LAZY = frozenset(
 def entries() -> Iterator[Entry]:
     """Class, attribute, and what makes its hook; what this version of PySpark does not have is left out."""
     for owner, name, make in _wanted():
-        if callable(getattr(owner, name, None)) or name == "rdd":
+        if callable(getattr(owner, name, None)) or name in ("rdd", "_jdf"):
             yield owner, name, make
 
 
@@ -147,9 +150,11 @@ def _wanted() -> Iterator[Entry]:
     for name in _public_methods(frame):
         if name not in _NOT_HOOKED:
             yield frame, name, hooks.Transformation if name in _LAZY else hooks.Action
-    for name in ("createTempView", "createOrReplaceTempView", "createGlobalTempView"):
+    for name in _VIEWS:
         yield frame, name, hooks.TempView
-    yield frame, "createOrReplaceGlobalTempView", hooks.TempView
+    for name in _USES:
+        yield frame, name, hooks.Use
+    yield frame, "_jdf", hooks.Use
     for name in ("writeTo", "mergeInto"):
         yield frame, name, hooks.TableWriter
     for name in ("__repr__", "_repr_html_"):

@@ -10,10 +10,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+import pyspark
 
 from flinkmagic.capturing import audit, hook_table
 from flinkmagic.capturing.current import HOOK_FILE, active, enter, leave, listening
@@ -28,6 +31,11 @@ _made: dict[tuple[type, str], tuple[Any, Any]] = {}
 _ABSENT = object()
 
 _OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_FRAME_FILES = tuple(
+    os.path.join(os.path.dirname(pyspark.__file__), "sql", *parts)
+    for parts in (("dataframe.py",), ("classic", "dataframe.py"))
+)
+"""Where a DataFrame's own methods stand, in 3.5 and 4.x."""
 
 
 def activate(recorder: Recorder) -> None:
@@ -57,7 +65,7 @@ def _install() -> None:
     audit.install()
     for owner, name, make in hook_table.entries():
         before = owner.__dict__.get(name, _ABSENT)
-        original = getattr(owner, name) if before is _ABSENT else before
+        original = getattr(owner, name, None) if before is _ABSENT else before
         hooked = _hooked_once(owner, name, original, make)
         setattr(owner, name, hooked)
         _installed.append((owner, name, before, hooked))
@@ -68,7 +76,8 @@ def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -
     known, hooked = _made.get((owner, name), (_ABSENT, None))
     if known is not original:
         hook = make(name, original)
-        hooked = _RddAccess(original, hook) if name == "rdd" else _hooked(hook)
+        properties = {"rdd": _RddAccess, "_jdf": _JavaHalf}
+        hooked = properties[name](original, hook) if name in properties else _hooked(hook)
         hook.made(hooked)
         _made[owner, name] = (original, hooked)
     return hooked
@@ -137,3 +146,32 @@ class _RddAccess:
             return self._original.__get__(df, owner)
         finally:
             recorder.depth -= 1
+
+
+class _JavaHalf:
+    """`DataFrame._jdf`: who asks for it from elsewhere than a DataFrame's own methods is handed the DataFrame.
+
+    So it is with `fit` of an estimator (also of one that the cell has only just imported), with ``F.broadcast``, a
+    writer, another library, and the user's own calls of the JVM.
+    """
+
+    def __init__(self, original: Any, hook: Hook) -> None:
+        self._hook = hook
+        self._looks = (_OUR_FOLDER, HOOK_FILE, *_FRAME_FILES)
+
+    def __get__(self, df: Any, owner: type | None = None) -> Any:
+        if df is None:
+            return self
+        recorder = listening()
+        if recorder is not None and not sys._getframe(1).f_code.co_filename.startswith(self._looks):
+            self._hook.before(recorder, (df,), {})
+        try:
+            return df.__dict__["_jdf"]
+        except KeyError:
+            raise AttributeError("_jdf") from None
+
+    def __set__(self, df: Any, java_half: Any) -> None:
+        df.__dict__["_jdf"] = java_half
+
+    def __delete__(self, df: Any) -> None:
+        del df.__dict__["_jdf"]

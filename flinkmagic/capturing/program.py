@@ -304,13 +304,18 @@ class Program:
     writes : tuple of DeferredWrite
         The pending writes, in program order.
     results : dict of str to DataFrame
-        For a program without writes: the DataFrames that it bound to names and that no other of them consumes.
+        For a program without writes: the DataFrames that it bound to names and did nothing else with.
     variables : dict of str to DataFrame
         All DataFrames that the program bound to names.
     calls : tuple of RecordedCall
         In the order in which they returned.
     frames : dict of int to DataFrame
         The DataFrames that writes, names or two and more calls refer to; the rest was let go of.
+    used : frozenset of int
+        Frame numbers of the DataFrames that the program has read the rows of, or has handed to somebody: shown,
+        counted, cached, registered as a view, written, given to a function. What it has gone on from stands in `calls`.
+    actions : int
+        How many actions have run while it was captured.
     skipped : tuple of SkippedWrite
         Writes with mode ``ignore`` whose path existed.
     settlements : tuple of Settlement
@@ -343,6 +348,8 @@ class Program:
     variables: dict[str, DataFrame] = field(default_factory=dict)
     calls: tuple[RecordedCall, ...] = ()
     frames: dict[int, DataFrame] = field(default_factory=dict)
+    used: frozenset[int] = frozenset()
+    actions: int = 0
     skipped: tuple[SkippedWrite, ...] = ()
     settlements: tuple[Settlement, ...] = ()
     immediate: tuple[ImmediateStatement, ...] = ()

@@ -30,7 +30,7 @@ from flinkmagic.capturing.program import (
     SourceLocation,
 )
 from flinkmagic.capturing.provenance import SourceReader, expr_ids, user_frame
-from flinkmagic.capturing.targets import PathResolver
+from flinkmagic.capturing.targets import PathResolver, Source
 from flinkmagic.errors import SparkConnectSessionError
 from flinkmagic.errors.base import add_note
 
@@ -64,6 +64,10 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         operators keep their words.
     on_write : callable, optional
         Called for each deferred write with the number of those that are pending.
+    awaited : iterable of DeferredWrite, optional
+        What was captured before and has not been run.
+    on_awaited : callable, optional
+        Called with a line that reads where an awaited write is to write, and with that write.
 
     Raises
     ------
@@ -89,6 +93,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         namespace: Mapping[str, Any] | None = None,
         earlier: Iterable[Program] = (),
         on_write: Callable[[int], None] | None = None,
+        awaited: Iterable[DeferredWrite] = (),
+        on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None,
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise SparkConnectSessionError
@@ -101,6 +107,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         if location is not None:
             remember(location)
         self._recorder = Recorder(self._program, run_pending, tuple(earlier), on_write)
+        if on_awaited is not None:
+            self._recorder.awaited, self._recorder.on_awaited = list(awaited), on_awaited
         self._namespace = namespace
         self._before: dict[str, DataFrame] = {}
 
@@ -140,7 +148,8 @@ def name_results(
 ) -> None:
     """Set a program's `variables` to the DataFrames that were bound between two states of a namespace.
 
-    Where the program writes nothing, those of them that no other of them consumes become its `results`.
+    Where the program writes nothing, those of them that it did nothing else with become its `results`. A streaming
+    DataFrame is none: it has no rows to keep. Neither is what a command answered: that has run.
     """
     before, after = _bound_frames(namespace_before), _bound_frames(namespace_after)
     bound = {name: df for name, df in after.items() if before.get(name) is not df}
@@ -151,14 +160,19 @@ def name_results(
     program.results = {}
     if program.writes or program.skipped or program.deployed or program.immediate:
         return
-    distinct = {id(df): name for name, df in reversed(program.variables.items())}
-    numbers = {name: program.registry.add(program.variables[name]) for name in distinct.values()}
-    consumed = program.ancestors(numbers.values())
+    used = program.used.union(*(call.inputs for call in program.calls))
+    first = {id(df): name for name, df in reversed(program.variables.items())}
     program.results = {
         name: df
         for name, df in program.variables.items()
-        if name in numbers and numbers[name] not in consumed
+        if first[id(df)] == name and program.registry.add(df) not in used and _has_rows_to_keep(df)
     }
+
+
+def _has_rows_to_keep(df: DataFrame) -> bool:
+    if df.isStreaming:
+        return False
+    return bool(df._jdf.queryExecution().commandExecuted().nodeName() != "CommandResult")
 
 
 class Recorder:
@@ -176,6 +190,8 @@ class Recorder:
     ) -> None:
         self.program = program
         self.on_write = on_write
+        self.awaited: list[DeferredWrite] = []
+        self.on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None
         self._earlier = earlier
         self.spark: Any = program.spark
         self.thread = threading.get_ident()
@@ -194,6 +210,8 @@ class Recorder:
         self._calls: list[RecordedCall] = []
         self._seen_ids: set[int] = set()
         self._options: dict[int, OperatorOptions] = {}
+        self._used: set[int] = set()
+        self._actions = 0
         self._skipped: list[SkippedWrite] = []
         self._immediate: list[ImmediateStatement] = []
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
@@ -260,6 +278,24 @@ class Recorder:
         number = self.frames.add(output)
         self._calls.append(RecordedCall(len(self._calls), method, text, location, numbers, number, new, ids))
 
+    def use(self, frames: Iterable[DataFrame]) -> None:
+        """Note that rows of frames are read, or that somebody else is given them: a name of theirs asks for no more."""
+        with self._recording:
+            self._used.update(map(self.frames.add, frames))
+
+    def read(self, sources: Iterable[Source]) -> None:
+        """Tell where what is read is still to be written by what was captured before."""
+        for source in sources:
+            for write in [write for write in self.awaited if source.overlaps(write.target)]:
+                self.awaited.remove(write)
+                if self.on_awaited is not None:
+                    self.on_awaited(self.location(), write)
+
+    def ran(self) -> None:
+        """Note that an action has run."""
+        with self._recording:
+            self._actions += 1
+
     def mark(self, df: DataFrame, options: OperatorOptions) -> None:
         """Note what is asked of the operators of a frame; one that was made before is known from here on."""
         number = self.frames.number(df)
@@ -290,7 +326,7 @@ class Recorder:
         """Note a write that has nothing to do."""
         self._skipped.append(write)
 
-    def ran(self, text: str) -> None:
+    def note_immediate(self, text: str) -> None:
         """Note that a line has changed rows already."""
         self._immediate.append(ImmediateStatement(text, self.location()))
 
@@ -316,6 +352,7 @@ class Recorder:
     def _fill(self, program: Program) -> None:
         program.writes = tuple(self.pending.writes)
         program.calls = tuple(self._calls)
+        program.used, program.actions = frozenset(self._used), self._actions
         program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
         program.immediate = tuple(self._immediate)
         program.options = dict(self._options)

@@ -155,7 +155,7 @@ class _Statement:
         finally:
             # A script that fails has run as far as it came.
             if is_change and (is_done or nodes[0].kind == "CompoundBody"):
-                self._recorder.ran(self._text)
+                self._recorder.note_immediate(self._text)
 
     def _immediate(self, nodes: Sequence[SqlNode]) -> Any:
         """The statement that an ``EXECUTE IMMEDIATE`` without parameters is."""

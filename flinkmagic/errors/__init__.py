@@ -100,7 +100,6 @@ from flinkmagic.errors.scheduling import (
 )
 from flinkmagic.errors.usage import (
     DemoFailedError,
-    EmptyCellError,
     InvalidNameError,
     InvalidParallelismError,
     InvalidRetentionError,
@@ -134,7 +133,6 @@ __all__ = [
     "DriverClassesRefusedError",
     "DuplicateTransformationIdError",
     "DuplicateUidError",
-    "EmptyCellError",
     "EmptyOutputTagError",
     "EmptyUnionError",
     "ExecutionGraphRefusedError",

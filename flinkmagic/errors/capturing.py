@@ -11,8 +11,8 @@ class TopLevelAwaitError(UserError):
     def __init__(self, line: int) -> None:
         self.line = line
         super().__init__(
-            f"Line {line} awaits at the top level of a %%flinkgraph cell, which runs as synchronous code. "
-            "Await in a cell of its own and use the result here."
+            f"Line {line} awaits at the top level, and what called %%flinkgraph cannot await: another cell magic, or "
+            "run_cell_magic. Let %%flinkgraph be the cell's first line, or await in a cell of its own."
         )
 
 

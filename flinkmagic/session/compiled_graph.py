@@ -45,7 +45,14 @@ from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check
 from flinkmagic.session.job import Job
 from flinkmagic.session.options import NO_RESTART, JobOptions
 from flinkmagic.session.rebinding import rebinding
-from flinkmagic.session.summary import graph_summary, sharing_notes, sink_line, slots_notes, use_notes
+from flinkmagic.session.summary import (
+    graph_summary,
+    not_run_note,
+    sharing_notes,
+    sink_line,
+    slots_notes,
+    use_notes,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -240,6 +247,15 @@ class CompiledGraph:
             job.wait()
         return job
 
+    def only_shown(self) -> tuple[str, ...]:
+        """The results that only read, filter and project: a cell that is run shows them, and computes them not."""
+        shared = {name for stage in self.shared for name in stage.sinks}
+        return tuple(
+            sink.name
+            for sink in self.sinks
+            if sink.only_reads and sink.name not in shared
+        )
+
     def summary(self) -> str:
         """What the graph holds, in a line, and after a run what became of it, sink by sink."""
         lines = [f"{self.name}: {self._headline()}", *self._notes()]
@@ -333,8 +349,8 @@ class CompiledGraph:
             views = [view.paint(snapshot) for view in views]
         told = [*notes, *self._notes()]
         if not self.jobs:
-            has_run = isinstance(self.program, Program) and self.program.immediate
-            told.append(f"{'' if has_run else 'Nothing has been written yet. '}{self._next_step()}")
+            program = self.program if isinstance(self.program, Program) else None
+            told.append(not_run_note(program, self._next_step()))
         return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=told)
 
     def _notes(self) -> list[str]:

@@ -110,6 +110,28 @@ class TestEffects:
         assert len(program.writes) == 1
 
 
+BEHIND = {
+    "checkpoint": (
+        "spark.sparkContext.setCheckpointDir(at('check'))\ndf = spark.read.parquet(at('a')).checkpoint()",
+        "import shutil\nshutil.rmtree(at('check'))",
+    ),
+    "lines of an RDD": (
+        "lines = spark.sparkContext.textFile(at('lines')).map(lambda line: (int(line),))\n"
+        "df = spark.createDataFrame(lines, 'id long')",
+        "import os\nos.remove(at('lines'))",
+    ),
+}
+
+
+@pytest.mark.parametrize(("frame", "effect"), BEHIND.values(), ids=BEHIND)
+def test_files_behind_an_rdd_are_inputs(cell: Any, numbers: Any, frame: str, effect: str) -> None:
+    numbers("a", 3)
+    (cell.folder / "lines").write_text("0\n1\n2\n")
+    cell.capture(f"{frame}\ndf.write.parquet(at('out/x'))\n{effect}", deploying=True)
+    assert cell.deployed == ["x"]
+    assert cell.rows("out/x") == [0, 1, 2]
+
+
 class TestAWriteWithAFunction:
     """What a function that is not known to be pure touches cannot be told: it settles before any file is touched."""
 
