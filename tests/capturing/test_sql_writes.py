@@ -218,35 +218,35 @@ def test_values_are_those_of_the_statements_line(cell: Any, table: Any) -> None:
 def database(cell: Any) -> Iterator[str]:
     """A catalog of tables of version 2, which can delete rows."""
     settings = {
-        "spark.sql.catalog.own": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
-        "spark.sql.catalog.own.url": f"jdbc:derby:{cell.at('db')};create=true",
-        "spark.sql.catalog.own.driver": DRIVER,
+        "spark.sql.catalog.mine": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        "spark.sql.catalog.mine.url": f"jdbc:derby:{cell.at('db')};create=true",
+        "spark.sql.catalog.mine.driver": DRIVER,
     }
     for key, value in settings.items():
         cell.spark.conf.set(key, value)
-    cell.spark.range(3).writeTo("own.APP.T").create()
-    yield "own.APP.T"
+    cell.spark.range(3).writeTo("mine.APP.T").create()
+    yield "mine.APP.T"
     for key in settings:
         cell.spark.conf.unset(key)
 
 
 def test_tables_of_version_2(cell: Any, database: str) -> None:
     program = cell.capture("""\
-        spark.sql("insert into own.APP.T by name select 7L as id")
-        spark.sql("insert overwrite own.APP.T select 8L")
-        spark.sql("create table own.APP.MADE as select id from range(2)")
-        spark.sql("create or replace table own.APP.ANEW as select id from range(3)")
+        spark.sql("insert into mine.APP.T by name select 7L as id")
+        spark.sql("insert overwrite mine.APP.T select 8L")
+        spark.sql("create table mine.APP.MADE as select id from range(2)")
+        spark.sql("create or replace table mine.APP.ANEW as select id from range(3)")
         """)
     assert [(w.name, w.kind, w.format, w.mode, w.defines) for w in program.writes] == [
-        ("T", "AppendData", "own", "append", False),
-        ("T_2", "OverwriteByExpression", "own", "overwrite", False),
-        ("MADE", "CreateTableAsSelect", "own", "errorifexists", True),
-        ("ANEW", "ReplaceTableAsSelect", "own", "overwrite", True),
+        ("T", "AppendData", "mine", "append", False),
+        ("T_2", "OverwriteByExpression", "mine", "overwrite", False),
+        ("MADE", "CreateTableAsSelect", "mine", "errorifexists", True),
+        ("ANEW", "ReplaceTableAsSelect", "mine", "overwrite", True),
     ]
     cell.deploy(program)
-    assert [_rows(cell, f"own.APP.{name}") for name in ("T", "MADE", "ANEW")] == [[8], [0, 1], [0, 1, 2]]
+    assert [_rows(cell, f"mine.APP.{name}") for name in ("T", "MADE", "ANEW")] == [[8], [0, 1], [0, 1, 2]]
     with pytest.raises(OverwritesInputError):
-        cell.capture('spark.sql("insert overwrite own.APP.T select * from own.APP.T")')
+        cell.capture('spark.sql("insert overwrite mine.APP.T select * from mine.APP.T")')
 
 
 def test_what_cannot_be_put_off_runs_on_its_line_and_is_told(cell: Any, table: Any) -> None:
