@@ -74,6 +74,8 @@ def test_calls_that_only_ask_leave_writes_pending(cell: Any, numbers: Any) -> No
             jvm.java.lang.Runtime.getRuntime().availableProcessors(),
             spark.sparkContext._jsc.sc().version(), spark._jsc.getConf().get("spark.app.name"),
             spark._jsc.hadoopConfiguration().get("fs.defaultFS"),
+            spark._jsc.hadoopConfiguration().set("flinkmagic.test", "1"),
+            spark._jsc.hadoopConfiguration().unset("flinkmagic.test"),
             spark._jsparkSession.sessionState().conf().numShufflePartitions(),
             jvm.org.apache.spark.sql.functions.lit(1).toString(), jvm.scala.Option.apply("x").get(),
             files.getUri().toString(), files.getWorkingDirectory().toString(),
