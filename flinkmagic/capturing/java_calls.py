@@ -139,8 +139,8 @@ _SETTINGS_READ = {
 }  # fmt: skip
 
 _SETTINGS_CHANGED = {
-    "set", "setAllowNullValueProperties", "setBoolean", "setBooleanIfUnset", "setClass", "setDouble", "setEnum", "setFloat",
-    "setIfUnset", "setInt", "setLong", "setPattern", "setStorageSize", "setStrings", "setTimeDuration", "unset",
+    "set", "setAllowNullValueProperties", "setBoolean", "setBooleanIfUnset", "setClass", "setDouble", "setEnum",
+    "setFloat", "setIfUnset", "setInt", "setLong", "setPattern", "setStorageSize", "setStrings", "setTimeDuration", "unset",
 }  # fmt: skip
 """A pending write has its own snapshot of Hadoop's settings, as of the session's."""
 

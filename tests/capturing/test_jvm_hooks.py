@@ -24,7 +24,7 @@ TOUCHING = {
     "delete an input": 'files.delete(Path(at("in")), True)',
     "rename over": '(files.delete(Path(at("in")), True), files.rename(Path(at("out")), Path(at("in"))))[1]',
     "mkdirs": 'files.mkdirs(Path(at("out") + "/sub"))',
-    "create": 'files.create(Path(at("in") + "/more")).close()',
+    "create": 'files.create([one.getPath() for one in files.listStatus(Path(at("in"))) if one.getLen()][0]).close()',
     "copyFromLocalFile": 'files.copyFromLocalFile(Path("file:" + at("note")), Path(at("in")))',
     "relative to another": 'files.exists(Path(Path(at("out")), "_SUCCESS"))',
     "of the path": 'Path(at("out")).getFileSystem(spark._jsc.hadoopConfiguration()).exists(Path(at("out")))',
