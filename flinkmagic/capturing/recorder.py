@@ -179,6 +179,11 @@ class Recorder:
     """Notes the calls of one `capture`, and decides of each write and each line that touches one.
 
     Only the user's own calls come here, not those that PySpark makes to serve them: `patches` sees to that.
+
+    Attributes
+    ----------
+    ended : bool
+        The session has been stopped: nothing is heard any more.
     """
 
     def __init__(
@@ -195,6 +200,7 @@ class Recorder:
         self._earlier = earlier
         self.spark: Any = program.spark
         self.thread = threading.get_ident()
+        self.ended = False
         self.threads = {self.thread}
         self._depths = threading.local()
         self.token: Any = None
@@ -216,6 +222,7 @@ class Recorder:
         self._immediate: list[ImmediateStatement] = []
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
         self._resolver: PathResolver | None = None
+        self._closing: SessionSnapshot | None = None
         self._block: FrameType | None = None
         self._impurities: dict[int, tuple[DeferredWrite, str | None]] = {}
 
@@ -311,6 +318,10 @@ class Recorder:
         number = self.frames.add(df)
         self._options[number] = options.over(self._options.get(number))
 
+    def close(self) -> None:
+        """Note the session's state for the last time: it is about to be stopped."""
+        self._closing = self.snapshot(self.spark)
+
     def pending_impurity(self) -> str | None:
         """Why a function of a pending write may touch files, clocks or chance; None where none may."""
         for write in self.pending.writes:
@@ -337,7 +348,8 @@ class Recorder:
         if known is not None and known[0] == state:
             return known[1]
         facts = capture_reader.as_json(state)
-        snapshot = SessionSnapshot(facts["conf"], facts["catalog"], ".".join(facts["namespace"]))
+        namespace = ".".join(facts["namespace"])
+        snapshot = SessionSnapshot(facts["conf"], facts["catalog"], namespace, facts["hadoop"])
         self._snapshots[id(spark)] = (state, snapshot)
         return snapshot
 
@@ -356,7 +368,7 @@ class Recorder:
         program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
         program.immediate = tuple(self._immediate)
         program.options = dict(self._options)
-        program.session = self.snapshot(self.spark)
+        program.session = self._closing or self.snapshot(self.spark)
         program.frames = dict(self.frames.kept)
         program.complete = True
 
@@ -376,6 +388,8 @@ class Recorder:
         check_overwrites(self.pending.writes)
         self._fill(self.program)
         name_results(self.program, before, self._without_rebound(before, after))
+        if self.ended:
+            self.program.results = {}
         link(self.program, self._earlier)
 
     def fail(self, error: BaseException) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from flinkmagic.capturing.cached_data import reads_cached
-from flinkmagic.capturing.java import session_state, simple_name, skip_commands
+from flinkmagic.capturing.cached_data import cache_effects, table_cache_effects
+from flinkmagic.capturing.java import items, session_state, simple_name, skip_commands
 from flinkmagic.capturing.pending import Cause, Effects
 from flinkmagic.capturing.sql_reader import SqlNode, constant, nodes_of, parsed
 from flinkmagic.capturing.tables import is_view, name_parts, namespace_targets, table_target
@@ -140,6 +140,7 @@ class SqlEffects:
     """
 
     def __init__(self, recorder: Recorder, spark: Any) -> None:
+        self._recorder = recorder
         self._pending = recorder.pending
         self._resolver: PathResolver = recorder.resolver
         self._spark = spark
@@ -161,6 +162,15 @@ class SqlEffects:
             if _is_name(node):
                 self._judge_name(node, nodes)
 
+    def _let_go(self, kind: str, plan: Any) -> None:
+        """``CLEAR CACHE``, and ``UNCACHE TABLE`` of a table, whose cached rows pending writes may be planned over."""
+        if kind == "UncacheTable":
+            name = ".".join(f"`{part}`" for part in items(plan.table().multipartIdentifier()))
+            effects = table_cache_effects(self._recorder, name)
+        else:
+            effects = cache_effects(self._recorder)
+        self._is_unknown, self._cause = self._is_unknown or effects.unknown, effects.cause
+
     def _judge_statement(self, node: SqlNode, nodes: Sequence[SqlNode], has_names: bool) -> None:
         kind, plan = node.kind, node.plan
         if _is_explained(node, nodes):
@@ -172,8 +182,7 @@ class SqlEffects:
             else:
                 self._judge(nodes_of(inner))
         elif kind in _ON_CACHE:
-            self._is_unknown = self._is_unknown or reads_cached(self._spark, self._pending.writes)
-            self._cause = Cause.CACHE
+            self._let_go(kind, plan)
         elif kind == "CreateSQLFunctionCommand":
             self._judge_body(plan)
         elif kind == "CreateTempViewUsing":

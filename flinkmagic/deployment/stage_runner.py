@@ -180,6 +180,7 @@ class StageRunner:
             self._in_sql_execution(handle.query_execution, "command", plan, plan.executeCollect)
             return
         planned = handle.query_execution
+        user.prepare(planned.sparkSession())
         told = session_query(self.sc, planned, user.spark._jsparkSession, user.command, plan)
         try:
             name = query_name(user.kind)
