@@ -617,7 +617,7 @@ def test_the_check_of_a_whole_job_sees_every_reader(cell: Any, numbers: Any) -> 
     check_overwrites(program.writes)
     check_overwrites(program.writes, {"other": [Source(path=f"file:{cell.at('y')}")]})
     readers = {"total": sources_of(cell.spark.read.parquet(cell.at("x"))._jdf.queryExecution().analyzed())}
-    with pytest.raises(OverwritesInputError, match=r"/x/day=1, and the result total reads file:.*/x\."):
+    with pytest.raises(OverwritesInputError, match=r"/x/day=1, and the result total reads file:.*/x, "):
         check_overwrites(program.writes, readers)
     appended = cell.capture('spark.range(9).write.mode("append").parquet(at("x/day=1"))')
     check_overwrites(appended.writes, readers)
