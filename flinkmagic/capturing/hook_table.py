@@ -226,7 +226,7 @@ def _session_and_context() -> Iterator[Entry]:
     for name in ("tableExists", "getTable", "listColumns", "cacheTable", "isCached"):
         yield Catalog, name, _command(commands.lookup_effects)
     yield Catalog, "listTables", _command(commands.listing_effects)
-    yield Catalog, "dropDatabase", _command(commands.unknown_effects)
+    yield Catalog, "dropDatabase", _command(commands.database_effects)
     for name in ("textFile", "wholeTextFiles", "binaryFiles", "pickleFile", "sequenceFile"):
         yield SparkContext, name, hooks.RddRead
     yield from rdd_hooks.entries()

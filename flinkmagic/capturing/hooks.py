@@ -13,6 +13,7 @@ from flinkmagic.capturing.cached_data import view_cache_effects
 from flinkmagic.capturing.impurity import impure_function, impure_reason
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.provenance import user_frame
+from flinkmagic.capturing.sql_writes import sql_answer, sql_session
 from flinkmagic.capturing.targets import Source, sources_of, temp_views_of
 from flinkmagic.capturing.writer_calls import (
     DeferringTableWriter,
@@ -216,12 +217,22 @@ class ForeignRead(Read):
 
 
 class Sql(TableRead):
-    """`SparkSession.sql`: a query, or a command that runs at once."""
+    """`SparkSession.sql`: a query, a write that is taken over, or a command that runs when it may."""
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
-        if recorder.pending:
-            effects = commands.sql_effects(recorder, args, kwargs)
-            recorder.pending.settle(effects, recorder.location())
+        pass
+
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        text = self.text(recorder, user_frame(), args, kwargs)
+        return (sql_session(recorder, args, kwargs, text), *args[1:]), kwargs
+
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        answer = sql_answer(args[0], result)
+        if answer.is_deferred:
+            return answer.df
+        # A statement must not run twice; what it touched was settled before.
+        after = super().after if answer.is_query else super(Read, self).after
+        return after(recorder, args, kwargs, answer.df)
 
 
 class TempView(Hook):

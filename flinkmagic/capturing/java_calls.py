@@ -138,6 +138,12 @@ _SETTINGS_READ = {
     "getRaw", "getResource", "getStrings", "getTrimmed", "getTrimmedStrings", "getValByRegex", "iterator", "size",
 }  # fmt: skip
 
+_SETTINGS_CHANGED = {
+    "set", "setAllowNullValueProperties", "setBoolean", "setBooleanIfUnset", "setClass", "setDouble", "setEnum",
+    "setFloat", "setIfUnset", "setInt", "setLong", "setPattern", "setStorageSize", "setStrings", "setTimeDuration", "unset",
+}  # fmt: skip
+"""A pending write has its own snapshot of Hadoop's settings, as of the session's."""
+
 HARMLESS: dict[str, frozenset[str]] = {
     "java.lang.Runtime": frozenset(
         {"availableProcessors", "freeMemory", "getRuntime", "maxMemory", "totalMemory", "version"}
@@ -148,7 +154,7 @@ HARMLESS: dict[str, frozenset[str]] = {
     "java.lang.Thread": frozenset({"currentThread", "getId", "getName", "getStackTrace", "isAlive", "sleep"}),
     "java.io.File": frozenset({CONSTRUCTOR, "getName", "getParent", "getPath", "isAbsolute", "toPath", "toURI"}),
     "java.nio.file.Paths": frozenset({"get"}),
-    "org.apache.hadoop.conf.Configuration": frozenset({CONSTRUCTOR, *_SETTINGS_READ}),
+    "org.apache.hadoop.conf.Configuration": frozenset({CONSTRUCTOR, *_SETTINGS_READ, *_SETTINGS_CHANGED}),
     "org.apache.spark.SparkContext": frozenset(_CONTEXT),
     "org.apache.spark.SparkEnv": frozenset({"conf", "executorId", "get"}),
     "org.apache.spark.api.java.JavaSparkContext": frozenset({*_CONTEXT, "fromSparkContext"}),

@@ -22,6 +22,7 @@ from flinkmagic.capturing.pending import Cause, Effects, PendingWrites, check_ov
 from flinkmagic.capturing.program import (
     CellSource,
     DeferredWrite,
+    ImmediateStatement,
     Program,
     RecordedCall,
     SessionSnapshot,
@@ -157,7 +158,7 @@ def name_results(
         program.registry.keep(df)
     program.frames = dict(program.registry.kept)
     program.results = {}
-    if program.writes or program.skipped or program.deployed:
+    if program.writes or program.skipped or program.deployed or program.immediate:
         return
     used = program.used.union(*(call.inputs for call in program.calls))
     first = {id(df): name for name, df in reversed(program.variables.items())}
@@ -218,6 +219,7 @@ class Recorder:
         self._used: set[int] = set()
         self._actions = 0
         self._skipped: list[SkippedWrite] = []
+        self._immediate: list[ImmediateStatement] = []
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
         self._resolver: PathResolver | None = None
         self._closing: SessionSnapshot | None = None
@@ -335,6 +337,10 @@ class Recorder:
         """Note a write that has nothing to do."""
         self._skipped.append(write)
 
+    def note_immediate(self, text: str) -> None:
+        """Note that a line has changed rows already."""
+        self._immediate.append(ImmediateStatement(text, self.location()))
+
     def snapshot(self, spark: Any) -> SessionSnapshot:
         """The session's state now; the same object as before where nothing changed."""
         state = capture_reader.session_facts(session_state(spark))
@@ -360,6 +366,7 @@ class Recorder:
         program.calls = tuple(self._calls)
         program.used, program.actions = frozenset(self._used), self._actions
         program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
+        program.immediate = tuple(self._immediate)
         program.options = dict(self._options)
         program.session = self._closing or self.snapshot(self.spark)
         program.frames = dict(self.frames.kept)

@@ -136,11 +136,30 @@ public class CaptureReader {
         }
         FileIndex index = ((HadoopFsRelation) leaf.relation()).location();
         facts.put("listed", Boolean.valueOf(index.getClass().getSimpleName().equals("InMemoryFileIndex")));
-        List paths = strings(index.rootPaths().iterator());
+        List linked = new ArrayList();
         if (index instanceof InMemoryFileIndex) {
-            addLinked((InMemoryFileIndex) index, paths);
+            addLinked((InMemoryFileIndex) index, linked);
+            facts.put("flat", Boolean.valueOf(isFlat((InMemoryFileIndex) index)));
         }
-        facts.put("paths", paths);
+        facts.put("paths", strings(index.rootPaths().iterator()));
+        facts.put("linked", linked);
+    }
+
+    /** Whether all files that were listed lie in the very folders that were named, or were named themselves. */
+    private static boolean isFlat(InMemoryFileIndex index) {
+        HashSet named = new HashSet();
+        Iterator each = index.rootPaths().iterator();
+        while (each.hasNext()) {
+            named.add(((Path) each.next()).toUri().getPath());
+        }
+        Iterator files = index.allFiles().iterator();
+        while (files.hasNext()) {
+            Path file = ((FileStatus) files.next()).getPath();
+            if (!named.contains(file.getParent().toUri().getPath()) && !named.contains(file.toUri().getPath())) {
+                return false;
+            }
+        }
+        return true;
     }
 
     /** Where symbolic links among the listed files and folders lead to, if out of the folders that were named. */
