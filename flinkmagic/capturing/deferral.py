@@ -16,7 +16,7 @@ from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot, Skipped
 from flinkmagic.capturing.targets import Source, Target, sources_of
 from flinkmagic.capturing.write_facts import WriteFacts, facts_of, in_full
 from flinkmagic.capturing.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
-from flinkmagic.errors import ObservedWriteError, OverwritesInputError, UndeferrableWriteError
+from flinkmagic.errors import OverwritesInputError, UndeferrableWriteError
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
@@ -52,8 +52,6 @@ class Deferral:
             self._run_now(df, call, location, None if facts is None else facts.target)
             return
         analysed = df._jdf.queryExecution().analyzed()
-        if writes.is_observed(spark, analysed):
-            raise ObservedWriteError(facts.label, location)
         if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts, location):
             if facts.mode == "errorifexists":
                 raise facts.taken() from None

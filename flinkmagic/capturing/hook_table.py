@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from flinkmagic.capturing import commands, hooks
 from flinkmagic.capturing.hooks import Hook
+from flinkmagic.capturing.observations import observation_entries
 
 Make = Callable[[str, Any], Hook]
 Entry = tuple[type, str, Make]
@@ -132,7 +133,8 @@ _GROUPED_LAZY = frozenset(
 def entries() -> Iterator[Entry]:
     """Class, attribute, and what makes its hook; what this version of PySpark does not have is left out."""
     for owner, name, make in _wanted():
-        if callable(getattr(owner, name, None)) or name == "rdd":
+        known = getattr(owner, name, None)
+        if callable(known) or isinstance(known, property):
             yield owner, name, make
 
 
@@ -152,12 +154,13 @@ def _wanted() -> Iterator[Entry]:
         yield frame, name, hooks.TableWriter
     for name in ("__repr__", "_repr_html_"):
         yield frame, name, hooks.EagerDisplay
-    yield frame, "rdd", hooks.Action
+    yield frame, "rdd", hooks.Action  # a property: what the RDD reads later nobody sees
     yield from _grouped()
     yield from _readers()
     yield from _writers()
     yield from _session_and_context()
     yield from _machine_learning()
+    yield from observation_entries()
 
 
 def _grouped() -> Iterator[Entry]:

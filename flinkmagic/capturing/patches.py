@@ -81,7 +81,7 @@ def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -
     known, hooked = _made.get((owner, name), (_ABSENT, None))
     if known is not original:
         hook = make(name, original)
-        hooked = _RddAccess(original, hook) if name == "rdd" else _hooked(hook)
+        hooked = _HookedProperty(original, hook) if isinstance(original, property) else _hooked(hook)
         _made[owner, name] = (original, hooked)
     return hooked
 
@@ -131,8 +131,8 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
     return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 
 
-class _RddAccess:
-    """`DataFrame.rdd`: what the RDD reads later nobody sees, so the property counts as the action."""
+class _HookedProperty:
+    """A property whose reading is a call."""
 
     def __init__(self, original: Any, hook: Hook) -> None:
         self._original = original

@@ -13,8 +13,6 @@ from flinkmagic.errors.base import (
 from flinkmagic.errors.capturing import (
     NoResultError,
     NotCapturedError,
-    ObservedResultError,
-    ObservedWriteError,
     OperatorOptionsError,
     OverwritesInputError,
     PendingWriteError,
@@ -171,8 +169,6 @@ __all__ = [
     "NoResultError",
     "NotAProgramError",
     "NotCapturedError",
-    "ObservedResultError",
-    "ObservedWriteError",
     "OperatorMaxParallelismError",
     "OperatorOptionsError",
     "OperatorParallelismError",
