@@ -47,7 +47,7 @@ def finish(deployment):
 
 
 def metrics_of(observation):
-    """`metrics_of(Observation)`, which waits for ever where there is nothing to get."""
+    """`Observation.get`, which waits for ever where there is nothing to get."""
     assert is_complete(observation)
     return observation.get
 
