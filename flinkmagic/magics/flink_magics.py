@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
@@ -258,6 +259,7 @@ class FlinkMagics(Magics):
             print(jobs_table(graphs, self.graphs.replaced_jobs()))
             if options.name and graphs[0].jobs:
                 print("\n".join(graphs[0].jobs[-1].report()))
+                print(display.to_table(graphs[0].view("job"), replace(graphs[0].jobs[-1].snapshot(), errors=())))
 
     @no_var_expand
     @magic_arguments("flinksim")
