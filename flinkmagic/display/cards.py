@@ -41,7 +41,7 @@ class Row:
 
     @property
     def width(self) -> float:
-        title = max(labels.width(line, CALL_SIZE, self.face) for line in self.title)
+        title = max(labels.width(line, CALL_SIZE, self.face, bold=True) for line in self.title)
         return max(title, labels.width(self.note, NOTE_SIZE))
 
 
@@ -90,14 +90,16 @@ def _rows(lines: Sequence[OperatorLine]) -> tuple[Row, ...]:
 
 def _row(line: OperatorLine) -> Row:
     face: labels.Face = "mono" if line.call and line.title == line.call else "sans"
-    title = labels.wrap(labels.visible(line.title), MAX_TEXT, CALL_SIZE, face)
+    room = MAX_TEXT if face == "mono" else MAX_TEXT / labels.BOLD
+    title = labels.wrap(labels.visible(line.title), room, CALL_SIZE, face)
     note = labels.shorten(labels.visible(line.subtitle), MAX_TEXT, NOTE_SIZE)
     return Row(tuple(title), face, note, _hint(line))
 
 
 def _hint(line: OperatorLine) -> str:
     """The whole text of an operator, for its tooltip."""
-    parts = [line.name, line.phrase, line.call, line.operator, f"{line.where}: {line.code.strip()}" if line.code else line.where]
+    place = f"{line.where}: {line.code.strip()}" if line.code else line.where
+    parts = [line.name, line.phrase, line.call, line.operator, place]
     if line.variable:
         parts.append(f"variable {line.variable}")
     parts.append(line.text)

@@ -31,7 +31,10 @@ class VertexCost:
         rows = f" · {rows} rows" if rows else ""
         data = _arrow(*(labels.size(each) if each else "" for each in (self.bytes_in, self.bytes_out)))
         data = f" · {data}" if data else ""
-        return tuple(dict.fromkeys((took + rows + data, took + rows, took)))
+        bare = rows.removesuffix(" rows")
+        most = max((each for each in (self.bytes_in, self.bytes_out) if each), default=None)
+        largest = f" · {labels.size(most)}" if most else ""
+        return tuple(dict.fromkeys((took + rows + data, took + bare + data, took + bare + largest, took + rows, took)))
 
 
 def costs(tasks: Iterable[tuple[str, float | None, float | None, tuple[int | None, ...]]]) -> dict[str, VertexCost]:

@@ -144,6 +144,15 @@ def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> 
     return "\n".join(lines)
 
 
+def longest_line(view: GraphView, snapshot: JobSnapshot, *, most: int = 3) -> str:
+    """Return which vertices of a job that is over took longest: ``"longest: lineitem: scan, filter (6.7 s); …"``."""
+    if snapshot.status not in ("FINISHED", "FAILED", "CANCELED"):
+        return ""
+    costs = [(node, snapshot.costs.get(node.vertex_id)) for node in snapshot.longest_first(view.nodes)[:most]]
+    told = [f"{_cut(node.title, 60)} ({labels.duration(cost.took_ms)})" for node, cost in costs if cost is not None]
+    return f"longest: {'; '.join(told)}" if len(told) > 1 else ""
+
+
 def _display_width(text: str) -> int:
     return round(labels.width(text, 1, "mono") / 0.61)
 

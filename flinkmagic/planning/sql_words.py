@@ -21,6 +21,7 @@ _FIRST = re.compile(r"limit=(\d+).*?orderBy=\[(.*?)\]")
 _SORT_WORDS = re.compile(r" (?:ASC|NULLS (?:FIRST|LAST))\b")
 _OF_JOB = re.compile(r" \([0-9a-f]{8}\)$")
 """What tells the kept rows of one job from those of another."""
+_CATALOG = re.compile(r"^spark_catalog\.(?:default\.)?")
 _KEYS = re.compile(r"(?:hash|range)partitioning\((.*), \d+\)")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _MOST_TABLES = 3
@@ -90,7 +91,7 @@ def _tables(node: PlanNode, *, beyond: bool) -> Iterator[str]:
             yield from _tables(node.inside, beyond=beyond)
         elif node.kind != REUSED_EXCHANGE:
             file_format, table = _format_and_table(node)
-            yield _OF_JOB.sub("", table) or file_format
+            yield _CATALOG.sub("", _OF_JOB.sub("", table)) or file_format
     for child in node.children:
         yield from _tables(child, beyond=beyond)
 

@@ -16,6 +16,7 @@ from flinkmagic.display import (
     JobSnapshot,
     execution_view,
     job_view,
+    longest_line,
     mime_bundle,
     regions_view,
     stream_view,
@@ -327,7 +328,8 @@ class CompiledGraph:
             raise UnknownViewError(str(kind), VIEWS)
         if snapshot is not None:
             views = [view.paint(snapshot) for view in views]
-        told = [*notes, *self._notes()]
+        longest = longest_line(self.views()[1], snapshot) if snapshot is not None else ""
+        told = [*notes, *self._notes(), *([longest] if longest else [])]
         if not self.jobs:
             told.append(f"Nothing has been written yet. {self._next_step()}")
         return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=told)

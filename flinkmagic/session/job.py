@@ -15,8 +15,8 @@ from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecor
 from flinkmagic.deployment.checkpoints import Checkpoints
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.deployment.retention import Retention
-from flinkmagic.display.costs import costs
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
+from flinkmagic.display.costs import costs
 from flinkmagic.errors import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
@@ -251,7 +251,7 @@ def _task_views(state: DeploymentSnapshot) -> list[TaskView]:
 
 
 def _amounts(state: DeploymentSnapshot) -> Iterator[tuple[str, float, float | None, tuple[int | None, ...]]]:
-    """What each task did that counts: its vertex, start, end, rows and bytes; rows of the sampling count for nothing."""
+    """What each task did that counts: its vertex, start, end, rows and bytes; sampling counts for nothing."""
     for task in state.tasks:
         if task.role != "helper" and task.state is ExecutionState.FINISHED:
             amounts = (task.rows_in, task.rows_out, task.bytes_in, task.bytes_out)

@@ -11,7 +11,6 @@ from flinkmagic.display.snapshot import (
     JobSnapshot,
     NodeView,
     OperatorLine,
-    TaskView,
     state_codes,
 )
 from flinkmagic.display.text import progress_line, to_table, to_text
