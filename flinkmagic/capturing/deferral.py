@@ -7,16 +7,27 @@ own line and on its own plan, so every refusal of Spark's stands there.
 from __future__ import annotations
 
 import os
+import threading
+import time
 from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import UnknownException, convert_exception
 
 from flinkmagic.capturing import commands, writes
 from flinkmagic.capturing.java import simple_name
-from flinkmagic.capturing.pending import Effects
+from flinkmagic.capturing.pending import Cause, Effects
 from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot, SkippedWrite, SourceLocation
 from flinkmagic.capturing.targets import Source, Target, sources_of
 from flinkmagic.capturing.write_facts import WriteFacts, facts_of, in_full
 from flinkmagic.capturing.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
-from flinkmagic.errors import OverwritesInputError, UndeferrableWriteError
+from flinkmagic.errors import (
+    HandledWriteError,
+    OverwritesInputError,
+    ThreadWriteError,
+    UndeferrableWriteError,
+)
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
@@ -38,9 +49,53 @@ class Deferral:
         self._checked: dict[tuple[object, ...], SessionSnapshot] = {}
 
     def take(self, df: Any, call: WriterCall, text: str) -> None:
-        """Take over a write."""
+        """Take over a write.
+
+        A write on another thread than the cell's own runs immediately, and so does one whose failure a handler waits
+        for.
+
+        Raises
+        ------
+        ThreadWriteError, HandledWriteError
+            Where it would have to run immediately, and may not.
+        """
+        location = self._recorder.location()
+        if threading.get_ident() != self._recorder.thread:
+            if not self._pending.can_deploy:
+                raise self._pending.refused(ThreadWriteError(call.method, location))
+            self._pending.settle(Effects(unknown=True, cause=Cause.THREAD), location)
+            call.run()
+            return
+        with self._pending.lock:
+            handler = self._recorder.handler()
+            if handler is None:
+                self._take(df, call, text, location)
+            else:
+                self._take_handled(df, call, text, location, handler)
+
+    def _take_handled(
+        self, df: Any, call: WriterCall, text: str, location: SourceLocation, handler: SourceLocation
+    ) -> None:
+        """Have a write run on its line; what Spark refuses, and what fails, reaches the handler as in a plain run."""
+        if self._pending.can_deploy:
+            # Its handler is not for the failures of others.
+            self._pending.settle(Effects(unknown=True, cause=Cause.HANDLER), location)
+        before = len(self._pending.writes)
+        self._take(df, call, text, location)
+        if len(self._pending.writes) == before:
+            return
+        write = self._pending.writes[-1]
+        if not self._pending.can_deploy:
+            del self._pending.writes[-1]
+            raise self._pending.refused(HandledWriteError(write.path, location, handler))
+        try:
+            self._pending.deploy(location, Cause.HANDLER, "is", write)
+        except Exception as error:  # noqa: BLE001 - raised again as what Spark raised
+            self._pending.unheeded = None
+            raise sparks_own(error) from None
+
+    def _take(self, df: Any, call: WriterCall, text: str, location: SourceLocation) -> None:
         recorder = self._recorder
-        location = recorder.location()
         spark: Any = df.sparkSession
         try:
             command = self._command(spark, df, call, location)
@@ -83,6 +138,7 @@ class Deferral:
                 dynamic=facts.dynamic,
                 defines=facts.defines,
                 after=after,
+                taken_at_ms=int(time.time() * 1000),
             )
         )
         if recorder.on_write is not None:
@@ -193,3 +249,16 @@ class Deferral:
             name, number = f"{base}_{number}", number + 1
         self._names.add(name)
         return name
+
+
+def sparks_own(error: BaseException) -> BaseException:
+    """What Spark raised, of an error that tells of a failed job; the error itself where Spark raised nothing."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, PySparkException):
+            return cause
+        if isinstance(cause, Py4JJavaError):
+            converted = convert_exception(cause.java_exception)
+            return cause if isinstance(converted, UnknownException) else converted
+        cause = cause.__cause__
+    return error

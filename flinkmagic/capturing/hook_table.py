@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -12,31 +11,37 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing import commands, hooks
+from flinkmagic.capturing.audit import stat_entries
 from flinkmagic.capturing.hooks import Hook
+from flinkmagic.capturing.ml_hooks import ml_entries
 from flinkmagic.capturing.observations import observation_entries
+from flinkmagic.capturing.thread_hooks import thread_entries
 
 Make = Callable[[str, Any], Hook]
-Entry = tuple[type, str, Make]
+Entry = tuple[Any, str, Make]
+
+_VIEWS = (
+    "createTempView",
+    "createOrReplaceTempView",
+    "createGlobalTempView",
+    "createOrReplaceGlobalTempView",
+    "registerTempTable",
+)
+
+_USES = ("asTable", "cache", "exists", "persist", "scalar")
+"""Methods of `DataFrame` that read no rows yet, and after which the DataFrame is more than a name."""
 
 _NOT_HOOKED = frozenset(
     {
-        "asTable",
-        "cache",
+        *_VIEWS,
+        *_USES,
         "colRegex",
-        "createGlobalTempView",
-        "createOrReplaceGlobalTempView",
-        "createOrReplaceTempView",
-        "createTempView",
-        "exists",
         "explain",
         "isLocal",
         "metadataColumn",
         "mergeInto",
-        "persist",
         "printSchema",
-        "registerTempTable",
         "sameSemantics",
-        "scalar",
         "semanticHash",
         "transform",
         "unpersist",
@@ -134,7 +139,7 @@ def entries() -> Iterator[Entry]:
     """Class, attribute, and what makes its hook; what this version of PySpark does not have is left out."""
     for owner, name, make in _wanted():
         known = getattr(owner, name, None)
-        if callable(known) or isinstance(known, property):
+        if callable(known) or isinstance(known, property) or name == "_jdf":
             yield owner, name, make
 
 
@@ -147,9 +152,11 @@ def _wanted() -> Iterator[Entry]:
     for name in _public_methods(frame):
         if name not in _NOT_HOOKED:
             yield frame, name, hooks.Transformation if name in _LAZY else hooks.Action
-    for name in ("createTempView", "createOrReplaceTempView", "createGlobalTempView"):
+    for name in _VIEWS:
         yield frame, name, hooks.TempView
-    yield frame, "createOrReplaceGlobalTempView", hooks.TempView
+    for name in _USES:
+        yield frame, name, hooks.Use
+    yield frame, "_jdf", hooks.Use
     for name in ("writeTo", "mergeInto"):
         yield frame, name, hooks.TableWriter
     for name in ("__repr__", "_repr_html_"):
@@ -159,8 +166,10 @@ def _wanted() -> Iterator[Entry]:
     yield from _readers()
     yield from _writers()
     yield from _session_and_context()
-    yield from _machine_learning()
+    yield from ml_entries()
     yield from observation_entries()
+    yield from thread_entries()
+    yield from stat_entries()
 
 
 def _grouped() -> Iterator[Entry]:
@@ -226,17 +235,6 @@ def _session_and_context() -> Iterator[Entry]:
         yield SparkContext, name, hooks.RddRead
     for name in ("saveAsTextFile", "saveAsPickleFile", "saveAsSequenceFile", "saveAsHadoopFile"):
         yield RDD, name, _command(commands.path_effects)
-
-
-def _machine_learning() -> Iterator[Entry]:
-    """Of a package that is slow to import, so that it is hooked only where somebody has imported it."""
-    base = sys.modules.get("pyspark.ml.base")
-    evaluation = sys.modules.get("pyspark.ml.evaluation")
-    if base is not None:
-        yield base.Estimator, "fit", hooks.Action
-        yield base.Transformer, "transform", hooks.Transformation
-    if evaluation is not None:
-        yield evaluation.Evaluator, "evaluate", hooks.Action
 
 
 def _module(name: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyspark import RDD
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing import commands
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 Args = Sequence[Any]
 Kwargs = Mapping[str, Any]
 
+_CUTS = frozenset({"checkpoint", "localCheckpoint"})
+"""What runs and gives a DataFrame."""
+
 
 class Hook:
     """Lets a call through as it is.
@@ -40,8 +44,15 @@ class Hook:
         self.method = method
         self.original = original
 
+    def made(self, hooked: Any) -> None:
+        """Run once, when the function is made that takes the method's place."""
+
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         """Run before the call; what is raised here is raised in its place."""
+
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        """What the method is called with."""
+        return args, kwargs
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         """Run after a call that returned; returns what the user gets."""
@@ -82,20 +93,33 @@ class Action(Transformation):
     """A call that runs at once on the rows of its DataFrames; or may, where it is none that is known to be lazy."""
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        frames = [*frames_in(args), *frames_in(kwargs.values())]
+        recorder.use(frames)
         if recorder.pending:
-            frames = [*frames_in(args), *frames_in(kwargs.values())]
             recorder.pending.settle(Effects(reads_of(frames), fresh=False), recorder.location())
 
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        if self.method in _CUTS or not is_lazy(result):
+            recorder.ran()
+        return super().after(recorder, args, kwargs, result)
 
-class EagerDisplay(Action):
+
+class EagerDisplay(Hook):
     """`repr` of a DataFrame, which reads rows only where eager evaluation is switched on."""
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
-        if (
-            recorder.pending
-            and recorder.spark.conf.get("spark.sql.repl.eagerEval.enabled", "false") == "true"
-        ):
-            super().before(recorder, args, kwargs)
+        if recorder.spark.conf.get("spark.sql.repl.eagerEval.enabled", "false") == "true":
+            recorder.use(args[:1])
+            recorder.ran()
+            if recorder.pending:
+                recorder.pending.settle(Effects(reads_of(args[:1]), fresh=False), recorder.location())
+
+
+class Use(Hook):
+    """A call that runs nothing yet, and after which a DataFrame is more than a name: it is cached, or a subquery."""
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        recorder.use(frames_in(args[:1]))
 
 
 class Read(Transformation):
@@ -120,6 +144,8 @@ class Read(Transformation):
             and recorder.pending.settle(Effects(reads_of([result])), recorder.location())
         ):
             result = self.original(*args, **kwargs)
+        if recorder.awaited and isinstance(result, DataFrame):
+            recorder.read(reads_of([result]))
         return super().after(recorder, args, kwargs, result)
 
     def text(self, recorder: Recorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
@@ -191,6 +217,7 @@ class TempView(Hook):
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         name = args[1] if len(args) > 1 else kwargs.get("name")
+        recorder.use(args[:1])
         recorder.views[str(name).lower()] = args[0]
         return result
 
@@ -266,6 +293,12 @@ class Command(Hook):
 
 def is_grouped(value: Any) -> bool:
     return type(value).__name__ in ("GroupedData", "PandasCogroupedOps")
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether a value is computed only when its rows are asked for: a DataFrame, an RDD, a pandas-on-Spark frame."""
+    lazy = isinstance(value, (DataFrame, RDD)) or is_grouped(value)
+    return lazy or type(value).__module__.startswith("pyspark.pandas.")
 
 
 def frames_in(values: Any) -> Iterator[DataFrame]:

@@ -177,13 +177,10 @@ def _must_wait(write: DeferredWrite, earlier: DeferredWrite) -> bool:
 
 
 def _add_results(whole: Program, programs: Sequence[Program]) -> None:
-    consumed = whole.ancestors(
-        number
-        for df in (*(write.df for write in whole.writes), *(df for one in programs for df in one.results.values()))
-        if (number := whole.frame_of(df)) is not None
-    )
     sessions: dict[str, SessionSnapshot | None] = {}
     for program in programs:
+        # What a program itself has as results was decided when it was captured, or named by the user.
+        consumed = _consumed(whole, [other for other in programs if other is not program])
         for name, df in program.results.items():
             written = any(df is write.df for write in whole.writes)
             if written or whole.frame_of(df) in consumed or any(df is other for other in whole.results.values()):
@@ -193,6 +190,12 @@ def _add_results(whole: Program, programs: Sequence[Program]) -> None:
             whole.results[unique] = df
             sessions[unique] = program.session_of(name)
     whole.result_sessions = sessions
+
+
+def _consumed(whole: Program, programs: Iterable[Program]) -> set[int]:
+    """What the sinks of some of a whole's programs are made from."""
+    frames = (df for one in programs for df in (*(write.df for write in one.writes), *one.results.values()))
+    return whole.ancestors(number for df in frames if (number := whole.frame_of(df)) is not None)
 
 
 def _unique(name: str, program: Program, taken: set[str]) -> str:

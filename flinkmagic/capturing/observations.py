@@ -21,12 +21,11 @@ class ObservationGet(Hook):
         observation = args[0]._jo
         if not recorder.pending or observation is None or observation.future().isCompleted():
             return
-        name = observation.name()
-        for write in recorder.pending.writes:
-            if _observes(write, name):
-                touches = "waits for what is observed in the write to"
+        name, touches = observation.name(), "waits for what is observed in the write to"
+        with recorder.pending.lock:
+            write = next((write for write in recorder.pending.writes if _observes(write, name)), None)
+            if write is not None:
                 recorder.pending.deploy(recorder.location(), Cause.SPARK, touches, write)
-                return
 
 
 def observation_entries() -> Iterator[tuple[type, str, Callable[[str, Any], Hook]]]:

@@ -1,8 +1,8 @@
 """Puts hooks into PySpark's classes while something is captured, and takes them out again.
 
-The hooks are the process's, the capture is one thread's: a hooked method asks whether *this* thread and context
-captures, and is PySpark's own method where it does not. The first capture installs the hooks, the last one to end
-puts the very objects back that were there.
+The hooks are the process's, a capture is a cell's: a hooked method asks whether *this* thread and context captures
+(`current.listening`), and is PySpark's own method where it does not. The first capture installs the hooks, the last
+one to end puts the very objects back that were there.
 """
 
 from __future__ import annotations
@@ -10,67 +10,62 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pyspark
 
-from flinkmagic.capturing import hook_table
+from flinkmagic.capturing import audit, hook_table
+from flinkmagic.capturing.current import HOOK_FILE, active, enter, leave, listening
 from flinkmagic.capturing.hooks import Hook
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
 
-_recorder: ContextVar[Recorder | None] = ContextVar("flinkmagic_recorder", default=None)
 _lock = threading.Lock()
-_active: list[Recorder] = []
 _installed: list[tuple[type, str, Any, Any]] = []
 _made: dict[tuple[type, str], tuple[Any, Any]] = {}
 _ABSENT = object()
 
-# PySpark names the innermost frame outside its own folder as the user's in its errors: hooks must not be it.
-_HOOK_FILE = os.path.join(os.path.dirname(pyspark.__file__), "flinkmagic_hook.py")
 _OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_FRAME_FILES = tuple(
+    os.path.join(os.path.dirname(pyspark.__file__), "sql", *parts)
+    for parts in (("dataframe.py",), ("classic", "dataframe.py"))
+)
+"""Where a DataFrame's own methods stand, in 3.5 and 4.x."""
 
 
 def activate(recorder: Recorder) -> None:
     """Let a recorder hear the calls of this thread and context."""
     with _lock:
-        if not _active:
+        if not active:
             try:
                 _install()
             except BaseException:
                 _uninstall()
                 raise
-        _active.append(recorder)
-    recorder.token = _recorder.set(recorder)
+        active.append(recorder)
+    recorder.token = enter(recorder)
 
 
 def deactivate(recorder: Recorder) -> None:
     """End what `activate` began; the hooks go with the last recorder."""
     with contextlib.suppress(ValueError):  # ended in another context than begun, where it is not set
-        _recorder.reset(recorder.token)
+        leave(recorder.token)
     with _lock:
-        _active.remove(recorder)
-        if not _active:
+        active.remove(recorder)
+        if not active:
             _uninstall()
 
 
-def listening() -> Recorder | None:
-    """The recorder of a call that the user makes on the captured thread; None for calls that serve such a call."""
-    recorder = _recorder.get()
-    if recorder is None or recorder.depth or recorder.thread != threading.get_ident():
-        return None
-    return recorder if recorder in _active else None
-
-
 def _install() -> None:
+    audit.install()
     for owner, name, make in hook_table.entries():
         before = owner.__dict__.get(name, _ABSENT)
-        original = getattr(owner, name) if before is _ABSENT else before
+        original = getattr(owner, name, None) if before is _ABSENT else before
         hooked = _hooked_once(owner, name, original, make)
         setattr(owner, name, hooked)
         _installed.append((owner, name, before, hooked))
@@ -81,7 +76,11 @@ def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -
     known, hooked = _made.get((owner, name), (_ABSENT, None))
     if known is not original:
         hook = make(name, original)
-        hooked = _HookedProperty(original, hook) if isinstance(original, property) else _hooked(hook)
+        if name == "_jdf":
+            hooked = _JavaHalf(original, hook)
+        else:
+            hooked = _HookedProperty(original, hook) if isinstance(original, property) else _hooked(hook)
+        hook.made(hooked)
         _made[owner, name] = (original, hooked)
     return hooked
 
@@ -108,7 +107,8 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
         recorder.depth += 1
         try:
             hook.before(recorder, args, kwargs)
-            return hook.after(recorder, args, kwargs, original(*args, **kwargs))
+            given, named = hook.arguments(recorder, args, kwargs)
+            return hook.after(recorder, args, kwargs, original(*given, **named))
         except Exception as error:
             trace = error.__traceback__
             error.__traceback__ = _without_ours(trace.tb_next if trace is not None else None)
@@ -117,7 +117,7 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
             hook.finish(args)
             recorder.depth -= 1
 
-    call.__code__ = call.__code__.replace(co_filename=_HOOK_FILE)
+    call.__code__ = call.__code__.replace(co_filename=HOOK_FILE)
     return functools.wraps(original)(call)
 
 
@@ -148,3 +148,32 @@ class _HookedProperty:
             return self._original.__get__(df, owner)
         finally:
             recorder.depth -= 1
+
+
+class _JavaHalf:
+    """`DataFrame._jdf`: who asks for it from elsewhere than a DataFrame's own methods is handed the DataFrame.
+
+    So it is with `fit` of an estimator (also of one that the cell has only just imported), with ``F.broadcast``, a
+    writer, another library, and the user's own calls of the JVM.
+    """
+
+    def __init__(self, original: Any, hook: Hook) -> None:
+        self._hook = hook
+        self._looks = (_OUR_FOLDER, HOOK_FILE, *_FRAME_FILES)
+
+    def __get__(self, df: Any, owner: type | None = None) -> Any:
+        if df is None:
+            return self
+        recorder = listening()
+        if recorder is not None and not sys._getframe(1).f_code.co_filename.startswith(self._looks):
+            self._hook.before(recorder, (df,), {})
+        try:
+            return df.__dict__["_jdf"]
+        except KeyError:
+            raise AttributeError("_jdf") from None
+
+    def __set__(self, df: Any, java_half: Any) -> None:
+        df.__dict__["_jdf"] = java_half
+
+    def __delete__(self, df: Any) -> None:
+        del df.__dict__["_jdf"]

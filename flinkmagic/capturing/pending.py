@@ -93,6 +93,8 @@ class PendingWrites:
         What is pending.
     settlements : list of Settlement
         What was deployed so far.
+    unheeded : BaseException, optional
+        What a line was refused with, or what ended a deployment that a line needed; raised again at the cell's end.
     lock : threading.RLock
         Held while a line is judged and what it needs is deployed: threads of a cell may need the same writes.
     """
@@ -102,6 +104,7 @@ class PendingWrites:
         self._deploy = deploy
         self.writes: list[DeferredWrite] = []
         self.settlements: list[Settlement] = []
+        self.unheeded: BaseException | None = None
         self.lock = threading.RLock()
 
     def __bool__(self) -> bool:
@@ -131,6 +134,11 @@ class PendingWrites:
                     return True
         return False
 
+    @property
+    def can_deploy(self) -> bool:
+        """Whether a line that needs pending writes gets them."""
+        return self._deploy is not None
+
     def deploy(self, location: SourceLocation, cause: Cause, touches: str, write: DeferredWrite) -> None:
         """Deploy all pending writes, because a line touches one of them.
 
@@ -140,12 +148,26 @@ class PendingWrites:
             Where they may not be deployed.
         """
         if self._deploy is None:
-            raise PendingWriteError(location, location.code, touches, write.path, write.location)
+            raise self.refused(PendingWriteError(location, location.code, touches, write.path, write.location))
         with self.lock:
             writes = tuple(self.writes)
-            self._deploy()
+            try:
+                self._deploy()
+            except BaseException as error:
+                self.unheeded = error
+                raise
+            finally:
+                self.writes.clear()  # whatever became of them: none is tried twice
             self.settlements.append(Settlement(location, cause.value, touches, writes))
-            self.writes.clear()
+
+    def refused(self, error: Exception) -> Exception:
+        """Note that a line was refused, or has failed for a write of an earlier line; returns the error.
+
+        The line may stand where such errors are dropped: by a library that takes every exception of a file for a
+        missing one, in a thread. The cell must not go on as if the line had done its work.
+        """
+        self.unheeded = error
+        return error
 
     def _touches(self, effects: Effects, write: DeferredWrite) -> str | None:
         if effects.unknown:

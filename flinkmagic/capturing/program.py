@@ -191,6 +191,8 @@ class DeferredWrite:
         Whether it makes the table's entry in the catalog, or makes it anew.
     after : tuple of int
         Indices of earlier writes of the program that must have ended before this one starts.
+    taken_at_ms : int
+        When its line ran, in milliseconds since the epoch.
     """
 
     index: int
@@ -214,6 +216,7 @@ class DeferredWrite:
     dynamic: bool = False
     defines: bool = False
     after: tuple[int, ...] = ()
+    taken_at_ms: int = 0
 
     def __str__(self) -> str:
         return f"the write to {self.path} ({self.location})"
@@ -285,13 +288,18 @@ class Program:
     writes : tuple of DeferredWrite
         The pending writes, in program order.
     results : dict of str to DataFrame
-        For a program without writes: the DataFrames that it bound to names and that no other of them consumes.
+        For a program without writes: the DataFrames that it bound to names and did nothing else with.
     variables : dict of str to DataFrame
         All DataFrames that the program bound to names.
     calls : tuple of RecordedCall
         In the order in which they returned.
     frames : dict of int to DataFrame
         The DataFrames that writes, names or two and more calls refer to; the rest was let go of.
+    used : frozenset of int
+        Frame numbers of the DataFrames that the program has read the rows of, or has handed to somebody: shown,
+        counted, cached, registered as a view, written, given to a function. What it has gone on from stands in `calls`.
+    actions : int
+        How many actions have run while it was captured.
     skipped : tuple of SkippedWrite
         Writes with mode ``ignore`` whose path existed.
     settlements : tuple of Settlement
@@ -322,6 +330,8 @@ class Program:
     variables: dict[str, DataFrame] = field(default_factory=dict)
     calls: tuple[RecordedCall, ...] = ()
     frames: dict[int, DataFrame] = field(default_factory=dict)
+    used: frozenset[int] = frozenset()
+    actions: int = 0
     skipped: tuple[SkippedWrite, ...] = ()
     settlements: tuple[Settlement, ...] = ()
     options: dict[int, OperatorOptions] = field(default_factory=dict)

@@ -15,20 +15,18 @@ import os
 import re
 import sys
 import sysconfig
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 import py4j
 import pyspark
 
 from flinkmagic.capturing.capture_reader import output_ids
+from flinkmagic.capturing.handlers import handler_of
 from flinkmagic.capturing.program import CellSource, SourceLocation
-
-_PARSING = threading.Lock()
-"""Two threads that parse at once fail with a SystemError (Python 3.11: a depth is counted for all of them)."""
+from flinkmagic.capturing.syntax import parsed
 
 TEXT_LIMIT = 160
 """How much of a call's text is kept; pictures shorten it further."""
@@ -71,6 +69,7 @@ class SourceReader:
 
     def __init__(self, cell: CellSource | None = None) -> None:
         self._cell = cell
+        self.begun_at = 0
         self._calls: dict[str, dict[tuple[int, int], list[ast.Call]]] = {}
 
     def location(self, frame: FrameType | None) -> SourceLocation:
@@ -85,8 +84,54 @@ class SourceReader:
             called_from = self._line(outer) if outer is not None else None
         return self._line(frame, called_from)
 
+    def raised_at(self, trace: TracebackType | None) -> SourceLocation:
+        """The line of the cell, or else of the user's, at which a traceback goes through it last."""
+        found = None
+        while trace is not None:
+            name = trace.tb_frame.f_code.co_filename
+            is_cell = self._cell is not None and name == self._cell.filename
+            if is_cell or (self._cell is None and not name.startswith((*_OURS, *_LIBRARIES))):
+                found = trace
+            trace = trace.tb_next
+        if found is None:
+            return self.location(None)
+        return self._at(found.tb_frame, found.tb_lineno)
+
+    def handler(self, frame: FrameType | None, within: FrameType | None = None) -> SourceLocation | None:
+        """The line of the handler that would see a frame's running line raise, in the cell or in what it calls.
+
+        Parameters
+        ----------
+        frame : FrameType
+            Where a call is made.
+        within : FrameType, optional
+            Where there is no cell, the frame of the captured block; only what begins in the block counts.
+        """
+        outermost = self._outermost(frame, within)
+        for inner in _frames(frame) if outermost is not None else ():
+            name = inner.f_code.co_filename
+            source = "".join(linecache.getlines(name, inner.f_globals))
+            if not source and self._cell is not None and name == self._cell.filename:
+                source = self._cell.source
+            after = self.begun_at if inner is within else 0
+            line = None if name.startswith(_OURS) else handler_of(inner, source, after)
+            if line is not None:
+                return self._at(inner, line)
+            if inner is outermost:
+                break
+        return None
+
+    def _outermost(self, frame: FrameType | None, within: FrameType | None) -> FrameType | None:
+        if self._cell is None:
+            return within
+        ours = [one for one in _frames(frame) if one.f_code.co_filename == self._cell.filename]
+        return ours[-1] if ours else None
+
     def _line(self, frame: FrameType, called_from: SourceLocation | None = None) -> SourceLocation:
-        filename, line = frame.f_code.co_filename, frame.f_lineno or 0
+        return self._at(frame, frame.f_lineno or 0, called_from)
+
+    def _at(self, frame: FrameType, line: int, called_from: SourceLocation | None = None) -> SourceLocation:
+        filename = frame.f_code.co_filename
         lines = self._lines(filename, frame)
         code = lines[line - 1].strip() if 0 < line <= len(lines) else ""
         return SourceLocation(self._label(filename), filename, line, code, called_from)
@@ -151,15 +196,8 @@ def _with_ends(lines: Sequence[str]) -> Iterator[str]:
 def _index_calls(source: str) -> dict[tuple[int, int], list[ast.Call]]:
     """All calls of a text by the place where they end; of those that end together the outermost first."""
     found: dict[tuple[int, int], list[ast.Call]] = {}
-    try:
-        with _PARSING:
-            tree = ast.parse(source)
-    except (
-        SyntaxError,
-        ValueError,
-    ):  # the text is not what was compiled: IPython syntax, a file edited since
-        return found
-    for node in ast.walk(tree):
+    tree = parsed(source)
+    for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Call):
             found.setdefault((node.end_lineno or 0, node.end_col_offset or 0), []).append(node)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,12 +14,14 @@ from flinkmagic.capturing import capture_reader, patches
 from flinkmagic.capturing.cell_labels import remember
 from flinkmagic.capturing.deferral import Deferral
 from flinkmagic.capturing.frames import FrameRegistry
+from flinkmagic.capturing.impurity import impure_reason
 from flinkmagic.capturing.java import session_state
 from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.operator_options import OperatorOptions
-from flinkmagic.capturing.pending import Effects, PendingWrites, check_overwrites
+from flinkmagic.capturing.pending import Cause, Effects, PendingWrites, check_overwrites
 from flinkmagic.capturing.program import (
     CellSource,
+    DeferredWrite,
     Program,
     RecordedCall,
     SessionSnapshot,
@@ -27,20 +29,21 @@ from flinkmagic.capturing.program import (
     SourceLocation,
 )
 from flinkmagic.capturing.provenance import SourceReader, expr_ids, user_frame
-from flinkmagic.capturing.targets import PathResolver
+from flinkmagic.capturing.targets import PathResolver, Source
 from flinkmagic.errors import SparkConnectSessionError
+from flinkmagic.errors.base import add_note
 
 
 class capture:  # noqa: N801 - reads as the statement that it is used in
     """Capture what PySpark code does, with its writes deferred.
 
-    Within the ``with`` block, on this thread and in this context only, what ``DataFrameWriter`` and
-    ``DataFrameWriterV2`` write is analysed by Spark, checked, and put off; everything else runs as always. Where the
-    block raises, nothing is registered.
+    Within the ``with`` block what ``DataFrameWriter`` and ``DataFrameWriterV2`` write is analysed by Spark, checked,
+    and put off; everything else runs as always. A line that touches what is pending, or may touch anything, needs it
+    done: pending writes are deployed first (`run_pending`), or the line is refused before it has any effect.
 
-    A line that reads or changes what is pending is seen if it goes through a DataFrame, a reader, SQL, the catalog, or
-    a path given to an RDD. What is read or deleted behind Spark's back is not: by pandas or `os`, or by an RDD or a
-    thread that was started before.
+    The block's own thread is captured, and the threads that it starts: what those write is written immediately. Where
+    the block raises, what was pending is deployed, too, or the error says that it is not going to run; nothing is
+    registered. An interrupt drops what is pending.
 
     Parameters
     ----------
@@ -60,6 +63,10 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         operators keep their words.
     on_write : callable, optional
         Called for each deferred write with the number of those that are pending.
+    awaited : iterable of DeferredWrite, optional
+        What was captured before and has not been run.
+    on_awaited : callable, optional
+        Called with a line that reads where an awaited write is to write, and with that write.
 
     Raises
     ------
@@ -85,6 +92,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         namespace: Mapping[str, Any] | None = None,
         earlier: Iterable[Program] = (),
         on_write: Callable[[int], None] | None = None,
+        awaited: Iterable[DeferredWrite] = (),
+        on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None,
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise SparkConnectSessionError
@@ -97,11 +106,14 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         if location is not None:
             remember(location)
         self._recorder = Recorder(self._program, run_pending, tuple(earlier), on_write)
+        if on_awaited is not None:
+            self._recorder.awaited, self._recorder.on_awaited = list(awaited), on_awaited
         self._namespace = namespace
         self._before: dict[str, DataFrame] = {}
 
     def __enter__(self) -> Program:
         self._before = _bound_frames(self._variables())
+        self._recorder.begin(user_frame())
         patches.activate(self._recorder)
         return self._program
 
@@ -109,8 +121,10 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         patches.deactivate(self._recorder)
-        if kind is None:
+        if error is None:
             self._recorder.finish(self._before, _bound_frames(self._variables()))
+        else:
+            self._recorder.fail(error)
 
     def _variables(self) -> Mapping[str, Any]:
         if self._namespace is not None:
@@ -133,7 +147,8 @@ def name_results(
 ) -> None:
     """Set a program's `variables` to the DataFrames that were bound between two states of a namespace.
 
-    Where the program writes nothing, those of them that no other of them consumes become its `results`.
+    Where the program writes nothing, those of them that it did nothing else with become its `results`. A streaming
+    DataFrame is none: it has no rows to keep. Neither is what a command answered: that has run.
     """
     before, after = _bound_frames(namespace_before), _bound_frames(namespace_after)
     bound = {name: df for name, df in after.items() if before.get(name) is not df}
@@ -144,14 +159,19 @@ def name_results(
     program.results = {}
     if program.writes or program.skipped or program.deployed:
         return
-    distinct = {id(df): name for name, df in reversed(program.variables.items())}
-    numbers = {name: program.registry.add(program.variables[name]) for name in distinct.values()}
-    consumed = program.ancestors(numbers.values())
+    used = program.used.union(*(call.inputs for call in program.calls))
+    first = {id(df): name for name, df in reversed(program.variables.items())}
     program.results = {
         name: df
         for name, df in program.variables.items()
-        if name in numbers and numbers[name] not in consumed
+        if first[id(df)] == name and program.registry.add(df) not in used and _has_rows_to_keep(df)
     }
+
+
+def _has_rows_to_keep(df: DataFrame) -> bool:
+    if df.isStreaming:
+        return False
+    return bool(df._jdf.queryExecution().commandExecuted().nodeName() != "CommandResult")
 
 
 class Recorder:
@@ -169,10 +189,13 @@ class Recorder:
     ) -> None:
         self.program = program
         self.on_write = on_write
+        self.awaited: list[DeferredWrite] = []
+        self.on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None
         self._earlier = earlier
         self.spark: Any = program.spark
         self.thread = threading.get_ident()
-        self.depth = 0
+        self.threads = {self.thread}
+        self._depths = threading.local()
         self.token: Any = None
         self.source = SourceReader(program.cell)
         self.frames: FrameRegistry = program.registry
@@ -182,18 +205,42 @@ class Recorder:
         self.pending = PendingWrites(self.spark, None if run_pending is None else self._deploy_pending)
         self.writes = Deferral(self)
         self._run_pending = run_pending
+        self._recording = threading.Lock()  # a cell's threads call side by side
         self._calls: list[RecordedCall] = []
         self._seen_ids: set[int] = set()
         self._options: dict[int, OperatorOptions] = {}
+        self._used: set[int] = set()
+        self._actions = 0
         self._skipped: list[SkippedWrite] = []
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
         self._resolver: PathResolver | None = None
+        self._block: FrameType | None = None
+        self._impurities: dict[int, tuple[DeferredWrite, str | None]] = {}
+
+    @property
+    def depth(self) -> int:
+        """How many hooks this thread is in: calls that it makes there serve the outermost one."""
+        return getattr(self._depths, "depth", 0)
+
+    @depth.setter
+    def depth(self, depth: int) -> None:
+        self._depths.depth = depth
 
     @property
     def resolver(self) -> PathResolver:
         if self._resolver is None:
             self._resolver = PathResolver(self.spark)
         return self._resolver
+
+    def begin(self, frame: FrameType | None) -> None:
+        """Note the frame in which the captured code stands."""
+        if self.program.cell is None and frame is not None:
+            self._block = frame
+            self.source.begun_at = frame.f_lineno or 0
+
+    def handler(self) -> SourceLocation | None:
+        """The ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""
+        return self.source.handler(user_frame(), self._block)
 
     def location(self) -> SourceLocation:
         """The user's line that is running."""
@@ -213,6 +260,12 @@ class Recorder:
         self, method: str, text: str, location: SourceLocation, inputs: Iterable[DataFrame], output: DataFrame
     ) -> None:
         """Note that a call made a DataFrame."""
+        with self._recording:
+            self._record(method, text, location, tuple(inputs), output)
+
+    def _record(
+        self, method: str, text: str, location: SourceLocation, inputs: tuple[DataFrame, ...], output: DataFrame
+    ) -> None:
         for df in inputs:
             if self.frames.number(df) is None:
                 self._seen_ids.update(expr_ids(df._jdf))
@@ -222,6 +275,22 @@ class Recorder:
         self._seen_ids.update(new)
         number = self.frames.add(output)
         self._calls.append(RecordedCall(len(self._calls), method, text, location, numbers, number, new, ids))
+
+    def use(self, frames: Iterable[DataFrame]) -> None:
+        """Note that rows of frames are read, or that somebody else is given them: a name of theirs asks for no more."""
+        self._used.update(map(self.frames.add, frames))
+
+    def read(self, sources: Iterable[Source]) -> None:
+        """Tell where what is read is still to be written by what was captured before."""
+        for source in sources:
+            for write in [write for write in self.awaited if source.overlaps(write.target)]:
+                self.awaited.remove(write)
+                if self.on_awaited is not None:
+                    self.on_awaited(self.location(), write)
+
+    def ran(self) -> None:
+        """Note that an action has run."""
+        self._actions += 1
 
     def mark(self, df: DataFrame, options: OperatorOptions) -> None:
         """Note what is asked of the operators of a frame; one that was made before is known from here on."""
@@ -237,6 +306,17 @@ class Recorder:
             )
         number = self.frames.add(df)
         self._options[number] = options.over(self._options.get(number))
+
+    def pending_impurity(self) -> str | None:
+        """Why a function of a pending write may touch files, clocks or chance; None where none may."""
+        for write in self.pending.writes:
+            if id(write) not in self._impurities:
+                reason = impure_reason(write.df._jdf.queryExecution().analyzed())
+                self._impurities[id(write)] = (write, reason)
+            reason = self._impurities[id(write)][1]
+            if reason is not None:
+                return reason
+        return None
 
     def skip(self, write: SkippedWrite) -> None:
         """Note a write that has nothing to do."""
@@ -264,6 +344,7 @@ class Recorder:
     def _fill(self, program: Program) -> None:
         program.writes = tuple(self.pending.writes)
         program.calls = tuple(self._calls)
+        program.used, program.actions = frozenset(self._used), self._actions
         program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
         program.options = dict(self._options)
         program.session = self.snapshot(self.spark)
@@ -277,11 +358,37 @@ class Recorder:
         ------
         OverwritesInputError
             Where the job as a whole would overwrite what it reads.
+        PendingWriteError
+            Where a line was refused, and the code around it has dropped the error.
         """
+        self._block = None
+        if self.pending.unheeded is not None:
+            raise self.pending.unheeded
         check_overwrites(self.pending.writes)
         self._fill(self.program)
         name_results(self.program, before, self._without_rebound(before, after))
         link(self.program, self._earlier)
+
+    def fail(self, error: BaseException) -> None:
+        """Leave things as the plain cell would, whose line raises `error`: what comes before it is written.
+
+        Raises
+        ------
+        JobFailedError
+            Where what was pending has failed.
+        """
+        self._block = None
+        writes = tuple(self.pending.writes)
+        if not writes:
+            return
+        listed = "; ".join(f"{write.path} ({write.location})" for write in writes)
+        if isinstance(error, KeyboardInterrupt):
+            add_note(error, f"Captured before the interrupt, and dropped: the writes to {listed}.")
+        elif self.pending.can_deploy:
+            line = self.source.raised_at(error.__traceback__)
+            self.pending.deploy(line, Cause.EXCEPTION, "raises after the write to", writes[0])
+        else:
+            add_note(error, f"Captured before this line, and not going to run: the writes to {listed}.")
 
     def _without_rebound(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
         """The names afterwards, without what a job that ended meanwhile did to them: let them stand for kept rows."""

@@ -11,6 +11,9 @@ from flinkmagic.errors.base import (
     UserError,
 )
 from flinkmagic.errors.capturing import (
+    HandledWriteError,
+    InputChangedError,
+    InputChangedWarning,
     NoResultError,
     NotCapturedError,
     OperatorOptionsError,
@@ -18,6 +21,7 @@ from flinkmagic.errors.capturing import (
     PendingWriteError,
     SparkConnectSessionError,
     StreamingFrameError,
+    ThreadWriteError,
     TopLevelAwaitError,
     UndeferrableWriteError,
 )
@@ -94,7 +98,6 @@ from flinkmagic.errors.scheduling import (
 )
 from flinkmagic.errors.usage import (
     DemoFailedError,
-    EmptyCellError,
     InvalidNameError,
     InvalidParallelismError,
     InvalidRetentionError,
@@ -128,7 +131,6 @@ __all__ = [
     "DriverClassesRefusedError",
     "DuplicateTransformationIdError",
     "DuplicateUidError",
-    "EmptyCellError",
     "EmptyOutputTagError",
     "EmptyUnionError",
     "ExecutionGraphRefusedError",
@@ -140,9 +142,12 @@ __all__ = [
     "ForeignJournalError",
     "ForwardChangesParallelismError",
     "GraphRefusedError",
+    "HandledWriteError",
     "HybridInStreamingError",
     "HybridWithSlotSharingGroupError",
     "IllegalStateTransitionError",
+    "InputChangedError",
+    "InputChangedWarning",
     "InvalidNameError",
     "InvalidParallelismError",
     "InvalidRetentionError",
@@ -197,6 +202,7 @@ __all__ = [
     "SuppressRestartsError",
     "TaskCanceledError",
     "TaskExecutorLostError",
+    "ThreadWriteError",
     "TopLevelAwaitError",
     "TopologyError",
     "TornJournalError",

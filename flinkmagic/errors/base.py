@@ -16,5 +16,11 @@ class UserError(FlinkMagicError):
         It goes to a terminal as it is, and may hold what a task's data put into an exception: control characters and
         those that change the direction of text are written out.
         """
-        text = "".join(c if c == "\n" or c.isprintable() else f"⟨U+{ord(c):04X}⟩" for c in str(self).expandtabs(4))
+        told = "\n".join([str(self), *getattr(self, "__notes__", ())])
+        text = "".join(c if c == "\n" or c.isprintable() else f"⟨U+{ord(c):04X}⟩" for c in told.expandtabs(4))
         return [f"{type(self).__name__}: {text}"]
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Add a line to what is shown of an error (PEP 678; IPython shows it on Python 3.10, too)."""
+    error.__notes__ = [*getattr(error, "__notes__", ()), note]  # type: ignore[attr-defined]

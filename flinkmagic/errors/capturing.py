@@ -11,8 +11,8 @@ class TopLevelAwaitError(UserError):
     def __init__(self, line: int) -> None:
         self.line = line
         super().__init__(
-            f"Line {line} awaits at the top level of a %%flinkgraph cell, which runs as synchronous code. "
-            "Await in a cell of its own and use the result here."
+            f"Line {line} awaits at the top level, and what called %%flinkgraph cannot await: another cell magic, or "
+            "run_cell_magic. Let %%flinkgraph be the cell's first line, or await in a cell of its own."
         )
 
 
@@ -79,6 +79,71 @@ class OverwritesInputError(UserError):
             "before it reads, so the rows would be lost; nothing has been deleted. Write to another path, or break "
             "the dependency first: df = df.localCheckpoint(). If the read is another query's, run that one in a "
             "cell of its own before."
+        )
+
+
+class InputChangedError(UserError):
+    """A file that a deferred write is to read is not the one that its DataFrame listed.
+
+    Parameters
+    ----------
+    path, location
+        What is written, and the write's line.
+    file
+        The file that has changed.
+    is_gone
+        Whether it was deleted or moved.
+    """
+
+    def __init__(self, path: str, location: object, file: str, *, is_gone: bool) -> None:
+        self.path, self.location, self.file = path, location, file
+        what = "is gone" if is_gone else "was changed"
+        super().__init__(
+            f"{location}: the write to {path} reads {file}, which {what} since that line ran. Nothing has been "
+            "written, because the rows would not be those of the write's own line. Run the cell again: its "
+            "DataFrames then list the files that are there."
+        )
+
+
+class InputChangedWarning(UserWarning):
+    """A file that a write reads had changed before the write's own line, but after its DataFrame listed it."""
+
+    def __init__(self, path: str, location: object, file: str) -> None:
+        super().__init__(
+            f"{location}: the write to {path} reads {file}, which was changed after its DataFrame had listed it. "
+            "It is read by its old size, as in a plain cell; make the DataFrame again to read it whole."
+        )
+
+
+class HandledWriteError(UserError):
+    """A write whose failure a handler waits for, in a cell whose writes are put off.
+
+    Parameters
+    ----------
+    path, location
+        What is written, and the write's line.
+    handler
+        The line of the ``try``.
+    """
+
+    def __init__(self, path: str, location: object, handler: object) -> None:
+        self.path, self.location, self.handler = path, location, handler
+        super().__init__(
+            f"{location}: the write to {path} stands in the try of {handler}, whose handlers would not see it fail: "
+            "the writes of a cell run together, when its graph is run. Write it outside of the try, or run the cell "
+            "with --run (or %config FlinkMagics.run = True), which writes on this line."
+        )
+
+
+class ThreadWriteError(UserError):
+    """A write on a thread that the cell has started, in a cell whose writes are put off."""
+
+    def __init__(self, method: str, location: object) -> None:
+        self.method, self.location = method, location
+        super().__init__(
+            f"{location}: {method} is called on a thread that the cell has started, where a write runs immediately; "
+            "the writes of a cell run together, when its graph is run, and side by side where they can. Write on the "
+            "cell's own thread, or run the cell with --run (or %config FlinkMagics.run = True)."
         )
 
 

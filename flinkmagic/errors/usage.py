@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from flinkmagic.errors.base import FlinkMagicError, UserError
 
 
-class EmptyCellError(UserError):
-    """A `%%flinkgraph` cell without a statement."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(
-            f"The cell of %%flinkgraph {name} is empty. Define DataFrames, or write some, below the magic's line."
-        )
+def _meant(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    return f" Did you mean {near[0]}?" if near else ""
 
 
 class InvalidNameError(UserError):
@@ -96,7 +93,7 @@ class UnknownGraphError(UserError):
         choices = (
             f"Known: {', '.join(known)}." if known else "No cell has defined one yet (%%flinkgraph NAME)."
         )
-        super().__init__(f"There is no graph named {name!r}. {choices}")
+        super().__init__(f"There is no graph named {name!r}. {choices}{_meant(name, known)}")
 
 
 class NoGraphError(UserError):
@@ -162,9 +159,9 @@ class JobFailedError(UserError):
 class UnknownVariableError(UserError):
     """A name that is not bound in the user's namespace."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, known: list[str] | None = None) -> None:
         self.name = name
-        super().__init__(f"There is no variable named {name!r}.")
+        super().__init__(f"There is no variable named {name!r}.{_meant(name, known or [])}")
 
 
 class UsageError(UserError):

@@ -10,9 +10,19 @@ if TYPE_CHECKING:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics with a shell (`%load_ext flinkmagic` calls this)."""
+    from flinkmagic.magics.cell_text import CellText
     from flinkmagic.magics.completion import register_completion
     from flinkmagic.magics.flink_magics import FlinkMagics
+    from flinkmagic.magics.not_yet_written import MissingTargetNotes
 
     magics = FlinkMagics(shell)
     shell.register_magics(magics)
     register_completion(shell, magics)
+    # The extension may be loaded again: what it has put there before goes.
+    texts = shell.input_transformers_cleanup
+    texts[:] = [*(one for one in texts if not isinstance(one, CellText)), CellText(shell)]
+    events = shell.events
+    for callback in events.callbacks["post_run_cell"][:]:
+        if isinstance(callback, MissingTargetNotes):
+            events.unregister("post_run_cell", callback)
+    events.register("post_run_cell", MissingTargetNotes(shell, magics.graphs))

@@ -7,11 +7,13 @@ IPython 8.39 and 9.18), and history and `Out` would count it twice.
 from __future__ import annotations
 
 import ast
+import inspect
+import itertools
 from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.errors import TopLevelAwaitError
+from IPython.core.displayhook import DisplayHook
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -31,12 +33,18 @@ class CellBody:
         All but a last expression.
     last_expression : CodeType or None
         The last statement where it is an expression; its value is the cell's.
+    is_silenced : bool
+        A semicolon ends the cell: it shows no value.
+    awaits_at : int, optional
+        The line that awaits outside of a function.
     """
 
     filename: str
     source: str
     statements: CodeType | None
     last_expression: CodeType | None
+    is_silenced: bool = False
+    awaits_at: int | None = None
 
     def run(self, namespace: dict[str, Any]) -> Any:
         """Execute the body in the user's namespace and return the last expression's value."""
@@ -44,10 +52,22 @@ class CellBody:
         __tracebackhide__ = "__ipython_bottom__"
         if self.statements is not None:
             exec(self.statements, namespace)
-        return eval(self.last_expression, namespace) if self.last_expression is not None else None
+        value = eval(self.last_expression, namespace) if self.last_expression is not None else None
+        return None if self.is_silenced else value
+
+    async def run_awaiting(self, namespace: dict[str, Any]) -> Any:
+        """Execute a body that awaits at its top level, on the event loop that runs this coroutine."""
+        __tracebackhide__ = "__ipython_bottom__"
+        value = None
+        for code in (self.statements, self.last_expression):
+            if code is not None:
+                value = eval(code, namespace)
+                if code.co_flags & inspect.CO_COROUTINE:
+                    value = await value
+        return None if self.is_silenced or self.last_expression is None else value
 
 
-def compile_body(shell: InteractiveShell, magic_line: str, body: str) -> CellBody:
+def compile_body(shell: InteractiveShell, magic_line: str, body: str, number: int | None = None) -> CellBody:
     """Compile a cell's body under a name that tracebacks and provenance find again.
 
     Parameters
@@ -58,24 +78,52 @@ def compile_body(shell: InteractiveShell, magic_line: str, body: str) -> CellBod
         The line that called the magic; it keeps its place as a comment.
     body : str
         What stands below it.
+    number : int, optional
+        The cell's number; by default that of the cell that is running.
 
     Raises
     ------
     SyntaxError
         As for any cell.
-    TopLevelAwaitError
-        The magic is called from synchronous code and cannot await.
     """
     raw = f"# {magic_line}\n{body}"
-    source = shell.transform_cell(raw)
-    filename = shell.compile.cache(source, cell_number(shell), raw_code=raw)
+    source = _transformed(shell, raw)
+    filename = shell.compile.cache(source, cell_number(shell) if number is None else number, raw_code=raw)
     tree = shell.transform_ast(shell.compile.ast_parse(source, filename=filename))
-    _refuse_top_level_await(tree)
+    awaits_at = _first_await(tree)
+    _show_assignment(shell, tree)
     last: CodeType | None = None
-    if tree.body and isinstance(tree.body[-1], ast.Expr):
-        last = shell.compile(ast.Expression(tree.body.pop().value), filename, "eval")
-    statements = shell.compile(tree, filename, "exec") if tree.body else None
-    return CellBody(filename, raw, statements, last)
+    flag = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if shell.autoawait else 0
+    with shell.compile.extra_flags(flag):
+        if tree.body and isinstance(tree.body[-1], ast.Expr) and shell.ast_node_interactivity != "none":
+            last = shell.compile(ast.Expression(tree.body.pop().value), filename, "eval")
+        statements = shell.compile(tree, filename, "exec") if tree.body else None
+    is_silenced = DisplayHook.semicolon_at_end_of_expression(body)
+    return CellBody(filename, raw, statements, last, is_silenced, awaits_at)
+
+
+def _transformed(shell: InteractiveShell, raw: str) -> str:
+    """Python for a cell whose first line is a comment; another cell magic may begin below such lines."""
+    lines = raw.splitlines(keepends=True)
+    above = list(itertools.takewhile(lambda line: not line.strip() or line.startswith("#"), lines))
+    rest = "".join(lines[len(above) :])
+    transformed: str = shell.transform_cell(rest if rest.startswith("%%") else raw)
+    return "".join(above) + transformed if rest.startswith("%%") else transformed
+
+
+def _show_assignment(shell: InteractiveShell, tree: ast.Module) -> None:
+    """Where the shell shows what a last line assigns, let the name stand below it, as IPython does."""
+    if shell.ast_node_interactivity != "last_expr_or_assign" or not tree.body:
+        return
+    last = tree.body[-1]
+    targets: list[ast.expr] = []
+    if isinstance(last, ast.Assign):
+        targets = last.targets
+    elif isinstance(last, (ast.AugAssign, ast.AnnAssign)):
+        targets = [last.target]
+    if len(targets) == 1 and isinstance(targets[0], ast.Name):
+        shown = ast.Expr(ast.Name(targets[0].id, ast.Load()))
+        tree.body.append(ast.fix_missing_locations(ast.copy_location(shown, last)))
 
 
 def cell_number(shell: InteractiveShell) -> int:
@@ -100,12 +148,17 @@ def is_blank(body: str) -> bool:
     return all(not line.strip() or line.lstrip().startswith("#") for line in body.splitlines())
 
 
-def _refuse_top_level_await(tree: ast.Module) -> None:
+def _first_await(tree: ast.Module) -> int | None:
+    """The first line that awaits outside of a function."""
+    found: list[int] = []
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             continue
         if isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)):
-            raise TopLevelAwaitError(node.lineno)
+            found.append(node.lineno)
+        elif isinstance(node, ast.comprehension) and node.is_async:
+            found.append(node.target.lineno)
         waiting.extend(ast.iter_child_nodes(node))
+    return min(found, default=None)

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display as show
 from pyspark.sql import DataFrame
 from traitlets import Bool, Enum, Int, Unicode
 
-from flinkmagic import display, session
+from flinkmagic import session
 from flinkmagic.capturing.merging import over_frames
-from flinkmagic.capturing.program import CellSource, Program
+from flinkmagic.display import to_table
 from flinkmagic.display.labels import lines_visible
 from flinkmagic.errors import (
-    EmptyCellError,
     JobRunningError,
     NeverRunError,
     NoGraphError,
     NotAProgramError,
+    TopLevelAwaitError,
     UnknownGraphError,
+    UnknownRetainedError,
     UnknownVariableError,
 )
-from flinkmagic.magics.cell import cell_labels, cell_number, compile_body, is_blank
+from flinkmagic.magics.captured_cell import CapturedCell, plainly_interrupted
+from flinkmagic.magics.cell import is_blank
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
 from flinkmagic.magics.jobs import errors_text, jobs_table, retained_table
 from flinkmagic.magics.options import count, job_arguments, job_options
 from flinkmagic.magics.options import restart as restart_strategy
-from flinkmagic.magics.spark_session import session_of
+from flinkmagic.magics.spark_session import running_session
+from flinkmagic.magics.words import parsed, with_help
 from flinkmagic.scheduling.scheduler_factory import SCHEDULERS
 from flinkmagic.session.checks import (
     DEFAULT_NAME,
@@ -42,20 +46,14 @@ from flinkmagic.session.checks import (
     check_name,
 )
 
+DEFAULT_RESULT = "result"
+"""What a DataFrame is called that is given by an expression."""
+
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from flinkmagic.magics.compile_progress import CompileProgress
     from flinkmagic.session import CompiledGraph, Job
-
-
-def _say_what_is_left(program: Program) -> None:
-    """Tell why there is no graph of a cell whose every write was run on the way, or had nothing to do."""
-    for write in program.deployed:
-        print(f"{write.location}: written to {write.path}, because a later line of the cell needed it.")
-    for skipped in program.skipped:
-        print(f"{skipped.location}: nothing to do, {skipped.path} exists and the mode is 'ignore'.")
-    print("Nothing is left to run.")
 
 
 @magics_class
@@ -112,64 +110,47 @@ class FlinkMagics(Magics):
         super().__init__(shell)
         self.graphs = NotebookGraphs()
 
+    @with_help
     @no_var_expand
     @magic_arguments("%flinkgraph")
-    @argument("name", help="the graph's name; a variable of that name holds it")
+    @argument("name", nargs="?", help="the graph's name, which a variable gets that holds it (cell_N)")
     @job_arguments
     @argument("--run", action="store_true", help="run the graph as soon as it is compiled")
     @cell_magic("flinkgraph")
     def flinkgraph_cell(self, line: str, cell: str) -> Any:
         """Capture the cell's DataFrame operations, compile them, and show their graphs.
 
-        The cell is ordinary PySpark. Its writes are deferred until the graph is run. A cell without a write makes
-        the DataFrames that it binds to names, and that no other of them consumes, its results.
+        The cell is ordinary PySpark. Its sinks are its writes, which are deferred until the graph is run; of a cell
+        that writes nothing they are the DataFrames that it names and does nothing else with.
         """
         # What the cell raises is shown from the cell's own line on, as with IPython's own magics.
         __tracebackhide__ = True
-        from flinkmagic.magics.compile_progress import CompileProgress
-
-        options = parse_argstring(self.flinkgraph_cell, line)
-        name = check_name(options.name)
+        run = CapturedCell(self, line, cell)
         if is_blank(cell):
-            raise EmptyCellError(name)
-        # The layout engine starts while Spark plans.
-        display.warm_up()
-        spark = session_of(self.shell)
-        body = compile_body(self.shell, f"%%flinkgraph {line}", cell)
-        run_at_once = options.run or self.run
-
-        def run_pending(program: Program) -> None:
-            """Deploy what the cell has deferred so far, because its next line needs it."""
-            self._run(self._compile(program, name, options))
-
-        location = CellSource(
-            f"cell {cell_number(self.shell)}", body.filename, body.source, cell_labels(self.shell)
-        )
-        with CompileProgress(name, widget=self.progress == "widget") as progress:
-            with session.capture(
-                spark,
-                name=name,
-                location=location,
-                namespace=self.shell.user_ns,
-                run_pending=run_pending if run_at_once else None,
-                earlier=self.graphs.programs(spark.sparkContext),
-                on_write=progress.captured,
-            ) as program:
-                value = body.run(self.shell.user_ns)
-            if not program.writes and (program.deployed or program.skipped):
-                _say_what_is_left(program)
-                return value
-            graph = self._compile(program, name, options, progress)
-        self._keep(graph)
-        if run_at_once:
-            self._run(graph)
-        else:
-            show(graph)
+            print("nothing to compile: the cell is empty")
+            return None
+        if run.body.awaits_at is not None:
+            raise TopLevelAwaitError(run.body.awaits_at)
+        with plainly_interrupted(self.shell):
+            with run.captured():
+                value = run.body.run(self.shell.user_ns)
+            run.finish()
         return value
 
+    async def flinkgraph_awaiting(self, line: str, cell: str) -> Any:
+        """The same for a cell that awaits at its top level (see `cell_text`)."""
+        __tracebackhide__ = True
+        run = CapturedCell(self, line, cell)
+        with plainly_interrupted(self.shell):
+            with run.captured():
+                value = await run.body.run_awaiting(self.shell.user_ns)
+            run.finish()
+        return value
+
+    @with_help
     @no_var_expand
     @magic_arguments("flinkgraph")
-    @argument("names", nargs="*", metavar="NAME", help="a graph, or variables that hold DataFrames; none: all graphs")
+    @argument("names", nargs="*", metavar="WHAT", help="a graph, or DataFrames: names, expressions; none: all graphs")
     @argument("--name", help="the name of the graph that is made of DataFrames (job), or of all graphs")
     @job_arguments
     @argument("--view", choices=VIEWS, help="show this one of its graphs")
@@ -180,10 +161,11 @@ class FlinkMagics(Magics):
 
         Without names: all that the session has defined, as one graph. With --name it is kept, and can be run.
         """
-        options = parse_argstring(self.flinkgraph_line, line)
-        graph = self._known(options.names[0]) if len(options.names) == 1 else None
-        if graph is None:
-            graph = self._of_frames(options) if options.names else self._of_all(options)
+        options = parsed(self.flinkgraph_line, line)
+        values = {name: self._value(name) for name in options.names}
+        graph = next(iter(values.values())) if len(values) == 1 else None
+        if not isinstance(graph, session.CompiledGraph):
+            graph = self._of_frames(values, options) if values else self._of_all(options)
         if options.save:
             print(f"Written to {graph.save(options.save, options.view or 'job')}")
             return None
@@ -192,6 +174,7 @@ class FlinkMagics(Magics):
             return None
         return graph
 
+    @with_help
     @no_var_expand
     @magic_arguments("flinkrun")
     @argument("name", help="the graph's name")
@@ -202,22 +185,25 @@ class FlinkMagics(Magics):
 
         Interrupting the kernel cancels the job.
         """
-        options = parse_argstring(self.flinkrun, line)
-        self._run(self._graph(options.name), detach=options.detach)
+        options = parsed(self.flinkrun, line)
+        with plainly_interrupted(self.shell):
+            self.run_graph(self._graph(options.name), detach=options.detach)
 
+    @with_help
     @no_var_expand
     @magic_arguments("flinkcancel")
     @argument("name", help="the graph's name")
     @line_magic
     def flinkcancel(self, line: str) -> None:
         """Cancel a graph's running job: all of its Spark work ends, and nothing else of the session's."""
-        job = self._job(parse_argstring(self.flinkcancel, line).name)
+        job = self._job(parsed(self.flinkcancel, line).name)
         if job.status.is_terminal:
             print(f"{job.name} is {job.status} already.")
             return
         job.cancel()
         print(f"{job.name} is {job.wait()}.")
 
+    @with_help
     @no_var_expand
     @magic_arguments("flinkshow")
     @argument("name", help="the graph's name")
@@ -226,8 +212,9 @@ class FlinkMagics(Magics):
         """Show the live view of a graph, with Run, and Cancel while it runs."""
         from flinkmagic.magics.live import show_live
 
-        show_live(self._graph(parse_argstring(self.flinkshow, line).name))
+        show_live(self._graph(parsed(self.flinkshow, line).name))
 
+    @with_help
     @no_var_expand
     @magic_arguments("flinkjobs")
     @argument("name", nargs="?", help="one graph's; without it all")
@@ -239,13 +226,13 @@ class FlinkMagics(Magics):
     @line_magic
     def flinkjobs(self, line: str) -> None:
         """List the session's jobs, or tell of the last one of a graph."""
-        options = parse_argstring(self.flinkjobs, line)
-        graphs = [self._graph(options.name)] if options.name else list(self.graphs.values())
-        if options.release:
-            gone = session.release_retained(session_of(self.shell), options.release)
-            print(f"Released: {', '.join(one.name for one in gone)}.")
-        elif options.retained:
-            print(retained_table(session.retained(session_of(self.shell)), graphs))
+        options = parsed(self.flinkjobs, line)
+        past = self.graphs.past_runs(options.name)
+        graphs = list(self.graphs.values())
+        if options.name:
+            graphs = [self._graph(options.name)] if not past or options.name in self.graphs else []
+        if options.release or options.retained:
+            self._show_retained(options.release, graphs)
         elif options.log or options.errors or options.full:
             jobs = (
                 [self._job(options.name)]
@@ -256,11 +243,12 @@ class FlinkMagics(Magics):
                 log = lines_visible("\n".join(job.log())) if options.log else ""
                 print(log or errors_text(job, full=options.full))
         else:
-            print(jobs_table(graphs, self.graphs.replaced_jobs()))
-            if options.name and graphs[0].jobs:
+            print(jobs_table(graphs, self.graphs.replaced_jobs(), past))
+            if options.name and graphs and graphs[0].jobs:
                 print("\n".join(graphs[0].jobs[-1].report()))
-                print(display.to_table(graphs[0].view("job"), replace(graphs[0].jobs[-1].snapshot(), errors=())))
+                print(to_table(graphs[0].view("job"), replace(graphs[0].jobs[-1].snapshot(), errors=())))
 
+    @with_help
     @no_var_expand
     @magic_arguments("flinksim")
     @argument("name", help="the graph's name")
@@ -284,7 +272,7 @@ class FlinkMagics(Magics):
 
         After a real run tasks take as long as they took there.
         """
-        options = parse_argstring(self.flinksim, line)
+        options = parsed(self.flinksim, line)
         simulated = session.simulate_graph(
             self._graph(options.name),
             task_managers=options.task_managers,
@@ -298,54 +286,86 @@ class FlinkMagics(Magics):
         )
         show({"image/svg+xml": simulated.svg, "text/plain": lines_visible(simulated.text)}, raw=True)
 
-    def _run(self, graph: CompiledGraph, *, detach: bool = False) -> None:
+    def _show_retained(self, release: str | None, graphs: list[CompiledGraph]) -> None:
+        spark = running_session(self.shell)
+        kept = session.retained(spark) if spark is not None else []
+        if release is None:
+            print(retained_table(kept, graphs))
+        elif spark is None:
+            raise UnknownRetainedError(release, [])
+        else:
+            gone = session.release_retained(spark, release)
+            print(f"Released: {', '.join(one.name for one in gone)}.")
+
+    def run_graph(self, graph: CompiledGraph, *, detach: bool = False) -> None:
+        """Deploy a graph, and show it until it has ended."""
         from flinkmagic.magics.live import run_live
 
         if self.graphs.replaced_job(graph.name) is not None:
             raise JobRunningError(graph.name)
         run_live(graph, detach=detach, widget=self.progress == "widget")
 
-    def _compile(
+    def compiled(
         self, program: Any, name: str, options: Namespace, progress: CompileProgress | None = None
     ) -> CompiledGraph:
         """Compile under an option's value, else under the configured one."""
         on_progress = None if progress is None else progress.planned
         return session.compile(program, name, on_progress=on_progress, **job_options(options, self))
 
-    def _of_frames(self, options: Namespace) -> CompiledGraph:
-        """A graph of DataFrames that were made elsewhere."""
-        frames = {name: self._frame(name) for name in options.names}
+    def _of_frames(self, values: dict[str, Any], options: Namespace) -> CompiledGraph:
+        """A graph of DataFrames that were made elsewhere; what is no name becomes a result."""
+        frames: dict[str, DataFrame] = {}
+        for word, value in values.items():
+            if not isinstance(value, DataFrame):
+                raise NotAProgramError(value)
+            name, number = word if word.isidentifier() else DEFAULT_RESULT, 2
+            while name in frames:
+                name, number = f"{DEFAULT_RESULT}{number}", number + 1
+            frames[name] = value
         context = next(iter(frames.values())).sparkSession.sparkContext
         name = check_name(options.name or DEFAULT_NAME)
         program = over_frames(frames, self.graphs.programs(context), name, self.shell.user_ns)
-        graph = self._compile(program, name, options)
-        self._keep(graph)
+        graph = self.compiled(program, name, options)
+        self.keep(graph)
         return graph
 
     def _of_all(self, options: Namespace) -> CompiledGraph:
         """One graph of all that the session has defined; what cells have in common stands in it once."""
         options.share = options.share or "always"
-        programs = self.graphs.programs(session_of(self.shell).sparkContext)
+        spark = running_session(self.shell) if self.graphs else None
+        programs = self.graphs.programs(spark.sparkContext) if spark is not None else []
         if not programs:
             raise NoGraphError()
-        graph = self._compile(programs, check_name(options.name or WHOLE), options)
+        graph = self.compiled(programs, check_name(options.name or WHOLE), options)
         if options.name:
-            self._keep(graph)
+            self.keep(graph)
         return graph
 
-    def _keep(self, graph: CompiledGraph) -> None:
+    def keep(self, graph: CompiledGraph) -> None:
+        """Know a graph by its name, and bind the variable of that name where it is free, or holds a graph."""
         self.graphs.keep(graph, cell_id(self.shell))
-        self.shell.user_ns[graph.name] = graph
+        holds = self.shell.user_ns.get(graph.name, getattr(builtins, graph.name, None))
+        if holds is None or isinstance(holds, session.CompiledGraph):
+            self.shell.user_ns[graph.name] = graph
+        else:
+            print(
+                f"The variable {graph.name} stays what it is ({type(holds).__name__}). The magics know the graph by "
+                f"its name: %flinkgraph {graph.name}, %flinkrun {graph.name}"
+            )
 
     def _known(self, name: str) -> CompiledGraph | None:
         value = self.shell.user_ns.get(name)
-        return (
-            value
-            if isinstance(value, session.CompiledGraph)
-            else None
-            if value is not None
-            else self.graphs.get(name)
-        )
+        return value if isinstance(value, session.CompiledGraph) else self.graphs.get(name)
+
+    def _value(self, word: str) -> Any:
+        """What a word behind `%flinkgraph` means: a graph, or else a variable or an expression."""
+        __tracebackhide__ = True
+        graph = self._known(word)
+        if graph is not None:
+            return graph
+        if word.isidentifier() and word not in self.shell.user_ns:
+            raise UnknownVariableError(word, [*self.graphs, *self.shell.user_ns])
+        return self.shell.ev(word)
 
     def _graph(self, name: str) -> CompiledGraph:
         graph = self._known(name)
@@ -361,11 +381,3 @@ class FlinkMagics(Magics):
         if not graph.jobs:
             raise NeverRunError(name)
         return graph.jobs[-1]
-
-    def _frame(self, name: str) -> DataFrame:
-        if name not in self.shell.user_ns:
-            raise UnknownVariableError(name)
-        value = self.shell.user_ns[name]
-        if not isinstance(value, DataFrame):
-            raise NotAProgramError(value)
-        return value

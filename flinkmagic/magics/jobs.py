@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from flinkmagic.display.labels import lines_visible
+from flinkmagic.magics.graphs import PastRun
 
 if TYPE_CHECKING:
     from flinkmagic.deployment.retained_results import RetainedResult
@@ -14,15 +15,17 @@ if TYPE_CHECKING:
     from flinkmagic.session import CompiledGraph, Job
 
 
-def jobs_table(graphs: Sequence[CompiledGraph], replaced: Sequence[Job] = ()) -> str:
-    """One line for each run of each graph, and of replaced ones that still run: name, run, status, time, tasks."""
+def jobs_table(
+    graphs: Sequence[CompiledGraph], replaced: Sequence[Job] = (), past: Sequence[PastRun] = ()
+) -> str:
+    """One line for each run of each graph, those of replaced ones first: name, run, status, time, tasks."""
     rows = [("graph", "run", "status", "time", "tasks")]
-    rows += [_row(job, "old") for job in replaced]
+    rows += [_row(run, "old") for run in (*past, *map(PastRun.of, replaced))]
     for graph in graphs:
         if not graph.jobs:
             rows.append((graph.name, "-", "not run", "-", str(graph.execution_graph.n_vertices)))
         for number, job in enumerate(graph.jobs, start=1):
-            rows.append(_row(job, str(number)))
+            rows.append(_row(PastRun.of(job), str(number)))
     if len(rows) == 1:
         return "No graph has been defined yet (%%flinkgraph NAME)."
     return _table(rows)
@@ -65,11 +68,8 @@ def _bytes(size: float) -> str:
     return f"{size:.1f} GiB"
 
 
-def _row(job: Job, number: str) -> tuple[str, str, str, str, str]:
-    snapshot = job.snapshot()
-    finished = snapshot.task_counts.get("FINISHED", 0)
-    elapsed = f"{(snapshot.elapsed_ms or 0.0) / 1000:.1f} s"
-    return job.name, number, snapshot.status, elapsed, f"{finished}/{snapshot.n_tasks}"
+def _row(run: PastRun, number: str) -> tuple[str, str, str, str, str]:
+    return run.name, number, run.status, f"{run.elapsed_ms / 1000:.1f} s", f"{run.finished_tasks}/{run.tasks}"
 
 
 def errors_text(job: Job, *, full: bool) -> str:

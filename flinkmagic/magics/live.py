@@ -59,7 +59,8 @@ def run_live(graph: CompiledGraph, *, detach: bool = False, widget: bool = True)
     finally:
         watcher.join()
     if job.status is JobStatus.FAILED:
-        raise JobFailedError(graph.name, failures(job))
+        entries = job.exceptions()
+        raise JobFailedError(graph.name, failures(job)) from (entries[-1].root.error if entries else None)
     return job
 
 

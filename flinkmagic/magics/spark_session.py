@@ -25,15 +25,9 @@ def session_of(shell: InteractiveShell) -> SparkSession:
     JavaNotFoundError
         Where a local session is needed and no Java can run it.
     """
-    from pyspark.sql import SparkSession
-
-    named = shell.user_ns.get("spark")
-    if type(named).__module__.startswith("pyspark.sql.connect"):
-        raise SparkConnectSessionError()
-    # Of PySpark 4 the class of a Connect session derives from the same base; its module tells them apart.
-    session = named if isinstance(named, SparkSession) else SparkSession.getActiveSession()
-    if session is not None and _is_running(session):
-        if named is None:
+    session = running_session(shell)
+    if session is not None:
+        if shell.user_ns.get("spark") is None:
             shell.user_ns["spark"] = session
         return session
     session = local_session()
@@ -44,6 +38,24 @@ def session_of(shell: InteractiveShell) -> SparkSession:
         file=sys.stderr,
     )
     return session
+
+
+def running_session(shell: InteractiveShell) -> SparkSession | None:
+    """The session that the user's `spark` names, else the active one; None where neither runs.
+
+    Raises
+    ------
+    SparkConnectSessionError
+        Where `spark` is a Spark Connect session.
+    """
+    from pyspark.sql import SparkSession
+
+    named = shell.user_ns.get("spark")
+    if type(named).__module__.startswith("pyspark.sql.connect"):
+        raise SparkConnectSessionError()
+    # Of PySpark 4 the class of a Connect session derives from the same base; its module tells them apart.
+    session = named if isinstance(named, SparkSession) else SparkSession.getActiveSession()
+    return session if session is not None and _is_running(session) else None
 
 
 def _is_running(session: SparkSession) -> bool:

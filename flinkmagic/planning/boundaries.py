@@ -66,6 +66,7 @@ _READ_ONCE = {
 }
 """Why the rows of a leaf, or of an RDD in its lineage, should be read once."""
 _FILE_SCANS = "org.apache.spark.sql.execution.datasources.v2."
+_ROW_BY_ROW = frozenset({"CoalesceExec", "FilterExec", "ProjectExec", "RangeExec", "UnionExec"})
 _MAKES_ROWS_OTHERS = re.compile(r"Exec$(?<!ScanExec)(?<!ColumnarToRowExec)(?<!WholeStageCodegenExec)(?<!RelationExec)")
 """Operators; but scans, and what stands over a scan only to hand its rows on."""
 
@@ -278,3 +279,10 @@ def worth_keeping(kinds: Sequence[str], share: Sharing) -> str:
     if share == "always" and any(map(_MAKES_ROWS_OTHERS.search, names)):
         return "everything is shared"
     return ""
+
+
+def only_reads(kinds: Sequence[str]) -> bool:
+    """Whether a plan of these operators only reads, filters and projects what can be read again at any time."""
+    names = [kind.rpartition(".")[2] for kind in kinds]
+    others = [name for name in names if _MAKES_ROWS_OTHERS.search(name) and name not in _ROW_BY_ROW]
+    return not others and not worth_keeping(kinds, "auto")

@@ -14,8 +14,9 @@ from flinkmagic.errors import NoResultError, SessionEndedError, SparkConnectSess
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
+from flinkmagic.planning import driver_classes
 from flinkmagic.planning.attachments import job_settings
-from flinkmagic.planning.boundaries import Boundaries, Boundary
+from flinkmagic.planning.boundaries import Boundaries, Boundary, only_reads
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
@@ -176,17 +177,19 @@ class _Planner:
         self._provenance = Provenance(program)
         self._translator = Translator(self._counts, self._handles, self._labels)
         self._boundaries = Boundaries(self._sc, self._clones, program, share, storage_level)
+        self._kinds = driver_classes.new_instance(self._sc, "PlanKinds")
         self._read = -1
 
     def plan(
         self, requests: Sequence[SinkRequest], name: str, on_progress: Callable[[int, int], None] | None
     ) -> PlannedJob:
-        made = []
+        made, light = [], []
         boundaries, logical_plans = self._boundaries.choose(requests)
         kept = [self._keep(len(requests) + number, boundary) for number, boundary in enumerate(boundaries)]
         with self._planned_by_spark(requests, logical_plans) as plans:
             for index, (request, planned) in enumerate(zip(requests, plans, strict=True)):
                 made.append(self._sink(index, request, *planned))
+                light.append(self._only_reads(request, planned[-1]))
                 if on_progress is not None:
                     on_progress(index + 1, len(requests))
         parallelism = self._clones.parallelism()
@@ -209,7 +212,7 @@ class _Planner:
         return PlannedJob(
             name=name,
             environment=environment,
-            sinks=tuple(map(self._planned_sink, range(len(requests)), requests, made)),
+            sinks=tuple(map(self._planned_sink, range(len(requests)), requests, made, light)),
             control_edges={index: request.after for index, request in enumerate(requests) if request.after},
             shared=shared_stages(self._translator, requests, boundaries, kept),
             parallelism=parallelism,
@@ -315,7 +318,12 @@ class _Planner:
         facts["description"] = f"{write.text} ({write.location}): {facts['operator']}"
         return facts
 
-    def _planned_sink(self, index: int, request: SinkRequest, made: SinkTransformation) -> PlannedSink:
+    def _only_reads(self, request: SinkRequest, jvm_plan: JavaObject) -> bool:
+        return request.kind == "result" and only_reads(self._kinds.of(jvm_plan).splitlines())
+
+    def _planned_sink(
+        self, index: int, request: SinkRequest, made: SinkTransformation, light: bool
+    ) -> PlannedSink:
         assert made.id is not None
         names: tuple[str, ...] = ()
         if self._program is not None and request.frame is not None:
@@ -331,6 +339,7 @@ class _Planner:
             variable=names[0] if names else "",
             write=write,
             facts={"format": write.format, "mode": write.mode} if write else {},
+            only_reads=light,
         )
 
 

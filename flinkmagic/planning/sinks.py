@@ -43,6 +43,8 @@ class PlannedSink:
         Of a write: what was captured.
     facts : dict
         JSON-able facts for a summary: ``format``, ``mode``.
+    only_reads : bool
+        Of a result: whether it only reads, filters and projects, so that reading its kept rows would save nothing.
     """
 
     index: int
@@ -54,6 +56,7 @@ class PlannedSink:
     variable: str = ""
     write: DeferredWrite | None = field(default=None, repr=False)
     facts: dict[str, Any] = field(default_factory=dict)
+    only_reads: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.capturing.listed_inputs import check_inputs
 from flinkmagic.capturing.merging import check_runnable, merge, spanning
 from flinkmagic.capturing.program import Program
 from flinkmagic.display import (
@@ -45,7 +46,14 @@ from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check
 from flinkmagic.session.job import Job
 from flinkmagic.session.options import NO_RESTART, JobOptions
 from flinkmagic.session.rebinding import rebinding
-from flinkmagic.session.summary import graph_summary, sharing_notes, sink_line, slots_notes, use_notes
+from flinkmagic.session.summary import (
+    graph_summary,
+    not_run_note,
+    sharing_notes,
+    sink_line,
+    slots_notes,
+    use_notes,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -215,12 +223,15 @@ class CompiledGraph:
         ------
         JobRunningError
             Where the last run is not over: two runs would write to the same targets.
+        InputChangedError
+            Where files that a write reads have changed since its line.
         """
         with self._starting:
             if self.jobs and not self.jobs[-1].status.is_terminal:
                 raise JobRunningError(self.name)
             if isinstance(self.program, Program):
                 check_runnable(self.program)
+                check_inputs(self.program.writes)
             if self.jobs:
                 self.jobs[-1].restore_names()
             planned = self._unused_plan or self._compile()
@@ -236,6 +247,15 @@ class CompiledGraph:
         if wait:
             job.wait()
         return job
+
+    def only_shown(self) -> tuple[str, ...]:
+        """The results that only read, filter and project: a cell that is run shows them, and computes them not."""
+        shared = {name for stage in self.shared for name in stage.sinks}
+        return tuple(
+            sink.name
+            for sink in self.sinks
+            if sink.only_reads and sink.name not in shared
+        )
 
     def summary(self) -> str:
         """What the graph holds, in a line, and after a run what became of it, sink by sink."""
@@ -331,7 +351,8 @@ class CompiledGraph:
         longest = longest_line(self.views()[1], snapshot) if snapshot is not None else ""
         told = [*notes, *self._notes(), *([longest] if longest else [])]
         if not self.jobs:
-            told.append(f"Nothing has been written yet. {self._next_step()}")
+            program = self.program if isinstance(self.program, Program) else None
+            told.append(not_run_note(program, self._next_step()))
         return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=told)
 
     def _notes(self) -> list[str]:

@@ -36,6 +36,8 @@ from flinkmagic.session.summary import sink_line, taken_up_note
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from flinkmagic.capturing.program import DeferredWrite
+
 
 class Job:
     """A run of a compiled graph on the session's SparkContext. Made by `CompiledGraph.run`.
@@ -93,6 +95,10 @@ class Job:
     def tasks(self) -> list[TaskRecord]:
         """One record for each attempt of each task, in the order in which Spark launched them."""
         return self._deployment.tasks()
+
+    def finished_writes(self) -> list[DeferredWrite]:
+        """The writes that are done."""
+        return [sink.write for sink in self._deployment.finished_sinks() if sink.write is not None]
 
     def exceptions(self) -> tuple[RootExceptionHistoryEntry, ...]:
         """What failed, oldest first, each with the vertex, subtask, attempt and executor."""

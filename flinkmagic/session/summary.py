@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from flinkmagic.capturing.program import Program
-from flinkmagic.deployment.retention import TakenUp
-from flinkmagic.graph.execution_graph import ExecutionGraph
-from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.graph.stream_graph import StreamGraph
-from flinkmagic.planning.sinks import PlannedSink, SharedStage
+if TYPE_CHECKING:
+    from flinkmagic.capturing.program import Program
+    from flinkmagic.deployment.retention import TakenUp
+    from flinkmagic.graph.execution_graph import ExecutionGraph
+    from flinkmagic.graph.job_graph import JobGraph
+    from flinkmagic.graph.stream_graph import StreamGraph
+    from flinkmagic.planning.sinks import PlannedSink, SharedStage
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -63,6 +65,34 @@ def use_notes(program: Program) -> list[str]:
             outdated = ", as it was before that cell ran again: run this cell again too" if replaced else ""
             lines.append(f"{part.name} uses {use}{outdated}")
     return lines
+
+
+def not_run_note(program: Program | None, next_step: str) -> str:
+    """What there is to run of a graph that has not been run; of its writes some may have run already."""
+    if program is None or not program.writes:
+        return f"Nothing has been computed yet. {next_step}"
+    if not program.deployed:
+        return f"Nothing has been written yet. {next_step}"
+    done = counted(len(program.deployed), "write has", "writes have")
+    return f"{done} run on the way, {counted(len(program.writes), 'is', 'are')} still to run. {next_step}"
+
+
+def nothing_to_compile(program: Program) -> str:
+    """Such as ``nothing to compile: 2 actions have run, nothing is deferred``."""
+    if program.deployed:
+        done = f"{counted(len(program.deployed), 'write has', 'writes have')} run on the way"
+    elif program.actions:
+        done = f"{counted(program.actions, 'action has', 'actions have')} run"
+    else:
+        done = "the cell has run"
+    return f"nothing to compile: {done}, nothing is deferred"
+
+
+def only_shown_note(names: Sequence[str]) -> str:
+    """Why results of a cell that was to run are not computed."""
+    if len(names) == 1:
+        return f"{names[0]} only reads, filters and projects: it is shown, and nothing is run for it"
+    return f"{', '.join(names)} only read, filter and project: they are shown, and nothing is run for them"
 
 
 def taken_up_note(taken_up: TakenUp) -> str:

@@ -61,9 +61,9 @@ class Cell:
         """All files below the test's folder, and what is in them."""
         return {str(path): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
 
-    def made(self) -> set[str]:
-        """What lies in the test's folder."""
-        return {path.name for path in self.folder.iterdir()}
+    def made(self, name: str = "") -> set[str]:
+        """What lies in the test's folder, or in one below it."""
+        return {path.name for path in (self.folder / name).iterdir()}
 
 
 @pytest.fixture

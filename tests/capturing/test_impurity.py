@@ -16,8 +16,7 @@ def _plan(df: Any) -> Any:
 
 
 def _twice(rows: Any) -> Any:
-    for row in rows:
-        yield row
+    yield from rows
 
 
 @pytest.mark.parametrize(

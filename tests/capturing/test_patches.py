@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from contextvars import copy_context
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -75,31 +77,20 @@ def test_an_inner_capture_takes_what_is_its_own(cell: Any) -> None:
     assert [key for key, value in _attributes().items() if before.get(key) is not value] == []
 
 
-def test_a_write_of_another_thread_is_a_plain_write(cell: Any) -> None:
-    def work() -> None:
-        cell.spark.range(5).write.parquet(cell.at("theirs"))
-
+@pytest.mark.parametrize("inherits", [False, True], ids=["own context", "the cell's context"])
+def test_a_write_of_a_thread_that_was_there_before_is_a_plain_write(cell: Any, inherits: bool) -> None:
+    work: Queue[Callable[[], None]] = Queue()
+    thread = threading.Thread(target=lambda: work.get(timeout=60)())
+    thread.start()
     with capture(cell.spark, namespace={}) as program:
-        thread = threading.Thread(target=work)
-        thread.start()
+        context = copy_context() if inherits else Context()
+        work.put(lambda: context.run(lambda: cell.spark.range(5).write.parquet(cell.at("theirs"))))
         thread.join()
         cell.spark.range(3).write.parquet(cell.at("ours"))
     assert cell.made() == {"theirs"}
     assert cell.rows("theirs") == [0, 1, 2, 3, 4]
     assert [write.name for write in program.writes] == ["ours"]
     assert len(program.calls) == 1
-
-
-def test_a_thread_that_inherits_the_context_is_not_captured_either(cell: Any) -> None:
-    with capture(cell.spark, namespace={}) as program:
-        context = copy_context()
-        thread = threading.Thread(
-            target=context.run, args=(lambda: cell.spark.range(2).write.parquet(cell.at("theirs")),)
-        )
-        thread.start()
-        thread.join()
-    assert cell.rows("theirs") == [0, 1]
-    assert program.writes == ()
 
 
 def test_a_context_that_outlives_the_capture_is_plain_again(cell: Any) -> None:

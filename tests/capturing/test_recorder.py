@@ -169,7 +169,41 @@ def test_eager_actions_run_at_once(cell: Any) -> None:
     assert list(cell.namespace["pandas"]["id"]) == [0, 1, 2, 3]
     assert cell.namespace["streamed"] == [0, 1, 2, 3]
     assert cell.namespace["total"].value == 10
-    assert list(program.results) == ["df"]
+    assert program.results == {}, "it has done more with it than name it"
+    assert program.actions == 9
+
+
+def test_what_has_been_used_is_no_result(cell: Any) -> None:
+    cell.plain("from pyspark.ml.feature import VectorAssembler; import pandas as pd")
+    program = cell.capture("""\
+        from pyspark.ml.clustering import KMeans
+        named = spark.range(3).withColumn("x", F.lit(1.0))
+        looked_at = spark.range(4)
+        looked_at.printSchema(); looked_at.explain(); looked_at.columns; looked_at["id"]; repr(looked_at)
+        viewed = spark.range(5)
+        viewed.createOrReplaceTempView("viewed_numbers")
+        cached = spark.range(5).cache()
+        small = spark.range(2)
+        joined = named.join(F.broadcast(small), "id")
+        vectors = VectorAssembler(inputCols=["x"], outputCol="features").transform(joined)
+        model = KMeans(k=2).fit(vectors)
+        frames = [frame := spark.range(7)]
+        pandas = [each.toPandas() for each in frames]
+        def plot(data):
+            return data.groupBy().count().collect()
+        plotted = spark.range(8)
+        plot(plotted)
+        stream = spark.readStream.format("rate").load()
+        command = spark.sql("SHOW TABLES")
+        cached.unpersist()
+        """)
+    assert list(program.results) == ["looked_at"]
+
+
+def test_a_streaming_frame_is_no_result(cell: Any) -> None:
+    program = cell.capture("ticks = spark.readStream.format('rate').load().where('value > 3')")
+    assert list(program.variables) == ["ticks"]
+    assert program.results == {}
 
 
 def test_persist_and_checkpoint_do_what_they_do(cell: Any) -> None:

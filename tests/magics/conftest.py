@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 from jupyter_client.manager import KernelManager
+from pyspark.sql import functions
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -161,3 +165,45 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
 def folder(kernel: Kernel) -> Path:
     """The folder that the kernel works in."""
     return Path(kernel.run("import os; print(os.getcwd())").stdout.strip())
+
+
+@dataclass
+class Shown:
+    """What a cell of the `notebook` has left: its value, what it printed, the bundles that it displayed."""
+
+    value: Any
+    stdout: str
+    stderr: str
+    displays: list[dict[str, Any]]
+    error: BaseException | None
+
+
+class Notebook:
+    """A shell in this process with the extension loaded: cells share the tests' own Spark session."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.names = shell.user_ns
+
+    def run(self, code: str) -> Shown:
+        """Run a cell as IPython runs it."""
+        with capture_output() as captured:
+            done = self.shell.run_cell(code, store_history=True)
+        bundles = [output.data for output in captured.outputs]
+        error = done.error_in_exec or done.error_before_exec
+        return Shown(done.result, _COLOURS.sub("", captured.stdout), captured.stderr, bundles, error)
+
+
+@pytest.fixture
+def notebook(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
+    """A shell whose names are the test's own, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    # The shell makes its names those of `__main__`, where processes look that other tests start.
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    shell = InteractiveShell.instance()
+    sys.modules["__main__"] = shell.user_module
+    shell.reset(new_session=False)
+    shell.run_cell("%reload_ext flinkmagic")
+    shell.user_ns.update(spark=spark, F=functions)
+    yield Notebook(shell)
+    shell.reset(new_session=False)

@@ -256,6 +256,11 @@ public class CaptureReader {
         while (!open.isEmpty()) {
             RDD current = (RDD) open.poll();
             if (seen.add(Integer.valueOf(current.id()))) {
+                // Rows that a checkpoint holds are read from its files, and from nothing before it.
+                if (current.getCheckpointFile().isDefined()) {
+                    found.add(Arrays.asList(new Object[] {current.getCheckpointFile().get(), Boolean.TRUE}));
+                    continue;
+                }
                 addPaths(current, found);
                 Iterator dependencies = current.dependencies().iterator();
                 while (dependencies.hasNext()) {

@@ -1,0 +1,159 @@
+"""One run of a `%%flinkgraph` cell: its options, its capture, and what becomes of what it did."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from IPython.display import display as show
+
+from flinkmagic import display, session
+from flinkmagic.capturing.current import HOOK_FILE
+from flinkmagic.capturing.program import CellSource, DeferredWrite, Program, SourceLocation
+from flinkmagic.display.labels import lines_visible
+from flinkmagic.magics.cell import CellBody, cell_labels, cell_number, compile_body
+from flinkmagic.magics.not_yet_written import awaited_line
+from flinkmagic.magics.spark_session import session_of
+from flinkmagic.magics.words import parsed
+from flinkmagic.session.checks import check_name
+from flinkmagic.session.summary import nothing_to_compile, only_shown_note
+
+if TYPE_CHECKING:
+    from flinkmagic.magics.compile_progress import CompileProgress
+    from flinkmagic.magics.flink_magics import FlinkMagics
+    from flinkmagic.session import CompiledGraph
+
+_OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class CapturedCell:
+    """A cell that is captured, compiled, and shown or run.
+
+    Parameters
+    ----------
+    magics : FlinkMagics
+        Whose options and graphs it uses.
+    line, cell : str
+        What stands behind the magic, and below it.
+    """
+
+    def __init__(self, magics: FlinkMagics, line: str, cell: str) -> None:
+        self._magics = magics
+        self._shell = magics.shell
+        self._options = parsed(magics.flinkgraph_cell, line)
+        self._name = check_name(self._options.name or f"cell_{cell_number(self._shell)}")
+        self._is_run = bool(self._options.run or magics.run)
+        self.body = compile_body(self._shell, f"%%flinkgraph {line}", cell)
+        self._graph: CompiledGraph | None = None
+
+    @contextmanager
+    def captured(self) -> Iterator[None]:
+        """Capture what is run inside, and compile it where that ends well."""
+        from flinkmagic.magics.compile_progress import CompileProgress
+
+        # The layout engine starts while Spark plans.
+        display.warm_up()
+        spark = session_of(self._shell)
+        graphs = self._magics.graphs
+        number = f"cell {cell_number(self._shell)}"
+        with CompileProgress(self._name, widget=self._magics.progress == "widget") as progress:
+            with session.capture(
+                spark,
+                name=self._name,
+                location=CellSource(number, self.body.filename, self.body.source, cell_labels(self._shell)),
+                namespace=self._shell.user_ns,
+                run_pending=self._run_pending if self._is_run else None,
+                earlier=graphs.programs(spark.sparkContext),
+                on_write=progress.captured,
+                awaited=[write for graph, write in graphs.awaited() if graph.name != self._name],
+                on_awaited=self._tell_awaited,
+            ) as program:
+                yield
+            self._graph = self._compiled(program, progress)
+
+    def finish(self) -> None:
+        """Keep the graph, if there is one, and show or run it."""
+        if self._graph is None:
+            return
+        self._magics.keep(self._graph)
+        if self._is_run:
+            self._magics.run_graph(self._graph)
+        else:
+            show(self._graph)
+
+    def _compiled(self, program: Program, progress: CompileProgress) -> CompiledGraph | None:
+        if not program.writes and not program.results:
+            _say_what_ran(program)
+            return None
+        graph = self._magics.compiled(program, self._name, self._options, progress)
+        only_shown = graph.only_shown() if self._is_run else ()
+        if only_shown:
+            print(only_shown_note(only_shown))
+            self._is_run = len(only_shown) < len(graph.sinks)
+        if only_shown and self._is_run:
+            for result in only_shown:
+                del program.results[result]
+            graph = self._magics.compiled(program, self._name, self._options, progress)
+        return graph
+
+    def _run_pending(self, program: Program) -> None:
+        """Deploy what the cell has deferred so far, because its next line needs it."""
+        graph = self._magics.compiled(program, self._name, self._options)
+        try:
+            self._magics.run_graph(graph)
+        finally:
+            self._magics.graphs.note_runs(graph)
+
+    def _tell_awaited(self, location: SourceLocation, write: DeferredWrite) -> None:
+        """Say that a line has read what a graph, which has not been run, is going to write."""
+        line = next(awaited_line(graph, one) for graph, one in self._magics.graphs.awaited() if one is write)
+        print(f"{location}: read as it is now; {line}")
+
+
+def _say_what_ran(program: Program) -> None:
+    """Tell why there is no graph of a cell: it has no sink, or its every write was run on the way."""
+    for write in program.deployed:
+        print(lines_visible(f"{write.location}: written to {write.path}, because a later line of the cell needed it."))
+    for skipped in program.skipped:
+        print(lines_visible(f"{skipped.location}: nothing to do, {skipped.path} exists and the mode is 'ignore'."))
+    print(nothing_to_compile(program))
+
+
+@contextmanager
+def plainly_interrupted(shell: Any) -> Iterator[None]:
+    """Let an interrupt be shown as that of any cell: the user's own lines, and none of ours or of what we wait in."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        trace = _user_lines(interrupt.__traceback__)
+        told = ["\n".join(["KeyboardInterrupt", *getattr(interrupt, "__notes__", ())])]
+        if trace is not None:
+            told = shell.InteractiveTB.structured_traceback(KeyboardInterrupt, interrupt, trace)
+        interrupt._render_traceback_ = lambda: told  # type: ignore[attr-defined]
+        raise
+
+
+def _user_lines(trace: TracebackType | None) -> TracebackType | None:
+    """The frames of a traceback below ours, up to where the user's line came back to us."""
+    while trace is not None and not _is_body(trace):
+        trace = trace.tb_next
+    return None if trace is None else _up_to_ours(trace.tb_next)
+
+
+def _up_to_ours(trace: TracebackType | None) -> TracebackType | None:
+    if trace is None:
+        return None
+    filename = trace.tb_frame.f_code.co_filename
+    if filename.startswith(_OUR_FOLDER):
+        return None
+    rest = _up_to_ours(trace.tb_next)
+    if filename == HOOK_FILE:
+        return rest
+    return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+
+
+def _is_body(trace: TracebackType) -> bool:
+    return trace.tb_frame.f_code in (CellBody.run.__code__, CellBody.run_awaiting.__code__)

@@ -1,0 +1,74 @@
+"""What a graph that was compiled and not run has yet to write: whoever looks for it in another cell is told."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.capturing.java import items, session_state
+from flinkmagic.capturing.targets import PathResolver, Target, resolve_uri
+from flinkmagic.display.labels import lines_visible
+from flinkmagic.magics.spark_session import running_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from flinkmagic.capturing.program import DeferredWrite
+    from flinkmagic.magics.graphs import NotebookGraphs
+    from flinkmagic.session import CompiledGraph
+
+_MISSING = {"PATH_NOT_FOUND": "path", "TABLE_OR_VIEW_NOT_FOUND": "relationName"}
+"""Spark's conditions for what is not there, and the parameter that names it."""
+
+
+class MissingTargetNotes:
+    """Called after each cell (IPython's ``post_run_cell``): adds a line to an error that waits for a known graph.
+
+    Parameters
+    ----------
+    shell : InteractiveShell
+        Its session resolves paths.
+    graphs : NotebookGraphs
+        What is known.
+    """
+
+    def __init__(self, shell: Any, graphs: NotebookGraphs) -> None:
+        self._shell = shell
+        self._graphs = graphs
+
+    def __call__(self, result: Any) -> None:
+        """Look at the error with which a cell has ended."""
+        error = result.error_in_exec
+        if error is None or not self._graphs:
+            return
+        spark = running_session(self._shell)
+        missing = _missing(error, spark) if spark is not None else None
+        if missing is None:
+            return
+        for graph, write in self._graphs.awaited():
+            if missing.overlaps(write.target):
+                print(awaited_line(graph, write), file=sys.stderr)
+                return
+
+
+def awaited_line(graph: CompiledGraph, write: DeferredWrite) -> str:
+    """Such as ``out/late has yet to be written by delays (cell 3, line 5). Run it: %flinkrun delays``."""
+    is_running = bool(graph.jobs) and not graph.jobs[-1].status.is_terminal
+    then = "It is running: wait for it." if is_running else f"Run it: %flinkrun {graph.name}"
+    return lines_visible(f"{write.path} has yet to be written by {graph.name} ({write.location}). {then}")
+
+
+def _missing(error: BaseException, spark: SparkSession) -> Target | None:
+    """What an error says that there is not."""
+    if isinstance(error, FileNotFoundError):
+        return Target(path=resolve_uri(f"file:{error.filename}")) if isinstance(error.filename, str) else None
+    condition = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
+    parameter = _MISSING.get(condition() or "") if callable(condition) else None
+    if parameter is None:
+        return None
+    named = str(error.getMessageParameters().get(parameter, ""))  # type: ignore[attr-defined]
+    if parameter == "path":
+        return PathResolver(spark).target(named)
+    from flinkmagic.capturing.commands import table_target  # slow to import, and the extension is not to be
+
+    return table_target(spark, items(session_state(spark).sqlParser().parseMultipartIdentifier(named)))

@@ -1,0 +1,88 @@
+"""What is typed behind a magic: words, help, and mistakes that name what was probably meant."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import shlex
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from IPython.core.error import UsageError
+
+_Magic = TypeVar("_Magic", bound=Callable[..., Any])
+
+_OPENING, _CLOSING = "([{", ")]}"
+_HELP = frozenset({"-h", "--help"})
+
+
+def with_help(magic: _Magic) -> _Magic:
+    """Let a magic print its help where ``--help`` stands among its words (the outermost of its decorators)."""
+
+    @functools.wraps(magic)
+    def call(magics: Any, line: str, *cell: str) -> Any:
+        __tracebackhide__ = True
+        if asks_for_help(line):
+            # IPython's help is text for its documentation, where it stands as a block.
+            print(magic.parser.format_help().removeprefix("::").strip("\n"))  # type: ignore[attr-defined]
+            return None
+        return magic(magics, line, *cell)
+
+    return call  # type: ignore[return-value]
+
+
+def asks_for_help(line: str) -> bool:
+    """Whether ``--help`` stands among the words of a line."""
+    return not _HELP.isdisjoint(line.split())
+
+
+def parsed(magic: Callable[..., Any], line: str) -> argparse.Namespace:
+    """The arguments of a magic as they are typed.
+
+    Raises
+    ------
+    UsageError
+        Where they are wrong; it names the option that was probably meant.
+    """
+    parser: argparse.ArgumentParser = magic.parser  # type: ignore[attr-defined]
+    words = split_words(line)
+    try:
+        return parser.parse_args(words)
+    except UsageError as error:
+        known = [text for action in parser._actions for text in action.option_strings if len(text) > 2]
+        typed = [word.partition("=")[0] for word in words if word.startswith("-")]
+        meant = [match for word in typed if word not in known for match in get_close_matches(word, known, 1)]
+        raise UsageError(f"{error}. Did you mean {', '.join(meant)}?" if meant else str(error)) from None
+
+
+def split_words(line: str) -> list[str]:
+    """Words are separated by blanks, but not inside of brackets and quotes: ``df.where("a > 1").count()`` is one.
+
+    A word that holds brackets is an expression and stays as it is; of others the quotes are taken away.
+    """
+    words, word, quote, depth = [], "", "", 0
+    for position, char in enumerate(line):
+        if quote:
+            quote = "" if char == quote and line[position - 1] != "\\" else quote
+        elif char in "\"'":
+            quote = char
+        elif char in _OPENING:
+            depth += 1
+        elif char in _CLOSING:
+            depth -= 1
+        elif char.isspace() and depth <= 0:
+            words.append(word)
+            word = ""
+            continue
+        word += char
+    return [_unquoted(word) for word in (*words, word) if word]
+
+
+def _unquoted(word: str) -> str:
+    if any(char in word for char in _OPENING):
+        return word
+    try:
+        return "".join(shlex.split(word))
+    except ValueError as error:
+        raise UsageError(f"{word}: {error}".lower()) from None
