@@ -25,9 +25,24 @@ def output_ids(query_execution: JavaObject) -> tuple[int, ...]:
 
 
 def session_facts(jstate: JavaObject) -> bytes:
-    """A session's current catalog, namespace and SQL configuration; equal where nothing changed (see `as_json`)."""
+    """A session's current catalog, namespace and SQL configuration, and Hadoop's settings.
+
+    Equal where nothing changed (see `as_json`).
+    """
     facts: bytes = _reader().state(jstate)
     return facts
+
+
+def hadoop_settings() -> dict[str, str]:
+    """What was set of the context's Hadoop configuration, by Spark or by the user; not Hadoop's own defaults."""
+    settings: dict[str, str] = as_json(_reader().hadoop())
+    return settings
+
+
+def hadoop_defaults(names: list[str]) -> dict[str, str | None]:
+    """What Hadoop itself says of settings, None where it says nothing."""
+    defaults: dict[str, str | None] = as_json(_reader().hadoopDefaults(names)) if names else {}
+    return defaults
 
 
 @dataclass(frozen=True)
@@ -70,6 +85,21 @@ def rdd_paths(rdd: JavaObject) -> Iterator[tuple[str, bool]]:
     folders.
     """
     return ((path, listed) for path, listed in as_json(_reader().rddPaths(rdd)))
+
+
+def lineage_holds(rdd: JavaObject, number: int) -> bool:
+    """Whether an RDD with this id is part of the lineage of a Java RDD."""
+    return bool(_reader().lineageHolds(rdd, number))
+
+
+def cached_relations(jplan: JavaObject) -> set[int]:
+    """A number for each cache of which a plan, into which Spark has put what it has cached, reads rows."""
+    return set(map(int, _reader().cachedRelations(jplan).split()))
+
+
+def java_types(jobject: JavaObject) -> tuple[str, ...]:
+    """The names of an object's class, and of all that this extends and implements."""
+    return tuple(_reader().types(jobject).split())
 
 
 def partitions_elsewhere(table: JavaObject, *jstate: JavaObject) -> list[str]:

@@ -297,7 +297,7 @@ def listing_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str
 
 
 def path_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """``RDD.saveAs…File(path)``."""
+    """``save(path)`` of a model."""
     path = args[1] if len(args) > 1 else kwargs.get("path")
     return Effects(changes=(recorder.resolver.target(str(path)),))
 

@@ -178,6 +178,11 @@ class Recorder:
     """Notes the calls of one `capture`, and decides of each write and each line that touches one.
 
     Only the user's own calls come here, not those that PySpark makes to serve them: `patches` sees to that.
+
+    Attributes
+    ----------
+    ended : bool
+        The session has been stopped: nothing is heard any more.
     """
 
     def __init__(
@@ -194,6 +199,7 @@ class Recorder:
         self._earlier = earlier
         self.spark: Any = program.spark
         self.thread = threading.get_ident()
+        self.ended = False
         self.threads = {self.thread}
         self._depths = threading.local()
         self.token: Any = None
@@ -214,6 +220,7 @@ class Recorder:
         self._skipped: list[SkippedWrite] = []
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
         self._resolver: PathResolver | None = None
+        self._closing: SessionSnapshot | None = None
         self._block: FrameType | None = None
         self._impurities: dict[int, tuple[DeferredWrite, str | None]] = {}
 
@@ -278,7 +285,8 @@ class Recorder:
 
     def use(self, frames: Iterable[DataFrame]) -> None:
         """Note that rows of frames are read, or that somebody else is given them: a name of theirs asks for no more."""
-        self._used.update(map(self.frames.add, frames))
+        with self._recording:
+            self._used.update(map(self.frames.add, frames))
 
     def read(self, sources: Iterable[Source]) -> None:
         """Tell where what is read is still to be written by what was captured before."""
@@ -290,7 +298,8 @@ class Recorder:
 
     def ran(self) -> None:
         """Note that an action has run."""
-        self._actions += 1
+        with self._recording:
+            self._actions += 1
 
     def mark(self, df: DataFrame, options: OperatorOptions) -> None:
         """Note what is asked of the operators of a frame; one that was made before is known from here on."""
@@ -306,6 +315,10 @@ class Recorder:
             )
         number = self.frames.add(df)
         self._options[number] = options.over(self._options.get(number))
+
+    def close(self) -> None:
+        """Note the session's state for the last time: it is about to be stopped."""
+        self._closing = self.snapshot(self.spark)
 
     def pending_impurity(self) -> str | None:
         """Why a function of a pending write may touch files, clocks or chance; None where none may."""
@@ -329,7 +342,8 @@ class Recorder:
         if known is not None and known[0] == state:
             return known[1]
         facts = capture_reader.as_json(state)
-        snapshot = SessionSnapshot(facts["conf"], facts["catalog"], ".".join(facts["namespace"]))
+        namespace = ".".join(facts["namespace"])
+        snapshot = SessionSnapshot(facts["conf"], facts["catalog"], namespace, facts["hadoop"])
         self._snapshots[id(spark)] = (state, snapshot)
         return snapshot
 
@@ -347,7 +361,7 @@ class Recorder:
         program.used, program.actions = frozenset(self._used), self._actions
         program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
         program.options = dict(self._options)
-        program.session = self.snapshot(self.spark)
+        program.session = self._closing or self.snapshot(self.spark)
         program.frames = dict(self.frames.kept)
         program.complete = True
 
@@ -367,6 +381,8 @@ class Recorder:
         check_overwrites(self.pending.writes)
         self._fill(self.program)
         name_results(self.program, before, self._without_rebound(before, after))
+        if self.ended:
+            self.program.results = {}
         link(self.program, self._earlier)
 
     def fail(self, error: BaseException) -> None:

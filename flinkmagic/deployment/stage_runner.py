@@ -189,6 +189,7 @@ class StageRunner:
             self._in_sql_execution(handle.query_execution, "command", plan, plan.executeCollect)
             return
         planned = handle.query_execution
+        user.prepare(planned.sparkSession())
         metrics = handle.observed.metrics if handle.observed is not None else None
         told = session_query(self.sc, planned, user.spark._jsparkSession, user.command, plan, metrics)
         try:

@@ -3,13 +3,12 @@
 PySpark ships a function as a pickle that cloudpickle made. These bytes are the truth of what will run: they hold the
 function's instructions, constants, defaults, closure and referenced globals as they were when PySpark pickled them. But
 equal functions have unequal bytes, for the name of the file and the lines are in them, and a random id for each class
-that a cell defines. So the pickle is read into inert records, **without running any of it**: no class is looked up and
-no function called, each is a name with its arguments. Of the records a digest is made that leaves out file names, lines
-and such ids. What a function only refers to by the name of its module is followed into the module's source
-(`user_modules`).
+that a cell defines. So the pickle is read into inert records (`inert_pickle`), of which a digest is made that leaves
+out file names, lines and such ids. What a function only refers to by the name of its module is followed into the module's
+source (`user_modules`).
 
-Where something cannot be followed, there is no fingerprint, and what uses the function is not comparable: code that
-names chance, clocks or the outside world (`user_modules.is_changing`), modules that cannot be read.
+Where something cannot be followed, as a module that cannot be read, there is no fingerprint, and what uses the function
+is not comparable. Whether a function does the same each time that it is called is another question: `purity`.
 
 Rejected: loading the pickle and looking at the function (runs what its globals' reducers like, on the driver);
 remembering the user's function by the Java object that PySpark makes of it (its globals have changed since).
@@ -19,7 +18,6 @@ from __future__ import annotations
 
 import dis
 import hashlib
-import io
 import pickle
 import struct
 import types
@@ -27,21 +25,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flinkmagic.functions.user_modules import (
-    CannotCompareError,
-    ModuleSources,
-    absolute,
-    is_changing,
-    is_clock_word,
-    library_version,
-)
+from flinkmagic.functions.inert_pickle import Record, is_symbol, read_pickle, skeleton_of
+from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources, absolute, library_version
 
-_BUILTIN_TYPE, _SUBIMPORT, _BROADCAST = "_builtin_type", "subimport", "_from_id"
+_SUBIMPORT, _BROADCAST = "subimport", "_from_id"
 _RANDOM_IDS = {"_make_skeleton_class": 4, "_make_skeleton_enum": 5, "_make_typevar": 5}
 """Functions of cloudpickle's, and which of their arguments is an id that it made up."""
 _PLACES = frozenset({"__file__", "__path__", "__firstlineno__"})
-_HARMLESS = frozenset({("datetime", "time")})
-"""What only looks like a changing one: the class of times of day."""
 _CONSTS = 7
 """Which argument of `types.CodeType` holds the constants, in all versions."""
 
@@ -62,69 +52,6 @@ class CodeFingerprint:
     portable: bool = True
 
 
-class _Record:
-    """What a class or a function of the pickle would have made of its arguments."""
-
-    symbol = ("", "")
-    made: list[_Record]
-    state: Any = None
-
-    def __new__(cls, *args: Any, **options: Any) -> _Record:
-        record = object.__new__(cls)
-        record.args, record.options = args, options
-        record.items, record.callee = [], None
-        cls.made.append(record)
-        return record
-
-    args: tuple[Any, ...]
-    options: dict[str, Any]
-    items: list[Any]
-    callee: _Record | None
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        """Arguments were taken when it was made."""
-
-    def __call__(self, *args: Any, **options: Any) -> _Record:
-        called = type(self)(*args, **options)
-        called.callee = self
-        return called
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.items.append((key, value))
-
-    def append(self, item: Any) -> None:
-        self.items.append(item)
-
-    add = append
-
-    @property
-    def is_code(self) -> bool:
-        """Whether it is a code object."""
-        callee = self.callee
-        return callee is not None and callee.symbol[1] == _BUILTIN_TYPE and callee.args == ("CodeType",)
-
-
-class _InertUnpickler(pickle.Unpickler):
-    """Reads a pickle and runs nothing of it."""
-
-    def __init__(self, pickled: bytes) -> None:
-        super().__init__(io.BytesIO(pickled))
-        self.made: list[_Record] = []
-        self._symbols: dict[tuple[str, str], type[_Record]] = {}
-
-    def find_class(self, module: str, name: str) -> type[_Record]:
-        symbol = (module, name)
-        if symbol not in self._symbols:
-            self._symbols[symbol] = type(name, (_Record,), {"symbol": symbol, "made": self.made})
-        return self._symbols[symbol]
-
-    def persistent_load(self, pid: Any) -> Any:
-        raise CannotCompareError("its pickle refers to something outside of it")
-
-
 def fingerprint(pickled: bytes, sources: ModuleSources | None = None) -> CodeFingerprint:
     """The fingerprint of a pickled function, or of anything else that cloudpickle made a pickle of.
 
@@ -140,15 +67,10 @@ def fingerprint(pickled: bytes, sources: ModuleSources | None = None) -> CodeFin
     CannotCompareError
         Where the function holds or refers to something that cannot be followed.
     """
-    unpickler = _InertUnpickler(pickled)
+    digest = _Digest(sources or ModuleSources())
     try:
-        root = unpickler.load()
-        digest = _Digest(sources or ModuleSources())
-        # What is done to an object after it was made (the state of a function, say) is a call whose value nobody holds.
-        digest.add([root, unpickler.made])
+        digest.add(list(read_pickle(pickled)))
         return digest.result()
-    except (pickle.UnpicklingError, AttributeError, EOFError, TypeError, ValueError) as error:
-        raise CannotCompareError(f"its pickle cannot be read: {error}") from error
     except RecursionError:
         raise CannotCompareError("it is nested too deeply") from None
 
@@ -185,8 +107,10 @@ class _Digest:
             self._add_all("tuple", value)
         elif isinstance(value, frozenset):
             self._add_all("frozenset", self._sorted(value))
-        elif isinstance(value, type) and issubclass(value, _Record):
+        elif is_symbol(value):
             self._add_symbol(value.symbol)
+        elif isinstance(value, type):
+            self.add(skeleton_of(value))
         elif id(value) in self._numbers:
             self._put("again", str(self._numbers[id(value)]))
         else:
@@ -222,19 +146,22 @@ class _Digest:
             self._add_all("set", self._sorted(value))
         elif isinstance(value, bytearray | pickle.PickleBuffer):
             self._put("buffer", bytes(value))
-        elif isinstance(value, _Record):
+        elif isinstance(value, Record):
             self._add_code(value) if value.is_code else self._add_record(value)
         else:
             raise CannotCompareError(f"it holds a {type(value).__name__}")
 
-    def _add_record(self, record: _Record) -> None:
+    def _add_record(self, record: Record) -> None:
+        made_of = type(record).skeleton
+        if made_of is not None:
+            self.add(made_of)
         self._add_symbol(record.symbol)
         name, args = record.symbol[1], list(record.args)
         if name == _SUBIMPORT and args and isinstance(args[0], str):
             self._add_module(args[0])
         if name == _BROADCAST:
             self._portable = False
-        if name in _RANDOM_IDS and len(args) > _RANDOM_IDS[name]:
+        if made_of is None and name in _RANDOM_IDS and len(args) > _RANDOM_IDS[name]:
             args[_RANDOM_IDS[name]] = None
         self._put("record")
         self.add(record.callee)
@@ -246,9 +173,6 @@ class _Digest:
     def _add_symbol(self, symbol: tuple[str, str]) -> None:
         module, name = symbol
         self._put("symbol", f"{module}:{name}")
-        is_library = library_version(module) is not None
-        if any(map(is_changing, module.split("."))) or (is_library and is_changing(name) and symbol not in _HARMLESS):
-            raise CannotCompareError(f"its code refers to {module}.{name}")
         self._add_module(module)
 
     def _add_module(self, name: str) -> None:
@@ -256,23 +180,16 @@ class _Digest:
             raise CannotCompareError("it refers to a name of __main__ that was not shipped with it")
         version = library_version(name)
         if version is not None:
-            if any(map(is_changing, name.split("."))):
-                raise CannotCompareError(f"its code refers to the module {name}")
             self._modules[name] = version
         else:
             self._modules.update(self._sources.of(name))
 
-    def _add_code(self, record: _Record) -> None:
+    def _add_code(self, record: Record) -> None:
         """All of a code object but its file name, first line and line table."""
         args = list(record.args)
         consts = args[_CONSTS]
         args[_CONSTS] = (None,) * len(consts)
         code = types.CodeType(*args)
-        for name in code.co_names:
-            if is_changing(name):
-                raise CannotCompareError(f"its code names {name!r}")
-        if any(map(is_clock_word, consts)):
-            raise CannotCompareError("its code holds 'now' or 'today', which may stand for the time of the run")
         for module in _imported_in(code, consts):
             self._add_module(module)
         numbers = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_nlocals)

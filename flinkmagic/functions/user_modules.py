@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.machinery
-import re
 import site
 import sys
 import sysconfig
@@ -23,48 +22,6 @@ _LIBRARIES = frozenset({"py4j", "pyspark"})
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
-CHANGING = frozenset(
-    {
-        # chance
-        "random", "secrets", "uuid", "urandom", "sample", "rvs", "default_rng", "RandomState", "shuffle",
-        # clocks
-        "time", "time_ns", "perf_counter", "monotonic", "now", "today", "utcnow", "localtime", "gmtime", "ctime",
-        # files and folders
-        "open", "fdopen", "input", "fileinput", "linecache", "getline", "getlines", "mmap", "memmap", "load", "loadtxt",
-        "genfromtxt", "fromfile", "from_file", "load_npz", "loadmat", "readlink", "stat", "lstat", "fstat", "exists",
-        "lexists", "is_file", "is_dir", "isfile", "isdir", "islink", "is_symlink", "getsize", "getmtime", "getctime",
-        "getatime", "listdir", "scandir", "iterdir", "walk", "fwalk", "glob", "iglob", "rglob", "glob1", "samefile",
-        "filecmp", "tempfile", "shutil", "zipfile", "tarfile", "gzip", "bz2", "lzma", "shelve", "dbm", "ZipFile",
-        "SparkFiles",
-        # databases, networks, other processes, this one
-        "connect", "sqlite3", "create_engine", "socket", "requests", "urlopen", "urlretrieve", "httpx", "aiohttp",
-        "ftplib", "smtplib", "boto3", "fsspec", "s3fs", "gcsfs", "subprocess", "popen", "Popen", "system", "environ",
-        "environb", "getenv", "getenvb", "getcwd", "cwd", "getpid", "getppid", "gethostname", "getfqdn", "uname",
-        "getuser", "getlogin", "taskAttemptId", "attemptNumber",
-        # code that cannot be followed
-        "import_module", "__import__", "exec", "eval", "ctypes", "CDLL",
-    }
-)  # fmt: skip
-"""Names by which code reaches for chance, clocks, the world outside, or code that cannot be followed. Code in which
-one of them occurs, for whatever purpose, is not comparable: that costs a computation, the opposite a wrong result."""
-
-_READERS = re.compile(r"read_\w+|scan_\w+|load_\w+|open_\w+|fetch\w*")
-"""Names of functions that read: ``pandas.read_csv``, ``Path.read_text``, ``xarray.open_dataset``."""
-
-_CLOCK_WORDS = frozenset({"now", "today"})
-"""Texts that pandas and numpy take for the time at which they read them."""
-
-
-def is_changing(name: str) -> bool:
-    """Whether code that names something so may do another thing each time."""
-    return name in CHANGING or _READERS.fullmatch(name) is not None
-
-
-def is_clock_word(value: object) -> bool:
-    """Whether a constant may stand for the time at which it is read, as in ``pandas.Timestamp("now")``."""
-    return isinstance(value, str) and value.lower() in _CLOCK_WORDS
-
-
 class CannotCompareError(Exception):
     """Something of a plan that cannot be compared with that of another run. No user's error: it costs a reuse."""
 
@@ -74,7 +31,7 @@ def library_version(module: str) -> str | None:
     top = module.partition(".")[0]
     if top in sys.builtin_module_names or top in sys.stdlib_module_names or top in _LIBRARIES:
         return str(getattr(sys.modules.get(top), "__version__", ""))
-    found = _find(module) or _find(top)
+    found = find_module(module) or find_module(top)
     if found is not None and found.origin is not None and _is_installed(Path(found.origin)):
         return str(getattr(sys.modules.get(top), "__version__", ""))
     return None
@@ -88,7 +45,7 @@ def _is_installed(path: Path) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
 
 
-def _find(module: str) -> importlib.machinery.ModuleSpec | None:
+def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
     """The module's spec, found without importing anything (`importlib.util.find_spec` imports the packages above)."""
     search: list[str] | None = None
     spec = None
@@ -153,7 +110,7 @@ class ModuleSources:
         if version is not None:
             yield "", f"library {version}"
             return
-        spec = _find(module)
+        spec = find_module(module)
         if spec is None:
             yield "", "absent"
             return
@@ -163,7 +120,7 @@ class ModuleSources:
         if spec.origin is None:
             yield "", "namespace package"
             return
-        source = self._source(module, spec)
+        source = read_source(module, spec)
         if not spec.origin.endswith(".py"):
             yield "", hashlib.sha256(source).hexdigest()
             return
@@ -173,32 +130,24 @@ class ModuleSources:
             raise CannotCompareError(f"the module {module} cannot be parsed: {error}") from None
         yield "", hashlib.sha256(ast.dump(tree).encode()).hexdigest()
         base = module if spec.submodule_search_locations is not None else package
-        for name in _names(tree):
-            if is_changing(name):
-                raise CannotCompareError(f"the module {module} names {name!r}")
         for name in _imports(tree, base):
             yield name, ""
 
-    @staticmethod
-    def _source(module: str, spec: importlib.machinery.ModuleSpec) -> bytes:
-        assert spec.origin is not None
-        get_data = getattr(spec.loader, "get_data", None)
-        try:
-            return bytes(get_data(spec.origin)) if get_data is not None else Path(spec.origin).read_bytes()
-        except OSError as error:
-            raise CannotCompareError(f"the source of the module {module} cannot be read: {error}") from None
 
+def read_source(module: str, spec: importlib.machinery.ModuleSpec) -> bytes:
+    """What the file of a module holds, which may lie in an archive.
 
-def _names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, ast.alias):
-            yield from node.name.split(".")
-        elif isinstance(node, ast.Constant) and is_clock_word(node.value):
-            yield str(node.value).lower()
+    Raises
+    ------
+    CannotCompareError
+        Where it cannot be read.
+    """
+    assert spec.origin is not None
+    get_data = getattr(spec.loader, "get_data", None)
+    try:
+        return bytes(get_data(spec.origin)) if get_data is not None else Path(spec.origin).read_bytes()
+    except OSError as error:
+        raise CannotCompareError(f"the source of the module {module} cannot be read: {error}") from None
 
 
 def _imports(tree: ast.Module, base: str) -> Iterator[str]:
@@ -211,7 +160,7 @@ def _imports(tree: ast.Module, base: str) -> Iterator[str]:
             yield origin
             # What is taken out of a package may be a module of it.
             for alias in node.names:
-                if alias.name != "*" and _find(f"{origin}.{alias.name}") is not None:
+                if alias.name != "*" and find_module(f"{origin}.{alias.name}") is not None:
                     yield f"{origin}.{alias.name}"
 
 

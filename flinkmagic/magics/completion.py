@@ -29,7 +29,10 @@ def register_completion(shell: InteractiveShell, magics: FlinkMagics) -> None:
             completions=[SimpleCompletion(text=text, type="param") for text in found], suppress=bool(found)
         )
 
-    shell.Completer.custom_matchers.append(flinkmagic_matcher)
+    # The extension may be loaded again: the matcher of the time before would offer what is no longer known.
+    matchers = shell.Completer.custom_matchers
+    others = [one for one in matchers if getattr(one, "matcher_identifier", None) != "flinkmagic"]
+    matchers[:] = [*others, flinkmagic_matcher]
 
 
 def completions(magics: FlinkMagics, line: str) -> list[str]:

@@ -34,7 +34,7 @@ def with_help(magic: _Magic) -> _Magic:
 
 def asks_for_help(line: str) -> bool:
     """Whether ``--help`` stands among the words of a line."""
-    return not _HELP.isdisjoint(line.split())
+    return not _HELP.isdisjoint(split_words(line))
 
 
 def parsed(magic: Callable[..., Any], line: str) -> argparse.Namespace:

@@ -7,11 +7,13 @@ A key is made of
   ``current_timestamp()`` is a literal by the time a plan is physical, so two runs never agree on it; on
   ``current_date()`` they do until midnight;
 - the files that the DataFrame listed, by path, length and modification time;
-- the SQL configuration, all of it but what cannot affect rows (`IRRELEVANT`), and the versions of Spark and Python.
+- the SQL configuration and Hadoop's settings, all but what cannot affect rows (`IRRELEVANT`), and the versions of Spark
+  and Python.
 
 There is no key where the plan holds an expression that Spark calls nondeterministic (``rand``, ``uuid``,
 ``monotonically_increasing_id``, ``input_file_name``, ``first``, a nondeterministic UDF), a source whose state cannot be
-seen (version 2 sources, JDBC, Hive tables, RDDs that read files or run Python), or code that cannot be compared.
+seen (version 2 sources, JDBC, Hive tables, RDDs that read files), or a Python function that is not known to be pure
+(`functions.purity`) or cannot be compared.
 ``java/PlanKeys.java`` reads the plan.
 """
 
@@ -27,8 +29,10 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JJavaError
 
+from flinkmagic.capturing.capture_reader import hadoop_settings
 from flinkmagic.capturing.program import read_conf
 from flinkmagic.functions.code_fingerprint import fingerprint
+from flinkmagic.functions.purity import impurity
 from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources
 from flinkmagic.planning import driver_classes
 
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 IRRELEVANT = (
+    "hive.metastore.warehouse.dir",
     "spark.sql.adaptive.",  # stages are ours to schedule: plans are not adaptive
     "spark.sql.autoBroadcastJoinThreshold",  # what it decides stands in the plan
     "spark.sql.cache.",
@@ -53,7 +58,7 @@ IRRELEVANT = (
     "spark.sql.ui.",
     "spark.sql.warehouse.dir",  # tables stand in a plan by the paths of their files
 )
-"""Beginnings of the names of SQL settings that do not affect rows; any other setting is part of a key."""
+"""Beginnings of the names of settings that do not affect rows; any other setting is part of a key."""
 
 
 @dataclass(frozen=True)
@@ -142,18 +147,24 @@ class ResultKeys:
         """Fingerprint the functions that were met for the first time; whether there were any."""
         digests = json.loads(self._keys.unknownFunctions())
         for digest in digests:
+            pickled = bytes(self._keys.function(digest))
+            why = impurity(pickled)
+            if why is not None:
+                self._keys.know(digest, None, True, f"a Python function is not known to be pure: {why}")
+                continue
             try:
-                found = fingerprint(self._keys.function(digest), self._sources)
+                found = fingerprint(pickled, self._sources)
                 self._keys.know(digest, found.digest, found.portable, None)
-            except CannotCompareError as why:
-                self._keys.know(digest, None, True, f"a Python function cannot be compared: {why}")
+            except CannotCompareError as error:
+                self._keys.know(digest, None, True, f"a Python function cannot be compared: {error}")
         return bool(digests)
 
     def _settings_of(self, session: JavaObject) -> str:
         for known, digest in self._settings:
             if known.equals(session):
                 return digest
-        digest = settings_digest(read_conf(session), self._sc.version)
+        # Writes go by the Hadoop settings of their line, which are entries of the session; reads go by those of now.
+        digest = settings_digest(read_conf(session), self._sc.version, hadoop_settings())
         self._settings.append((session, digest))
         return digest
 
@@ -161,12 +172,15 @@ class ResultKeys:
         return self._sc._jsc.hadoopConfiguration()
 
 
-def settings_digest(conf: Mapping[str, str], spark_version: str) -> str:
-    """A digest of the settings that can affect rows, and of the versions."""
+def settings_digest(conf: Mapping[str, str], spark_version: str, hadoop: Mapping[str, str] | None = None) -> str:
+    """A digest of the settings that can affect rows, of a session and of Hadoop, and of the versions."""
     relevant = {
         key: value
-        for key, value in conf.items()
+        for key, value in [*(hadoop or {}).items(), *conf.items()]
         if (key.startswith("spark.sql.") or not key.startswith("spark.")) and not key.startswith(IRRELEVANT)
     }
+    shared = [(key, value) for key, value in sorted((hadoop or {}).items()) if not key.startswith(IRRELEVANT)]
     versions = [spark_version, list(sys.version_info[:3])]
-    return hashlib.sha256(json.dumps([sorted(relevant.items()), versions]).encode()).hexdigest()
+    # An entry without a value only hides what was set of Hadoop later (`SessionSnapshot.apply_hadoop_to`).
+    entries = sorted((key, value) for key, value in relevant.items() if value)
+    return hashlib.sha256(json.dumps([entries, shared, versions]).encode()).hexdigest()

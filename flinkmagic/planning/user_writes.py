@@ -15,7 +15,7 @@ from flinkmagic.capturing.java import session_state
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
-    from flinkmagic.capturing.program import DeferredWrite
+    from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +32,19 @@ class UserWrite:
         The command's class, without its package.
     is_table : bool
         Whether it writes a table of some catalog.
+    settings : SessionSnapshot
+        The session as it stood on the write's own line.
     """
 
     spark: Any
     command: JavaObject
     kind: str
     is_table: bool
+    settings: SessionSnapshot
+
+    def prepare(self, jsession: JavaObject) -> None:
+        """Let the clone on which the command runs go by the Hadoop settings of its line, also if they changed since."""
+        self.settings.apply_hadoop_to(jsession.sessionState().conf())
 
     def refresh(self) -> None:
         """Renew what the session knows of the table that the command has written, or failed to write."""
@@ -53,7 +60,8 @@ class UserWrite:
 
 def user_write(write: DeferredWrite) -> UserWrite:
     """A deferred write in its session."""
-    return UserWrite(write.df.sparkSession, write.command, write.kind, write.target.table is not None)
+    is_table = write.target.table is not None
+    return UserWrite(write.df.sparkSession, write.command, write.kind, is_table, write.session)
 
 
 def writes_files(write: DeferredWrite) -> bool:

@@ -70,7 +70,7 @@ def test_the_quickstart_runs_and_is_saved_with_its_pictures(
     for name, text in (
         ("compiled", "%%flinkgraph delays"),
         ("ran", "%flinkrun delays"),
-        ("words", "%%flinkgraph words"),
+        ("words", "%%flinkgraph word_count"),
     ):
         scroll_to(page, text)
         notebook.keep_screenshot(f"quickstart-{name}")

@@ -110,6 +110,19 @@ def test_classes_of_a_cell_count_by_what_they_say():
     assert digest(source.format(1)) != digest(source.format(1).replace("return x\n\n", "return -x\n\n"))
 
 
+def test_instances_of_a_cell_s_classes_count_by_what_they_hold():
+    source = (
+        "from dataclasses import dataclass\nfrom collections import namedtuple\n"
+        "@dataclass\nclass C:\n    a: int\n"
+        "P = namedtuple('P', 'a b c d e')\n"
+        "c, p = C({}), P(1, 2, 3, 4, {})\n"
+        "def f(x):\n    return x + c.a + p.e\n"
+    )
+    assert digest(source.format(1, 5)) == digest("\n\n" + source.format(1, 5))
+    assert len({digest(source.format(*given)) for given in ((1, 5), (2, 5), (1, 6))}) == 3
+    assert digest(source.format(1, 5)) != digest(source.replace("a: int", "a: int\n    b: int = 2").format(1, 5))
+
+
 def test_objects_and_arrays_count_by_value():
     numpy = pytest.importorskip("numpy")
     source = "def f(x):\n    return x + a.sum()\n"
@@ -126,37 +139,7 @@ def test_a_library_counts_by_its_name():
     assert digest(source, m=math) != digest(source, m=json)
 
 
-@pytest.mark.parametrize(
-    ("source", "names"),
-    [
-        ("import random\ndef f(x):\n    return random.random()\n", {}),
-        ("from random import random as r\ndef f(x):\n    return r()\n", {}),
-        ("def f(x):\n    import uuid\n    return uuid.uuid4()\n", {}),
-        ("from datetime import datetime\ndef f(x):\n    return datetime.now()\n", {}),
-        ("def f(x):\n    return open('a').read()\n", {}),
-        ("import numpy as np\ndef f(x):\n    return np.random.rand()\n", {}),
-        ("import importlib\ndef f(x):\n    return importlib.import_module('a').b\n", {}),
-        ("from pathlib import Path\ndef f(x):\n    return Path('a').read_text()\n", {}),
-        ("import pandas as pd\ndef f(x):\n    return pd.read_csv('a').b[0]\n", {}),
-        ("from pandas import read_csv as table\ndef f(x):\n    return table('a')\n", {}),
-        ("import numpy as np\ndef f(x):\n    return np.loadtxt('a')[0]\n", {}),
-        ("import linecache\ndef f(x):\n    return linecache.getline('a', 2)\n", {}),
-        ("import sqlite3\ndef f(x):\n    return sqlite3.connect('a').execute('select 1')\n", {}),
-        ("import os\ndef f(x):\n    return os.stat('a').st_size\n", {}),
-        ("from os.path import getmtime as g\ndef f(x):\n    return g('a')\n", {}),
-        ("def f(pdf):\n    return pdf.sample(n=2)\n", {}),
-        ("import pandas as pd\ndef f(x):\n    return str(pd.Timestamp('now'))\n", {}),
-        ("import os\ndef f(x):\n    return os.getpid()\n", {}),
-    ],
-    ids=["random", "alias", "inside", "clock", "file", "numpy", "import by name", "path", "pandas", "pandas by alias",
-         "loadtxt", "linecache", "database", "stat", "mtime by alias", "pandas sample", "now as text", "process"],
-)
-def test_chance_clocks_and_files_are_not_comparable(source, names):
-    with pytest.raises(CannotCompareError):
-        digest(source, **names)
-
-
-def test_what_only_looks_like_a_clock_is_comparable():
+def test_dates_and_times_count_by_value():
     source = "import datetime, json\ndef f(x):\n    return x < noon and json.loads('1')\n"
     noon = datetime.time(12)
     assert digest(source, noon=noon) == digest("\n" + source, noon=noon)
@@ -199,24 +182,6 @@ def test_another_process_finds_the_same(tmp_path):
 
 
 # -- modules of the user's ----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def modules(tmp_path, monkeypatch):
-    """Write modules into a folder on the path; forgotten after the test."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    before = set(sys.modules)
-
-    def write(**sources):
-        for name, source in sources.items():
-            path = tmp_path / (name.replace("__", "/", 1) + ".py")
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(textwrap.dedent(source))
-        importlib.invalidate_caches()
-
-    yield write
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
 
 
 USES_MODULE = "import fm_helper\ndef f(x):\n    return fm_helper.g(x)\n"
@@ -276,24 +241,6 @@ def test_modules_of_packages_are_followed(modules):
     modules(fm_package____init__="VALUE = 1\n")
     seen.add(digest(source))
     assert len(seen) == 4
-
-
-def test_a_module_that_leaves_things_to_chance_is_not_comparable(modules):
-    modules(fm_helper="import random\ndef g(x):\n    return random.random()\n")
-    with pytest.raises(CannotCompareError, match="fm_helper names 'random'"):
-        digest(USES_MODULE)
-
-
-def test_a_module_that_reads_a_file_is_not_comparable(modules):
-    modules(fm_helper="from pathlib import Path\nTEXT = Path(__file__).read_text()\ndef g(x):\n    return x + TEXT\n")
-    with pytest.raises(CannotCompareError, match="fm_helper names 'read_text'"):
-        digest(USES_MODULE)
-
-
-def test_a_module_that_asks_for_the_time_as_text_is_not_comparable(modules):
-    modules(fm_helper="import pandas as pd\ndef g(x):\n    return x, pd.Timestamp('now')\n")
-    with pytest.raises(CannotCompareError, match="fm_helper names 'now'"):
-        digest(USES_MODULE)
 
 
 def test_a_module_that_cannot_be_parsed_is_not_comparable(modules):

@@ -341,11 +341,11 @@ def test_eager_actions_run_at_once(kernel) -> None:
 
 def test_a_cell_without_a_write_keeps_its_results(kernel) -> None:
     cell = kernel.run(
-        "%%flinkgraph lasting --run\nsource = spark.range(10)\neven = source.where('id % 2 = 0').distinct()\n"
+        "%%flinkgraph keeping --run\nsource = spark.range(10)\neven = source.where('id % 2 = 0').distinct()\n"
     )
     assert cell.status == "ok", cell.error
     told = kernel.run(
-        "print(sorted(r.id for r in lasting.jobs[-1].result('even').collect()), [s.name for s in lasting.sinks])"
+        "print(sorted(r.id for r in keeping.jobs[-1].result('even').collect()), [s.name for s in keeping.sinks])"
     )
     assert told.stdout.strip() == "[0, 2, 4, 6, 8] ['even']"
 

@@ -102,11 +102,12 @@ def test_an_interrupt_is_shown_without_our_frames(notebook, place: str, monkeypa
         code = f"%%flinkgraph stopped --run\n{TOTAL}"
     else:
         notebook.names["interrupted"] = interrupted
-        code = f"%%flinkgraph stopped --run\n{TOTAL}\ninterrupted()"
+        code = "%%flinkgraph stopped --run\nspark.range(3).write.parquet('dropped')\ninterrupted()"
     cell = notebook.run(code)
     assert isinstance(cell.error, KeyboardInterrupt)
     assert "KeyboardInterrupt" in cell.stdout
     assert ("----> 3 interrupted()" in cell.stdout) is (place == "cell")
+    assert ("and dropped: the writes to file:" in cell.stdout) is (place == "cell")
     for foreign in ("flinkmagic/", "concurrent", "run_cell_magic"):
         assert foreign not in cell.stdout
 
@@ -161,3 +162,17 @@ def test_no_session_is_started_only_to_say_this(notebook, monkeypatch, code: str
     cell = notebook.run(code)
     assert says in cell.stdout + str(cell.error or "")
     assert "a session is started" not in str(cell.error)
+
+
+def test_an_extension_that_is_loaded_again_leaves_nothing_twice(notebook) -> None:
+    def ours() -> list[int]:
+        kinds = (
+            notebook.shell.input_transformers_cleanup,
+            notebook.shell.events.callbacks["post_run_cell"],
+            [one for one in notebook.shell.Completer.custom_matchers if "flinkmagic" in one.matcher_identifier],
+        )
+        return [len([one for one in kind if "flinkmagic" in f"{one} {one.__module__}"]) for kind in kinds]
+
+    assert ours() == [1, 1, 1]
+    notebook.run("%reload_ext flinkmagic")
+    assert ours() == [1, 1, 1]

@@ -226,6 +226,44 @@ def test_the_names_of_columns_count_where_a_function_sees_them(spark, numbers, k
     assert key(mapped(df.selectExpr("id AS a"))).digest != key(mapped(df.selectExpr("id AS b"))).digest
 
 
+def test_names_that_look_like_spark_s_own_numbers_count(spark, numbers, key):
+    df = spark.read.parquet(numbers)
+
+    def renamed(name):
+        return df.selectExpr(f"id AS `{name}`", "k")
+
+    names = ["item#1", "item#2", "item", "item#", "f(item#1)", "f(item#2)", "item#1L", *(f"x#{n}" for n in range(30))]
+    assert len({key(renamed(name)).digest for name in names}) == len(names)
+    mapped = cell("def g(frames):\n    yield from frames\nf = lambda df: df.mapInPandas(g, 'x long')\n")
+    assert key(mapped(renamed("item#1"))).digest != key(mapped(renamed("item#2"))).digest
+    assert key(mapped(renamed("item#1"))).digest == key(mapped(renamed("item#1"))).digest
+
+
+def test_an_accumulator_has_no_key(spark, numbers, key):
+    counted = spark.sparkContext.accumulator(0)
+    source = UDFS["udf"].replace("return x + limit", "counted.add(1); return x")
+    assert "accumulator" in key(cell(source, counted=counted)(spark.read.parquet(numbers))).reason
+
+
+STALE = {
+    "configparser": "import configparser\n@F.udf('string')\ndef g(x):\n    c = configparser.ConfigParser()\n"
+    "    c.read(path)\n    return c['a']['b']\n",
+    "ElementTree": "import xml.etree.ElementTree as ET\n@F.udf('string')\ndef g(x):\n    return ET.parse(path).getroot().text\n",
+    "pkgutil": "import pkgutil\n@F.udf('string')\ndef g(x):\n    return pkgutil.get_data('pandas', path).decode()\n",
+    "parquet": "import pyarrow.parquet as pq\n@F.udf('string')\ndef g(x):\n    return str(pq.ParquetFile(path).metadata.num_rows)\n",
+    "http": "import http.client\n@F.udf('string')\ndef g(x):\n    c = http.client.HTTPConnection(path)\n"
+    "    c.request('GET', '/')\n    return c.getresponse().read().decode()\n",
+}
+
+
+@pytest.mark.parametrize("source", STALE.values(), ids=STALE)
+def test_a_function_that_reads_has_no_key_however_it_does_so(spark, numbers, key, source):
+    """Neither in the session nor, by a portable key, in another process."""
+    found = key(cell(source + "f = lambda df: df.select(g('k'))\n", path="a")(spark.read.parquet(numbers)))
+    assert isinstance(found, NoKey)
+    assert "a Python function is not known to be pure: it uses" in found.reason
+
+
 def test_the_type_of_a_function_counts(spark, numbers, key):
     df = spark.read.parquet(numbers)
     assert key(cell(UDFS["udf"].replace("long", "int"), limit=1)(df)) != key(cell(UDFS["udf"], limit=1)(df))
@@ -269,6 +307,23 @@ def test_settings_count(setting):
 @pytest.mark.parametrize("setting", ["spark.app.id", "spark.sql.adaptive.enabled", "spark.sql.ui.explainMode"])
 def test_settings_that_do_not_affect_rows_do_not(setting):
     assert settings_digest({setting: "a"}, "4") == settings_digest({setting: "b"}, "4")
+
+
+def test_hadoop_settings_count(spark, numbers, key):
+    df = spark.read.parquet(numbers).groupBy("k").count()
+    before = key(df)
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    hadoop.set("parquet.something.new", "1")
+    try:
+        assert key(df).digest != before.digest
+    finally:
+        hadoop.unset("parquet.something.new")
+    assert key(df).digest == before.digest
+
+
+def test_an_entry_that_only_hides_a_later_setting_does_not_count():
+    assert settings_digest({"mapreduce.a": ""}, "4") == settings_digest({}, "4")
+    assert settings_digest({"mapreduce.a": ""}, "4") != settings_digest({}, "4", {"mapreduce.a": "1"})
 
 
 def test_the_version_counts():

@@ -191,6 +191,29 @@ def test_what_depends_on_chance_or_time_is_computed_again(cell, numbers, tmp_pat
         assert any("nondeterministic" in why for why in second.job.not_retained().values())
 
 
+def test_what_a_function_reads_for_itself_is_read_again(spark, cell, numbers, tmp_path):
+    """Under another name too: it is retained for no one."""
+    source = """
+    import configparser
+
+    def factor(x):
+        settings = configparser.ConfigParser()
+        settings.read(path)
+        return x * int(settings["a"]["factor"])
+
+    df = spark.read.parquet(numbers).withColumn("p", F.udf(factor, "long")("id"))
+    df.groupBy("k").agg(F.sum("p").alias("s")).write.mode("overwrite").parquet(out)
+    """
+    ini = tmp_path / "settings.ini"
+    names = {"numbers": numbers, "path": str(ini), "out": str(tmp_path / "out")}
+    for factor, name in ((1, "g"), (2, "g"), (3, "other")):
+        ini.write_text(f"[a]\nfactor = {factor}\n")
+        run = cell(source, name, compile_options={"retain": "session"}, **names)
+        assert (run.status, run.reused) == (JobStatus.FINISHED, 0)
+        assert total(spark, names["out"]) == TOTAL * factor
+    assert "configparser.ConfigParser" in "".join(run.job.not_retained().values())
+
+
 def test_a_file_that_changes_while_the_job_runs_leaves_nothing(spark, cell, numbers, tmp_path):
     source = """
     def touch(x):
@@ -198,11 +221,13 @@ def test_a_file_that_changes_while_the_job_runs_leaves_nothing(spark, cell, numb
         os.utime(path, (2_000_000, 2_000_000))
         return x
 
-    df = spark.read.parquet(numbers).withColumn("k", F.udf(touch, "long")("k"))
+    df = spark.read.parquet(numbers)
     df.groupBy("k").count().write.mode("overwrite").parquet(out)
+    df.select(F.udf(touch, "long")("k").alias("k")).write.mode("overwrite").parquet(other)
     """
     name = next(name for name in os.listdir(numbers) if name.endswith(".parquet"))
-    run = cell(source, numbers=numbers, out=str(tmp_path / "out"), path=os.path.join(numbers, name))
+    outs = {"out": str(tmp_path / "out"), "other": str(tmp_path / "other")}
+    run = cell(source, numbers=numbers, path=os.path.join(numbers, name), **outs)
     assert run.status is JobStatus.FINISHED
     assert retained_of(spark) == []
     assert "changed while it ran" in "".join(run.job.not_retained().values())

@@ -20,6 +20,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.Dependency;
+import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.HadoopRDD;
 import org.apache.spark.rdd.NewHadoopRDD;
 import org.apache.spark.rdd.RDD;
@@ -29,6 +30,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FilePartition;
@@ -62,13 +64,47 @@ public class CaptureReader {
         return ids.toString();
     }
 
-    /** The current catalog and namespace, and the SQL configuration that was set, as deflated JSON. */
+    /** The current catalog and namespace, the SQL configuration and Hadoop's settings, as deflated JSON. */
     public byte[] state(SessionState state) throws Exception {
         Map facts = new LinkedHashMap();
         facts.put("catalog", state.catalogManager().currentCatalog().name());
         facts.put("namespace", Arrays.asList(state.catalogManager().currentNamespace()));
         facts.put("conf", texts(state.conf().getAllConfs()));
+        facts.put("hadoop", hadoopSettings(sharedConfiguration()));
         return deflated(facts);
+    }
+
+    /** What was set of Hadoop's configuration of the context, as deflated JSON. */
+    public byte[] hadoop() throws Exception {
+        return deflated(hadoopSettings(sharedConfiguration()));
+    }
+
+    /** By name what Hadoop says of settings where nothing was set, null where it says nothing; as deflated JSON. */
+    public byte[] hadoopDefaults(List names) throws Exception {
+        Configuration unset = new Configuration();
+        Map defaults = new TreeMap();
+        for (int i = 0; i < names.size(); i++) {
+            defaults.put(names.get(i), unset.getRaw((String) names.get(i)));
+        }
+        return deflated(defaults);
+    }
+
+    private static Configuration sharedConfiguration() {
+        return SparkContext.getOrCreate().hadoopConfiguration();
+    }
+
+    /** All that does not come from Hadoop's own files of defaults. */
+    private static Map hadoopSettings(Configuration conf) {
+        Map settings = new TreeMap();
+        java.util.Iterator entries = conf.iterator();
+        while (entries.hasNext()) {
+            Map.Entry entry = (Map.Entry) entries.next();
+            String[] sources = conf.getPropertySources((String) entry.getKey());
+            if (sources == null || sources.length == 0 || !sources[sources.length - 1].endsWith("-default.xml")) {
+                settings.put(entry.getKey(), entry.getValue());
+            }
+        }
+        return settings;
     }
 
     /**
@@ -250,29 +286,74 @@ public class CaptureReader {
      */
     public byte[] rddPaths(RDD rdd) throws Exception {
         List found = new ArrayList();
-        HashSet seen = new HashSet();
+        java.util.Iterator lineage = lineageOf(rdd).values().iterator();
+        while (lineage.hasNext()) {
+            addPaths((RDD) lineage.next(), found);
+        }
+        return deflated(found);
+    }
+
+    /** Whether an RDD is part of the lineage of another. */
+    public boolean lineageHolds(RDD rdd, int id) {
+        return lineageOf(rdd).containsKey(Integer.valueOf(id));
+    }
+
+    private static Map lineageOf(RDD rdd) {
+        Map found = new LinkedHashMap();
         ArrayDeque open = new ArrayDeque();
         open.add(rdd);
         while (!open.isEmpty()) {
             RDD current = (RDD) open.poll();
-            if (seen.add(Integer.valueOf(current.id()))) {
-                // Rows that a checkpoint holds are read from its files, and from nothing before it.
-                if (current.getCheckpointFile().isDefined()) {
-                    found.add(Arrays.asList(new Object[] {current.getCheckpointFile().get(), Boolean.TRUE}));
-                    continue;
-                }
-                addPaths(current, found);
+            if (found.put(Integer.valueOf(current.id()), current) == null
+                    && current.getCheckpointFile().isEmpty()) {
                 Iterator dependencies = current.dependencies().iterator();
                 while (dependencies.hasNext()) {
                     open.add(((Dependency) dependencies.next()).rdd());
                 }
             }
         }
-        return deflated(found);
+        return found;
+    }
+
+    /** A number for each cache that a plan reads, separated by blanks. */
+    public String cachedRelations(LogicalPlan plan) {
+        StringBuilder found = new StringBuilder();
+        List leaves = leavesOf(plan);
+        for (int i = 0; i < leaves.size(); i++) {
+            if (leaves.get(i) instanceof InMemoryRelation) {
+                found.append(System.identityHashCode(((InMemoryRelation) leaves.get(i)).cacheBuilder())).append(' ');
+            }
+        }
+        return found.toString();
+    }
+
+    /** The names of an object's class, and of all that it extends and implements, separated by blanks. */
+    public String types(Object object) {
+        LinkedHashMap found = new LinkedHashMap();
+        addTypes(object.getClass(), found);
+        StringBuilder names = new StringBuilder();
+        java.util.Iterator each = found.keySet().iterator();
+        while (each.hasNext()) {
+            names.append(((Class) each.next()).getName()).append(' ');
+        }
+        return names.toString();
+    }
+
+    private static void addTypes(Class type, Map into) {
+        if (type != null && into.put(type, type) == null) {
+            Class[] interfaces = type.getInterfaces();
+            for (int i = 0; i < interfaces.length; i++) {
+                addTypes(interfaces[i], into);
+            }
+            addTypes(type.getSuperclass(), into);
+        }
     }
 
     private static void addPaths(RDD rdd, List found) {
-        if (rdd instanceof FileScanRDD) {
+        if (rdd.getCheckpointFile().isDefined()) {
+            // Rows that a checkpoint holds are read from its files, and from nothing before it.
+            found.add(Arrays.asList(new Object[] {rdd.getCheckpointFile().get(), Boolean.TRUE}));
+        } else if (rdd instanceof FileScanRDD) {
             HashSet folders = new HashSet();
             Iterator partitions = ((FileScanRDD) rdd).filePartitions().iterator();
             while (partitions.hasNext()) {

@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -84,14 +85,16 @@ public class PlanKeys {
     private static final ArrayList MET = new ArrayList();
     private static int met = 0;
 
-    /** What of the names that Spark makes up for columns is a number of no meaning. */
-    private static final Pattern GENERATED = Pattern.compile("(#|_gen_alias_)\\d+L?");
+    /** What may be an expression's id in the name of a column, or another number of Spark's. */
+    private static final Pattern NUMBERED = Pattern.compile("(#|_gen_alias_)(\\d+)(L?)");
 
     /** What Spark notes of the DataFrame through which a column was named. */
     private static final Pattern DATASET = Pattern.compile("\"__(dataset_id|col_position)\":\\d+,?");
 
     private final IdentityHashMap plans = new IdentityHashMap();
     private HashMap ids = new HashMap();
+    private SparkPlan written = null;
+    private final IdentityHashMap places = new IdentityHashMap();
     private final IdentityHashMap listings = new IdentityHashMap();
     private final ArrayList indexes = new ArrayList();
     private final HashMap functions = new HashMap();
@@ -221,12 +224,15 @@ public class PlanKeys {
             return known;
         }
         HashMap outside = ids;
+        SparkPlan outer = written;
         ids = new HashMap();
+        written = plan;
         Fact fact = new Fact();
         StringBuilder text = new StringBuilder();
         nameInputs(plan);
         writeArguments(plan, text, fact);
         ids = outside;
+        written = outer;
         if (plan instanceof CollectMetricsExec) {
             fact.refuse("it is observed (observe), and metrics are those of a query that ran");
         }
@@ -307,7 +313,7 @@ public class PlanKeys {
         while (arguments.hasNext()) {
             Object argument = arguments.next();
             if (product instanceof NamedExpression && argument instanceof String) {
-                argument = GENERATED.matcher((String) argument).replaceAll("$1");
+                argument = withoutIds((String) argument);
             }
             write(argument, out, fact);
             out.append(',');
@@ -316,6 +322,53 @@ public class PlanKeys {
             writeAll(((TreeNode) product).otherCopyArgs().iterator(), out, fact);
         }
         out.append(')');
+    }
+
+    /**
+     * A column's name, with ids by what stands for them in the plan. Spark calls columns after expressions, such as
+     * sum(m#12L), and each run has ids of its own. A name that only looks so, as item#1, is the user's and stays.
+     */
+    private String withoutIds(String name) {
+        Matcher numbered = NUMBERED.matcher(name);
+        StringBuffer out = new StringBuffer();
+        while (numbered.find()) {
+            String text = numbered.group();
+            if (!numbered.group(1).equals("#")) {
+                text = numbered.group(1);
+            } else if (name.lastIndexOf('(', numbered.start()) >= 0 && numbered.group(2).length() < 19) {
+                Long id = Long.valueOf(numbered.group(2));
+                Object place = ids.containsKey(id) ? ids.get(id) : placesIn(written).get(id);
+                text = place == null ? text : "#at " + place + numbered.group(3);
+            }
+            numbered.appendReplacement(out, Matcher.quoteReplacement(text));
+        }
+        return numbered.appendTail(out).toString();
+    }
+
+    /** By id the place of each column of a plan and of all plans below it. */
+    private HashMap placesIn(SparkPlan root) {
+        HashMap known = (HashMap) places.get(root);
+        if (known == null) {
+            known = new HashMap();
+            places.put(root, known);
+            ArrayList open = new ArrayList();
+            open.add(root);
+            while (!open.isEmpty()) {
+                SparkPlan plan = (SparkPlan) open.remove(open.size() - 1);
+                Iterator output = ((QueryPlan) plan).output().iterator();
+                while (output.hasNext()) {
+                    Long id = Long.valueOf(((Attribute) output.next()).exprId().id());
+                    if (!known.containsKey(id)) {
+                        known.put(id, Integer.valueOf(known.size()));
+                    }
+                }
+                Iterator children = standIn(plan).children().iterator();
+                while (children.hasNext()) {
+                    open.add(children.next());
+                }
+            }
+        }
+        return known;
     }
 
     private void writeAll(Iterator values, StringBuilder out, Fact fact) throws Exception {

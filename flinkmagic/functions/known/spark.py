@@ -1,0 +1,35 @@
+"""What of PySpark stands in the pickles of functions and is known to be pure, by module.
+
+What PySpark wraps around a user's function is pickled with it: partly by name, partly as code, which is judged like the
+user's own, but for that of modules which are pure in all their parts. Left out on purpose: accumulators, ``TaskContext``, ``SparkFiles``, ``RDD.pipe``'s processes. Such a
+module's names are ``*``.
+"""
+
+from __future__ import annotations
+
+SPARK = {
+    "pyspark": "Row StorageLevel",
+    "pyspark.broadcast": "_from_id Broadcast",
+    "pyspark.core.broadcast": "_from_id Broadcast",
+    "pyspark.core.rdd": "K O portable_hash PythonEvalType S T T_co U V V1 V2 V3",
+    "pyspark.errors": "*",
+    "pyspark.errors.exceptions.base": "*",
+    "pyspark.join": "*",
+    "pyspark.ml.linalg": "*",
+    "pyspark.mllib.linalg": "*",
+    "pyspark.rdd": "K O portable_hash PythonEvalType S T T_co U V V1 V2 V3",
+    "pyspark.rddsampler": "RDDRangeSampler RDDSampler RDDStratifiedSampler",
+    "pyspark.resultiterable": "*",
+    "pyspark.serializers": "*",
+    "pyspark.shuffle": "Aggregator ExternalGroupBy ExternalListOfList ExternalMerger ExternalSorter get_used_memory GroupByKey",
+    "pyspark.sql": "Row",
+    "pyspark.sql.functions": "arrow_udf pandas_udf PandasUDFType udf",
+    "pyspark.sql.types": "*",
+    "pyspark.statcounter": "*",
+    "pyspark.util": "fail_on_stopiteration inheritable_thread_target PythonEvalType",
+}
+
+CLOUDPICKLE = frozenset(
+    {"cloudpickle", "cloudpickle.cloudpickle", "pyspark.cloudpickle", "pyspark.cloudpickle.cloudpickle"}
+)
+"""Where the functions lie that make objects of a pickle again. What they make is looked at."""
