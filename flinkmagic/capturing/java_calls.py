@@ -140,7 +140,8 @@ _SETTINGS_READ = {
 
 _SETTINGS_CHANGED = {
     "set", "setAllowNullValueProperties", "setBoolean", "setBooleanIfUnset", "setClass", "setDouble", "setEnum",
-    "setFloat", "setIfUnset", "setInt", "setLong", "setPattern", "setStorageSize", "setStrings", "setTimeDuration", "unset",
+    "setFloat", "setIfUnset", "setInt", "setLong", "setPattern", "setStorageSize", "setStrings", "setTimeDuration",
+    "unset",
 }  # fmt: skip
 """A pending write has its own snapshot of Hadoop's settings, as of the session's."""
 
