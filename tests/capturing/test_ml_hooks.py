@@ -29,3 +29,13 @@ def test_saving_over_what_is_pending_settles_it(cell: Any) -> None:
     assert cell.deployed == ["letters"]
     assert program.writes == ()
     assert "model" in cell.made("letters")
+
+
+def test_statistics_of_vectors_leave_other_writes_pending(cell: Any) -> None:
+    program = cell.capture("""\
+        from pyspark.mllib.stat import Statistics
+        spark.range(2).write.parquet(at("out"))
+        mean = Statistics.colStats(spark.sparkContext.parallelize([[1.0, 2.0], [3.0, 4.0]])).mean().tolist()
+        """)
+    assert cell.namespace["mean"] == [2.0, 3.0]
+    assert (len(program.writes), program.settlements) == (1, ())

@@ -68,8 +68,10 @@ def test_lazy_calls_and_jobs_over_other_paths_leave_writes_pending(cell: Any) ->
         joined = pairs.join(pairs).mapValues(sum).groupByKey().union(pairs)
         n = [lines.count(), lines.map(int).sum(), joined.getNumPartitions() > 0, lines.zipWithIndex().first()[1]]
         lines.saveAsTextFile(at("text"))
+        sums = joined.keys().distinct().keyBy(abs).join(pairs).aggregateByKey(0, lambda n, pair: n + pair[1], max)
+        n += [sorted(pairs.collect()), sums.count() > 0, lines.map(int).mean(), lines.map(int).stats().max()]
         """)
-    assert cell.namespace["n"] == [3, 3, True, 0]
+    assert cell.namespace["n"] == [3, 3, True, 0, [(0, 2), (1, 1)], True, 1.0, 2.0]
     assert (len(program.writes), program.settlements) == (1, ())
     assert "text" in cell.made()
 
@@ -174,6 +176,8 @@ def test_functions_with_effects_settle(cell: Any) -> None:
         "df.foreach(lambda row: open(at_, 'a').write('x'))",
         "df.foreachPartition(lambda rows: open(at_, 'a').write('x'))",
         "df.rdd.foreach(lambda row: open(at_, 'a').write('x'))",
+        "df.rdd.keyBy(lambda row: 0).reduceByKey(lambda a, b: len(open(at_).read())).collect()",
+        "df.rdd.keyBy(lambda row: 0).combineByKey(lambda row: open(at_).read(), max, max).collect()",
     ],
 )
 def test_actions_whose_functions_have_effects_settle(cell: Any, line: str) -> None:

@@ -13,7 +13,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyspark.resultiterable import ResultIterable
+from pyspark.shuffle import ExternalGroupBy, ExternalMerger, ExternalSorter
 from pyspark.sql import Row
+from pyspark.statcounter import StatCounter
 
 from flinkmagic.functions import known
 from flinkmagic.functions.known import methods
@@ -35,7 +38,8 @@ VALUES = [
     np.datetime64, np.ufunc, pd.DataFrame, pd.Series, pd.Index, pd.MultiIndex, pd.DatetimeIndex, pd.Timestamp,
     pd.Timedelta, pd.Period, pd.Categorical, frame().groupby("a"), frame().groupby("a").s, frame().rolling(1),
     frame().expanding(), frame().set_index("t").resample("D"), frame().s.str, frame().t.dt, frame().c.cat, pa.Table,
-    pa.RecordBatch, pa.Array, pa.ChunkedArray, pa.Scalar, pa.Schema, pa.DataType,
+    pa.RecordBatch, pa.Array, pa.ChunkedArray, pa.Scalar, pa.Schema, pa.DataType, StatCounter, ResultIterable,
+    ExternalGroupBy, ExternalMerger, ExternalSorter,
 ]  # fmt: skip
 
 

@@ -53,6 +53,7 @@ MAKERS = {
     "pandas._libs.arrays": "__pyx_unpickle_NDArrayBacked",
     "pandas._libs.internals": "_unpickle_block",
     "pyarrow.lib": "_restore_array py_buffer",
+    "pyspark.mllib.linalg": "_convert_to_vector",
     "pyspark.sql.types": "_create_row _parse_datatype_json_string",
     "pytz": "_UTC _p",
     "re": "_compile",
