@@ -80,6 +80,9 @@ def _opened(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
         changes = any(letter in mode for letter in "wax+")
     else:
         changes = isinstance(flags, int) and bool(flags & _WRITE_FLAGS)
+    # No folder is opened for writing. `tempfile` names one where its opener, which is heard, opens a file in it.
+    if changes and not isinstance(path, int) and os.path.isdir(path):
+        return None
     return _changes(recorder, path) if changes else _reads(recorder, path)
 
 

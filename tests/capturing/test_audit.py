@@ -48,6 +48,8 @@ HARMLESS = {
     "folder above that is there": "import os\nos.path.isdir(at('.'))",
     "memory database": "import sqlite3\nsqlite3.connect(':memory:').close()",
     "temporary folder": "import tempfile\nwith tempfile.TemporaryDirectory() as d:\n    open(d + '/x', 'w').close()",
+    "temporary file": "import tempfile\nwith tempfile.NamedTemporaryFile('w', dir=at('.')) as f:\n    f.write('x')",
+    "unnamed temporary file": "import tempfile\nwith tempfile.TemporaryFile(dir=at('.')) as f:\n    f.write(b'x')",
     "import": "import importlib.util, sys\nsys.path.insert(0, at('.'))\nimportlib.invalidate_caches()\n"
     "found = importlib.util.find_spec('no_such_module')\nsys.path.pop(0)",
     "rows made": "spark.sparkContext.parallelize(range(10)).map(str)",
