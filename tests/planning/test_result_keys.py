@@ -248,9 +248,11 @@ def test_an_accumulator_has_no_key(spark, numbers, key):
 STALE = {
     "configparser": "import configparser\n@F.udf('string')\ndef g(x):\n    c = configparser.ConfigParser()\n"
     "    c.read(path)\n    return c['a']['b']\n",
-    "ElementTree": "import xml.etree.ElementTree as ET\n@F.udf('string')\ndef g(x):\n    return ET.parse(path).getroot().text\n",
+    "ElementTree": "import xml.etree.ElementTree as ET\n@F.udf('string')\ndef g(x):\n"
+    "    return ET.parse(path).getroot().text\n",
     "pkgutil": "import pkgutil\n@F.udf('string')\ndef g(x):\n    return pkgutil.get_data('pandas', path).decode()\n",
-    "parquet": "import pyarrow.parquet as pq\n@F.udf('string')\ndef g(x):\n    return str(pq.ParquetFile(path).metadata.num_rows)\n",
+    "parquet": "import pyarrow.parquet as pq\n@F.udf('string')\ndef g(x):\n"
+    "    return str(pq.ParquetFile(path).metadata.num_rows)\n",
     "http": "import http.client\n@F.udf('string')\ndef g(x):\n    c = http.client.HTTPConnection(path)\n"
     "    c.request('GET', '/')\n    return c.getresponse().read().decode()\n",
 }
