@@ -166,7 +166,7 @@ class _Judge:
 
     def text(self, text: str) -> None:
         """It holds a text. Two of them pandas and numpy take for the time at which they read them."""
-        if text.lower() in ("now", "today"):
+        if text.strip().lower() in ("now", "today"):
             raise NotKnownPureError(f"it holds {text!r}, which may stand for the time of the run")
         self._texts.add(text)
 

@@ -390,6 +390,10 @@ import pandas as pd
 DAY = 'today'
 f = lambda x: pd.to_datetime(DAY)
 
+## now as text between blanks
+import pandas as pd
+f = lambda x: pd.Timestamp(' NOW ')
+
 ## numpy's today
 import numpy as np
 f = lambda x: np.datetime64('today')
