@@ -54,14 +54,20 @@ class Leaf:
     kind : str
         Its class, without the package.
     paths : tuple of str, optional
-        The folders of a relation of files that belongs to no table, and what symbolic links in them lead to.
+        The folders of a relation of files that belongs to no table.
+    linked : tuple of str
+        What symbolic links in them lead to.
     listed : bool
         Whether those files were listed when its DataFrame was made.
+    flat : bool
+        Whether none of the listed files lies in a folder below those.
     """
 
     kind: str
     paths: tuple[str, ...] | None
+    linked: tuple[str, ...]
     listed: bool
+    flat: bool
     _plan: Any
     _place: int
 
@@ -74,7 +80,8 @@ def leaves_of(jplan: JavaObject) -> Iterator[Leaf]:
     """The leaves of an analysed Java plan, then those of its subqueries."""
     for place, leaf in enumerate(as_json(_reader().leaves(jplan))):
         paths = tuple(leaf["paths"]) if "paths" in leaf else None
-        yield Leaf(leaf["class"], paths, leaf.get("listed", False), jplan, place)
+        linked = tuple(leaf.get("linked", ()))
+        yield Leaf(leaf["class"], paths, linked, leaf.get("listed", False), leaf.get("flat", False), jplan, place)
 
 
 def rdd_paths(rdd: JavaObject) -> Iterator[tuple[str, bool]]:
@@ -85,6 +92,21 @@ def rdd_paths(rdd: JavaObject) -> Iterator[tuple[str, bool]]:
     folders.
     """
     return ((path, listed) for path, listed in as_json(_reader().rddPaths(rdd)))
+
+
+def lineage_holds(rdd: JavaObject, number: int) -> bool:
+    """Whether an RDD with this id is part of the lineage of a Java RDD."""
+    return bool(_reader().lineageHolds(rdd, number))
+
+
+def cached_relations(jplan: JavaObject) -> set[int]:
+    """A number for each cache of which a plan, into which Spark has put what it has cached, reads rows."""
+    return set(map(int, _reader().cachedRelations(jplan).split()))
+
+
+def java_types(jobject: JavaObject) -> tuple[str, ...]:
+    """The names of an object's class, and of all that this extends and implements."""
+    return tuple(_reader().types(jobject).split())
 
 
 def partitions_elsewhere(table: JavaObject, *jstate: JavaObject) -> list[str]:

@@ -33,7 +33,7 @@ def listening() -> Recorder | None:
     if not active:
         return None
     recorder = _recorder.get()
-    if recorder is None or recorder.depth or threading.get_ident() not in recorder.threads:
+    if recorder is None or recorder.depth or recorder.ended or threading.get_ident() not in recorder.threads:
         return None
     return recorder if recorder in active else None
 

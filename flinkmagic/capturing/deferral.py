@@ -9,16 +9,19 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import UnknownException, convert_exception
 
-from flinkmagic.capturing import commands, writes
+from flinkmagic.capturing import writes
 from flinkmagic.capturing.java import simple_name
 from flinkmagic.capturing.pending import Cause, Effects
 from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot, SkippedWrite, SourceLocation
+from flinkmagic.capturing.pruned_reads import pruned_sources
+from flinkmagic.capturing.tables import named_table
 from flinkmagic.capturing.targets import Source, Target, sources_of
 from flinkmagic.capturing.write_facts import WriteFacts, facts_of, in_full
 from flinkmagic.capturing.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
@@ -32,6 +35,8 @@ from flinkmagic.errors import (
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
+
+_T = TypeVar("_T")
 
 
 class Deferral:
@@ -61,39 +66,58 @@ class Deferral:
             Where it would have to run immediately, and may not.
         """
         location = self._recorder.location()
-        if threading.get_ident() != self._recorder.thread:
-            if not self._pending.can_deploy:
-                raise self._pending.refused(ThreadWriteError(call.method, location))
-            self._pending.settle(Effects(unknown=True, cause=Cause.THREAD), location)
+        if self.must_run(call.method, location):
             call.run()
-            return
+            self._recorder.note_immediate(text)
+        else:
+            self.arrange(location, lambda: self._take(df, call, text, location))
+
+    def must_run(self, method: str, location: SourceLocation) -> bool:
+        """Whether a write has to run now, on another thread than the cell's own; what is pending has run then.
+
+        Raises
+        ------
+        ThreadWriteError
+            Where it may not.
+        """
+        if threading.get_ident() == self._recorder.thread:
+            return False
+        if not self._pending.can_deploy:
+            raise self._pending.refused(ThreadWriteError(method, location))
+        self._pending.settle(Effects(unknown=True, cause=Cause.THREAD), location)
+        return True
+
+    def arrange(self, location: SourceLocation, take: Callable[[], _T]) -> _T:
+        """Take writes over, and have them run on their line where a handler waits for what they raise.
+
+        Raises
+        ------
+        HandledWriteError
+            Where they may not run there.
+        """
         with self._pending.lock:
             handler = self._recorder.handler()
-            if handler is None:
-                self._take(df, call, text, location)
-            else:
-                self._take_handled(df, call, text, location, handler)
+            return take() if handler is None else self._arrange_handled(location, handler, take)
 
-    def _take_handled(
-        self, df: Any, call: WriterCall, text: str, location: SourceLocation, handler: SourceLocation
-    ) -> None:
-        """Have a write run on its line; what Spark refuses, and what fails, reaches the handler as in a plain run."""
+    def _arrange_handled(self, location: SourceLocation, handler: SourceLocation, take: Callable[[], _T]) -> _T:
+        """What Spark refuses, and what fails, reaches the handler as in a plain run."""
         if self._pending.can_deploy:
             # Its handler is not for the failures of others.
             self._pending.settle(Effects(unknown=True, cause=Cause.HANDLER), location)
         before = len(self._pending.writes)
-        self._take(df, call, text, location)
+        result = take()
         if len(self._pending.writes) == before:
-            return
+            return result
         write = self._pending.writes[-1]
         if not self._pending.can_deploy:
-            del self._pending.writes[-1]
+            del self._pending.writes[before:]
             raise self._pending.refused(HandledWriteError(write.path, location, handler))
         try:
             self._pending.deploy(location, Cause.HANDLER, "is", write)
         except Exception as error:  # noqa: BLE001 - raised again as what Spark raised
             self._pending.unheeded = None
             raise sparks_own(error) from None
+        return result
 
     def _take(self, df: Any, call: WriterCall, text: str, location: SourceLocation) -> None:
         recorder = self._recorder
@@ -106,7 +130,30 @@ class Deferral:
         facts = facts_of(kind, spark, df, call, command)
         if facts is None or facts.runs_now:
             self._run_now(df, call, location, None if facts is None else facts.target)
+            recorder.note_immediate(text)
             return
+        self.defer(df, call, command, facts, text)
+
+    def defer(self, df: Any, call: WriterCall, command: Any, facts: WriteFacts, text: str) -> None:
+        """Put an analysed command off, or skip it as Spark would skip it.
+
+        Parameters
+        ----------
+        df : DataFrame
+            Its query.
+        call : WriterCall
+            Who asked for it.
+        command : JavaObject
+            Spark's command.
+        facts : WriteFacts
+            What is known of it.
+        text : str
+            The call as it was written.
+        """
+        recorder = self._recorder
+        location = recorder.location()
+        spark: Any = df.sparkSession
+        kind = simple_name(command)
         analysed = df._jdf.queryExecution().analyzed()
         if writes.is_observed(spark, analysed):
             raise ObservedWriteError(facts.label, location)
@@ -117,7 +164,7 @@ class Deferral:
             return
         session = recorder.snapshot(spark)
         sources = sources_of(analysed)
-        after = self._checked_order(df, facts, sources, session, location)
+        after, pruned = self._checked_order(df, facts, sources, session, location)
         self._pending.writes.append(
             DeferredWrite(
                 index=len(self._pending.writes),
@@ -141,6 +188,7 @@ class Deferral:
                 dynamic=facts.dynamic,
                 defines=facts.defines,
                 after=after,
+                pruned=pruned,
                 taken_at_ms=int(time.time() * 1000),
             )
         )
@@ -154,12 +202,12 @@ class Deferral:
         sources: tuple[Source, ...],
         session: SessionSnapshot,
         location: SourceLocation,
-    ) -> tuple[int, ...]:
-        """Have all that can be checked checked; the pending writes that must come before."""
+    ) -> tuple[tuple[int, ...], tuple[Source, ...] | None]:
+        """Have all that can be checked checked; the pending writes that must come before, and what is really read."""
         facts.check()
         self._check_format(df, facts, session)
-        self._refuse_own_input(facts, sources, location)
-        return self._pending.order(facts.target, facts.overwrites, sources, location)
+        pruned = self._refuse_own_input(df, facts, sources, location)
+        return self._pending.order(facts.target, facts.overwrites, facts.dynamic, sources, location), pruned
 
     def _command(self, spark: Any, df: Any, call: WriterCall, location: SourceLocation) -> Any:
         """Spark's analysed command; None where there is none that could be put off.
@@ -170,7 +218,7 @@ class Deferral:
         if call.table is None:
             made = call.command(spark, df)
         else:
-            table = commands.named_table(self._recorder, call.table)
+            table = named_table(self._recorder, call.table)
             if is_transactional(spark, str(table.table).split(".")[0]):
                 return None
             if call.method != "saveAsTable":
@@ -212,7 +260,7 @@ class Deferral:
         if path is not None:
             places.append(self._recorder.resolver.target(path))
         if call.table is not None:
-            places.append(commands.named_table(self._recorder, call.table))
+            places.append(named_table(self._recorder, call.table))
         return tuple(places) or None
 
     def _is_taken(self, facts: WriteFacts, location: SourceLocation) -> bool:
@@ -228,13 +276,16 @@ class Deferral:
         return facts.exists()
 
     def _refuse_own_input(
-        self, facts: WriteFacts, sources: tuple[Source, ...], location: SourceLocation
-    ) -> None:
-        if not facts.overwrites or facts.dynamic:
-            return
-        for source in sources:
-            if source.overlaps(facts.target):
-                raise OverwritesInputError(facts.label, location, str(source), "its own query")
+        self, df: Any, facts: WriteFacts, sources: tuple[Source, ...], location: SourceLocation
+    ) -> tuple[Source, ...] | None:
+        """Refuse a write that deletes what it reads; what it reads of its sources, where that had to be asked."""
+        if not facts.overwrites or facts.dynamic or not _overlapping(sources, facts.target):
+            return None
+        pruned = pruned_sources(df)
+        source = _overlapping(sources if pruned is None else pruned, facts.target)
+        if source is not None:
+            raise OverwritesInputError(facts.label, location, str(source), "its own query")
+        return pruned
 
     def _check_format(self, df: Any, facts: WriteFacts, session: SessionSnapshot) -> None:
         """Ask a file format once for all writes that are alike to it: a loop's writes mostly are."""
@@ -252,6 +303,10 @@ class Deferral:
             name, number = f"{base}_{number}", number + 1
         self._names.add(name)
         return name
+
+
+def _overlapping(sources: tuple[Source, ...], target: Target) -> Source | None:
+    return next((source for source in sources if source.overlaps(target)), None)
 
 
 def sparks_own(error: BaseException) -> BaseException:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from flinkmagic.capturing import commands, hooks
+from flinkmagic.capturing import commands, hooks, jvm_hooks, native_hooks, rdd_hooks, session_hooks
 from flinkmagic.capturing.audit import stat_entries
 from flinkmagic.capturing.hooks import Hook
 from flinkmagic.capturing.ml_hooks import ml_entries
@@ -137,7 +137,9 @@ _GROUPED_LAZY = frozenset(
 def entries() -> Iterator[Entry]:
     """Class, attribute, and what makes its hook; what this version of PySpark does not have is left out."""
     for owner, name, make in _wanted():
-        if callable(getattr(owner, name, None)) or name in ("rdd", "_jdf"):
+        value = getattr(owner, name, None)
+        is_attribute = isinstance(value, (property, functools.cached_property)) or name == "_jdf"
+        if callable(value) or is_attribute:
             yield owner, name, make
 
 
@@ -192,27 +194,24 @@ def _readers() -> Iterator[Entry]:
 
 def _writers() -> Iterator[Entry]:
     from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     for name in ("save", "parquet", "csv", "json", "orc", "text", "xml", "jdbc", "saveAsTable", "insertInto"):
         yield DataFrameWriter, name, hooks.Save
     for name in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
         yield DataFrameWriterV2, name, hooks.SaveToTable
-    for name in ("start", "toTable"):
-        yield DataStreamWriter, name, _command(commands.unknown_effects)
     merge = _module("pyspark.sql.merge")
     if merge is not None:
         yield merge.MergeIntoWriter, "merge", _command(commands.table_writer_effects)
 
 
 def _session_and_context() -> Iterator[Entry]:
-    from pyspark import RDD, SparkContext
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
     from pyspark.sql.catalog import Catalog
 
     yield SparkSession, "sql", hooks.Sql
     yield SparkSession, "table", hooks.TableRead
-    for name in ("range", "createDataFrame", "emptyDataFrame"):
+    for name in ("range", "emptyDataFrame"):
         yield SparkSession, name, hooks.Transformation
     on_table = (
         "createTable",
@@ -227,11 +226,13 @@ def _session_and_context() -> Iterator[Entry]:
     for name in ("tableExists", "getTable", "listColumns", "cacheTable", "isCached"):
         yield Catalog, name, _command(commands.lookup_effects)
     yield Catalog, "listTables", _command(commands.listing_effects)
-    yield Catalog, "dropDatabase", _command(commands.unknown_effects)
+    yield Catalog, "dropDatabase", _command(commands.database_effects)
     for name in ("textFile", "wholeTextFiles", "binaryFiles", "pickleFile", "sequenceFile"):
         yield SparkContext, name, hooks.RddRead
-    for name in ("saveAsTextFile", "saveAsPickleFile", "saveAsSequenceFile", "saveAsHadoopFile"):
-        yield RDD, name, _command(commands.path_effects)
+    yield from rdd_hooks.entries()
+    yield from session_hooks.entries()
+    yield from jvm_hooks.entries()
+    yield from native_hooks.entries()
 
 
 def _module(name: str) -> Any:

@@ -9,8 +9,11 @@ from pyspark import RDD
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing import commands
+from flinkmagic.capturing.cached_data import view_cache_effects
+from flinkmagic.capturing.impurity import impure_function, impure_reason
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.provenance import user_frame
+from flinkmagic.capturing.sql_writes import sql_answer, sql_session
 from flinkmagic.capturing.targets import Source, sources_of, temp_views_of
 from flinkmagic.capturing.writer_calls import (
     DeferringTableWriter,
@@ -39,6 +42,9 @@ class Hook:
     original : callable
         The method itself.
     """
+
+    only_pending = False
+    """Whether it is of interest only while writes are pending."""
 
     def __init__(self, method: str, original: Callable[..., Any]) -> None:
         self.method = method
@@ -96,7 +102,14 @@ class Action(Transformation):
         frames = [*frames_in(args), *frames_in(kwargs.values())]
         recorder.use(frames)
         if recorder.pending:
-            recorder.pending.settle(Effects(reads_of(frames), fresh=False), recorder.location())
+            runs_impure = _is_impure(frames) or any(map(impure_function, self.functions(args, kwargs)))
+            recorder.settle(Effects(reads_of(frames), unknown=runs_impure, fresh=False))
+
+    def functions(self, args: Args, kwargs: Kwargs) -> list[Callable[..., Any]]:
+        """Functions of the user's that the action runs on the rows."""
+        if self.method not in ("foreach", "foreachPartition"):
+            return []
+        return [value for value in (*args[1:], *kwargs.values()) if callable(value)]
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         if self.method in _CUTS or not is_lazy(result):
@@ -204,16 +217,34 @@ class ForeignRead(Read):
 
 
 class Sql(TableRead):
-    """`SparkSession.sql`: a query, or a command that runs at once."""
+    """`SparkSession.sql`: a query, a write that is taken over, or a command that runs when it may."""
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
-        if recorder.pending:
-            effects = commands.sql_effects(recorder, args, kwargs)
-            recorder.pending.settle(effects, recorder.location())
+        pass
+
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        text = self.text(recorder, user_frame(), args, kwargs)
+        return (sql_session(recorder, args, kwargs, text), *args[1:]), kwargs
+
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        answer = sql_answer(args[0], result)
+        if answer.is_deferred:
+            return answer.df
+        # A statement must not run twice; what it touched was settled before.
+        after = super().after if answer.is_query else super(Read, self).after
+        return after(recorder, args, kwargs, answer.df)
 
 
 class TempView(Hook):
-    """`createOrReplaceTempView` and its like: the view stands for the DataFrame in later queries."""
+    """`createOrReplaceTempView` and its like: the view stands for the DataFrame in later queries.
+
+    Cached rows of the view that it replaces are let go of.
+    """
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        if recorder.pending and "Replace" in self.method:
+            name = str(args[1] if len(args) > 1 else kwargs.get("name"))
+            recorder.settle(view_cache_effects(recorder, name, everywhere="Global" in self.method))
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         name = args[1] if len(args) > 1 else kwargs.get("name")
@@ -269,7 +300,7 @@ class TableWriter(Hook):
 
 
 class Command(Hook):
-    """A call that changes something at once, as in a plain run.
+    """A call that reads or changes something at once, as in a plain run.
 
     Parameters
     ----------
@@ -289,6 +320,12 @@ class Command(Hook):
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
             recorder.pending.settle(self._effects(recorder, args, kwargs), recorder.location())
+
+
+class Watched(Command):
+    """A command that makes no DataFrame and writes none by PySpark: without pending writes it is of no interest."""
+
+    only_pending = True
 
 
 def is_grouped(value: Any) -> bool:
@@ -322,6 +359,10 @@ def strings_in(values: Any) -> Iterator[str]:
             yield value
         elif isinstance(value, (list, tuple)):
             yield from (item for item in value if isinstance(item, str))
+
+
+def _is_impure(frames: Sequence[DataFrame]) -> bool:
+    return any(impure_reason(df._jdf.queryExecution().analyzed()) is not None for df in frames)
 
 
 def reads_of(frames: Sequence[DataFrame]) -> tuple[Source, ...]:

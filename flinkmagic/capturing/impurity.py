@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 from dataclasses import dataclass
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkContext
@@ -16,6 +17,7 @@ from pyspark.serializers import CloudPickleSerializer
 
 from flinkmagic.capturing.capture_reader import as_json
 from flinkmagic.capturing.driver_classes import DriverClasses
+from flinkmagic.functions.purity import impurity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,10 +37,13 @@ class Functions:
         Python functions, as PySpark ships them.
     opaque : str, optional
         Code of which nothing can be known.
+    broadcasts : frozenset of int
+        The ids of the broadcast variables that the Python functions use.
     """
 
     pickled: tuple[bytes, ...]
     opaque: str | None
+    broadcasts: frozenset[int] = frozenset()
 
     def impure_reason(self) -> str | None:
         """Why it is not known to be pure; None where it is."""
@@ -46,10 +51,15 @@ class Functions:
             return f"it runs {self.opaque}"
         return next(filter(None, map(impurity, self.pickled)), None)
 
+    def may_accumulate(self) -> bool:
+        """Whether it may add to an accumulator."""
+        return self.opaque is not None or any(map(_accumulates, self.pickled))
 
-def impurity(pickled: bytes) -> str | None:
-    """Why a pickled function is not known to be pure; None where it is."""
-    return "it runs a Python function"
+
+def _accumulates(pickled: bytes) -> bool:
+    # What is too long for a command comes as a broadcast variable, in a pickle that holds nothing else.
+    is_elsewhere = b"_from_id" in pickled and b"cloudpickle" not in pickled
+    return b"_deserialize_accumulator" in pickled or is_elsewhere
 
 
 def functions_of(jplan: JavaObject) -> Functions:
@@ -69,12 +79,22 @@ def impure_reason(jplan: JavaObject) -> str | None:
 
 def impure_function(function: Callable[..., Any]) -> str | None:
     """Why a function of the user's is not known to be pure; None where it is."""
-    return impurity(CloudPickleSerializer().dumps(function))
+    try:
+        pickled = CloudPickleSerializer().dumps(function)
+    except PicklingError as error:
+        return str(error)
+    finally:
+        # Pickled broadcast variables enlist for the command that PySpark is about to ship, which this is not.
+        context = SparkContext._active_spark_context
+        if context is not None:
+            context._pickled_broadcast_vars.clear()
+    return impurity(pickled)
 
 
 def _functions(deflated: bytes) -> Functions:
     facts = as_json(deflated)
-    return Functions(tuple(map(base64.b64decode, facts["functions"])), facts["opaque"])
+    pickled = tuple(map(base64.b64decode, facts["functions"]))
+    return Functions(pickled, facts["opaque"], frozenset(facts["broadcasts"]))
 
 
 def _finder() -> Any:

@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
 from pyspark import SparkContext
 
 from flinkmagic.capturing.driver_classes import DriverClasses
 from flinkmagic.capturing.java import session_state
 from flinkmagic.capturing.program import DeferredWrite
+from flinkmagic.capturing.pruned_reads import pruned_sources
+from flinkmagic.capturing.targets import resolve_uri
 from flinkmagic.errors import InputChangedError, InputChangedWarning
 
 _CLASSES = DriverClasses("flinkmagic.capturing", ("ListedInputs",))
@@ -38,7 +41,21 @@ def check_inputs(writes: Iterable[DeferredWrite]) -> None:
         reader = reader or _CLASSES.new_instance(SparkContext._gateway, "ListedInputs")
         conf = session_state(write.df.sparkSession).newHadoopConf()
         plan = write.df._jdf.queryExecution().analyzed()
-        for file in json.loads(reader.changed(plan, conf)):
+        changed = json.loads(reader.changed(plan, conf))
+        for file in changed and _that_are_read(write, changed):
             if file["modified"] is None or file["modified"] >= write.taken_at_ms:
                 raise InputChangedError(write.path, write.location, file["path"], is_gone=file["modified"] is None)
             warnings.warn(InputChangedWarning(write.path, write.location, file["path"]), stacklevel=2)
+
+
+def _that_are_read(write: DeferredWrite, files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of a write's listed files that its query reads: not those of partitions that a filter rules out."""
+    pruned = pruned_sources(write.df) if write.pruned is None else write.pruned
+    if pruned is None:
+        return files
+    read = {source.path for source in pruned}
+    return [
+        file
+        for file in files
+        if resolve_uri(file["path"].rpartition("/")[0]) in read or resolve_uri(file["path"]) in read
+    ]

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing import commands, hooks
 from flinkmagic.capturing.hooks import Args, Hook, Kwargs
-from flinkmagic.capturing.pending import Cause, Effects
+from flinkmagic.capturing.pending import Effects
+from flinkmagic.capturing.rdd_hooks import java_function_effects
 from flinkmagic.capturing.targets import Source
 
 if TYPE_CHECKING:
@@ -46,10 +47,10 @@ def _models(base: type, method: str, effects: Callable[..., Effects]) -> Iterato
 
 
 def _mllib() -> Iterator[tuple[Any, str, Make]]:
-    """The older package, which works on RDDs in the JVM: what these read is not known before."""
+    """The older package, which works on RDDs in the JVM."""
     common, util = sys.modules.get("pyspark.mllib.common"), sys.modules.get("pyspark.mllib.util")
     if common is not None:
-        yield common, "callJavaFunc", functools.partial(hooks.Command, effects=_computes)
+        yield common, "callJavaFunc", functools.partial(hooks.Watched, effects=java_function_effects)
     if util is not None:
         yield util.JavaSaveable, "save", functools.partial(hooks.Command, effects=_saves)
 
@@ -62,10 +63,6 @@ def _loads(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
 def _saves(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     path = args[2] if len(args) > 2 else kwargs.get("path")
     return Effects(changes=(recorder.resolver.target(str(path)),))
-
-
-def _computes(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    return Effects(unknown=True, cause=Cause.RDD)
 
 
 def _subclasses(base: type) -> Iterator[type]:

@@ -12,20 +12,20 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Iterable
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pyspark
 
-from flinkmagic.capturing import audit, hook_table
+from flinkmagic.capturing import audit, hook_table, native_hooks
 from flinkmagic.capturing.current import HOOK_FILE, active, enter, leave, listening
 from flinkmagic.capturing.hooks import Hook
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _installed: list[tuple[type, str, Any, Any]] = []
 _made: dict[tuple[type, str], tuple[Any, Any]] = {}
 _ABSENT = object()
@@ -63,7 +63,21 @@ def deactivate(recorder: Recorder) -> None:
 
 def _install() -> None:
     audit.install()
-    for owner, name, make in hook_table.entries():
+    _hook(hook_table.entries())
+    sys.meta_path.insert(0, _imports)
+
+
+def _hook_imported(module: ModuleType) -> None:
+    with _lock:
+        if active:
+            _hook(native_hooks.entries_of(module))
+
+
+_imports = native_hooks.Imports(_hook_imported)
+
+
+def _hook(entries: Iterable[hook_table.Entry]) -> None:
+    for owner, name, make in entries:
         before = owner.__dict__.get(name, _ABSENT)
         original = getattr(owner, name, None) if before is _ABSENT else before
         hooked = _hooked_once(owner, name, original, make)
@@ -75,15 +89,43 @@ def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -
     """What takes a method's place; made once for each that is found there, since a cell should begin at once."""
     known, hooked = _made.get((owner, name), (_ABSENT, None))
     if known is not original:
+        if isinstance(original, (property, functools.cached_property)):
+            hooked = _hooked_attribute(name, original, make)
+            _made[owner, name] = (original, hooked)
+            return hooked
         hook = make(name, original)
-        properties = {"rdd": _RddAccess, "_jdf": _JavaHalf}
-        hooked = properties[name](original, hook) if name in properties else _hooked(hook)
+        hooked = _JavaHalf(hook) if name == "_jdf" else _hooked(hook)
+        if isinstance(hook, native_hooks.Native) and isinstance(owner, ModuleType):
+            hooked = native_hooks.HookedName(owner, name, hooked)
         hook.made(hooked)
         _made[owner, name] = (original, hooked)
     return hooked
 
 
+def _hooked_attribute(name: str, original: Any, make: hook_table.Make) -> Any:
+    """What takes the place of a property, or of one that keeps its value in the object."""
+    if isinstance(original, property):
+        getter = None if original.fget is None else _hooked(make(name, original.fget))
+        setter = None if original.fset is None else _hooked(make(name, original.fset))
+        return property(getter, setter, original.fdel, original.__doc__)
+    return _HookedOnce(original, _hooked(make(name, original.func)))
+
+
+class _HookedOnce:
+    """A `cached_property` with a hook; the value stays where it keeps it."""
+
+    def __init__(self, original: functools.cached_property[Any], call: Callable[..., Any]) -> None:
+        self._original = original
+        self._cached = functools.cached_property(call)
+        self._cached.__set_name__(type(None), str(original.attrname))
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self._original if instance is None else self._cached.__get__(instance, owner)
+
+
 def _uninstall() -> None:
+    if _imports in sys.meta_path:
+        sys.meta_path.remove(_imports)
     while _installed:
         owner, name, before, hooked = _installed.pop()
         if owner.__dict__.get(name) is not hooked:
@@ -100,7 +142,7 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
         recorder = listening()
-        if recorder is None:
+        if recorder is None or (hook.only_pending and not recorder.pending):
             return original(*args, **kwargs)
         recorder.depth += 1
         try:
@@ -129,25 +171,6 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
     return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 
 
-class _RddAccess:
-    """`DataFrame.rdd`: what the RDD reads later nobody sees, so the property counts as the action."""
-
-    def __init__(self, original: Any, hook: Hook) -> None:
-        self._original = original
-        self._hook = hook
-
-    def __get__(self, df: Any, owner: type | None = None) -> Any:
-        recorder = listening()
-        if df is None or recorder is None:
-            return self._original.__get__(df, owner)
-        recorder.depth += 1
-        try:
-            self._hook.before(recorder, (df,), {})
-            return self._original.__get__(df, owner)
-        finally:
-            recorder.depth -= 1
-
-
 class _JavaHalf:
     """`DataFrame._jdf`: who asks for it from elsewhere than a DataFrame's own methods is handed the DataFrame.
 
@@ -155,7 +178,7 @@ class _JavaHalf:
     writer, another library, and the user's own calls of the JVM.
     """
 
-    def __init__(self, original: Any, hook: Hook) -> None:
+    def __init__(self, hook: Hook) -> None:
         self._hook = hook
         self._looks = (_OUR_FOLDER, HOOK_FILE, *_FRAME_FILES)
 

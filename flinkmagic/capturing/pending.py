@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from flinkmagic.capturing.program import DeferredWrite, Settlement, SourceLocation
+from flinkmagic.capturing.pruned_reads import pruned_sources
 from flinkmagic.capturing.targets import Source, Target
 from flinkmagic.errors import OverwritesInputError, PendingWriteError
 
@@ -200,9 +201,17 @@ class PendingWrites:
         return exists
 
     def order(
-        self, target: Target, overwrites: bool, sources: Iterable[Source], location: SourceLocation
+        self,
+        target: Target,
+        overwrites: bool,
+        dynamic: bool,
+        sources: Iterable[Source],
+        location: SourceLocation,
     ) -> tuple[int, ...]:
         """The pending writes after which a new one has to come; some are deployed first where rule 3 asks for it.
+
+        A write that replaces only the partitions that it has rows for moves its files in when all have been written,
+        and comes after what reads the others.
 
         Raises
         ------
@@ -211,9 +220,9 @@ class PendingWrites:
         """
         if self.settle(Effects(reads=tuple(sources), fresh=False), location):
             return ()
-        for write in self.writes:
-            read = next((source for source in write.sources if source.overlaps(target)), None)
-            if read is not None and overwrites:
+        for place, write in enumerate(self.writes):
+            read = self._lost(place, target) if overwrites and not dynamic else None
+            if read is not None:
                 if self._deploy is None:
                     raise OverwritesInputError(str(target), location, str(read), write)
                 self.deploy(location, Cause.SPARK, f"overwrites {read}, which is an input of the write to", write)
@@ -222,8 +231,20 @@ class PendingWrites:
             write.index
             for write in self.writes
             if write.target.overlaps(target)
-            or any(s.overlaps(target) and not self._sees_listed_files(s) for s in write.sources)
+            or any(s.overlaps(target) and (overwrites or not self._sees_listed_files(s)) for s in write.sources)
         )
+
+    def _lost(self, place: int, target: Target) -> Source | None:
+        """What a pending write reads of a target that is going to be overwritten."""
+        write = self.writes[place]
+        read = next((source for source in write.reads if source.overlaps(target)), None)
+        if read is None or write.pruned is not None:
+            return read
+        pruned = pruned_sources(write.df)
+        if pruned is None:
+            return read
+        self.writes[place] = write = replace(write, pruned=pruned)
+        return next((source for source in write.reads if source.overlaps(target)), None)
 
 
 def check_overwrites(
@@ -232,7 +253,7 @@ def check_overwrites(
     """Refuse a job that overwrites what it reads (rule 1); to be called before any part of it runs.
 
     A write that replaces only the partitions that it has rows for (``partitionOverwriteMode=dynamic``) may read its
-    own target, as in plain Spark: files are moved in when all rows have been written.
+    own target, as in plain Spark: files are moved in when all rows have been written. What comes before it may, too.
 
     Parameters
     ----------
@@ -247,15 +268,19 @@ def check_overwrites(
         Naming the write, and who reads its target.
     """
     writes = list(writes)
-    queries: list[tuple[Any, Iterable[Source]]] = [(write, write.sources) for write in writes]
+    queries: list[tuple[Any, Iterable[Source]]] = [(write, write.reads) for write in writes]
     queries += [(f"the result {name}", sources) for name, sources in (readers or {}).items()]
     for write in writes:
         if adds_only(write):
             continue
         for reader, sources in queries:
-            if reader is write and write.dynamic:
+            if write.dynamic and (reader is write or _comes_before(reader, write)):
                 continue
             for source in sources:
                 if source.overlaps(write.target):
                     who = "its own query" if reader is write else reader
                     raise OverwritesInputError(write.path, write.location, str(source), who)
+
+
+def _comes_before(reader: Any, write: DeferredWrite) -> bool:
+    return isinstance(reader, DeferredWrite) and reader.index in write.after

@@ -198,6 +198,8 @@ class DeferredWrite:
         Where it goes, comparable with other targets and sources.
     sources : tuple of Source
         What the query reads, as far as its analysed plan shows it.
+    pruned : tuple of Source, optional
+        What it reads of that, where it was found out: Spark leaves partitions out that a filter rules out.
     text : str
         The call as it was written.
     location : SourceLocation
@@ -238,6 +240,12 @@ class DeferredWrite:
     defines: bool = False
     after: tuple[int, ...] = ()
     taken_at_ms: int = 0
+    pruned: tuple[Source, ...] | None = None
+
+    @property
+    def reads(self) -> tuple[Source, ...]:
+        """What must not be lost before the write has run."""
+        return self.sources if self.pruned is None else self.pruned
 
     def __str__(self) -> str:
         return f"the write to {self.path} ({self.location})"
@@ -248,6 +256,14 @@ class SkippedWrite:
     """A write that does nothing, as in a plain run: mode ``ignore``, and the path exists."""
 
     path: str
+    text: str
+    location: SourceLocation
+
+
+@dataclass(frozen=True)
+class ImmediateStatement:
+    """A line that has changed rows while the cell was running, because it could not be put off."""
+
     text: str
     location: SourceLocation
 
@@ -325,6 +341,8 @@ class Program:
         Writes with mode ``ignore`` whose path existed.
     settlements : tuple of Settlement
         Writes that had to be run while the cell was running, because a later line needed them.
+    immediate : tuple of ImmediateStatement
+        Lines that changed rows when they were met: MERGE, UPDATE, DELETE, scripts, and writes that cannot be put off.
     options : dict of int to OperatorOptions
         By frame number, what `with_options` asked for.
     session : SessionSnapshot, optional
@@ -355,6 +373,7 @@ class Program:
     actions: int = 0
     skipped: tuple[SkippedWrite, ...] = ()
     settlements: tuple[Settlement, ...] = ()
+    immediate: tuple[ImmediateStatement, ...] = ()
     options: dict[int, OperatorOptions] = field(default_factory=dict)
     session: SessionSnapshot | None = None
     complete: bool = False

@@ -35,6 +35,7 @@ _OURS = tuple(
     os.path.dirname(os.path.abspath(str(file))) + os.sep
     for file in (pyspark.__file__, py4j.__file__, Path(__file__).parent)
 )
+_PACKAGE = str(Path(__file__).parent.parent) + os.sep
 _LIBRARIES = tuple(
     {
         os.path.join(os.path.abspath(path), "")
@@ -43,6 +44,11 @@ _LIBRARIES = tuple(
     }
 )
 _CHAIN_STARTS = frozenset({"read", "readStream", "write", "writeStream", "na", "stat", "tvf"})
+
+
+def is_ours(filename: str) -> bool:
+    """Whether a file is PySpark's, py4j's or ours."""
+    return filename.startswith((*_OURS, _PACKAGE))
 
 
 def user_frame() -> FrameType | None:

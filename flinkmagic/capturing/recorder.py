@@ -22,6 +22,7 @@ from flinkmagic.capturing.pending import Cause, Effects, PendingWrites, check_ov
 from flinkmagic.capturing.program import (
     CellSource,
     DeferredWrite,
+    ImmediateStatement,
     Program,
     RecordedCall,
     SessionSnapshot,
@@ -157,7 +158,7 @@ def name_results(
         program.registry.keep(df)
     program.frames = dict(program.registry.kept)
     program.results = {}
-    if program.writes or program.skipped or program.deployed:
+    if program.writes or program.skipped or program.deployed or program.immediate:
         return
     used = program.used.union(*(call.inputs for call in program.calls))
     first = {id(df): name for name, df in reversed(program.variables.items())}
@@ -178,6 +179,11 @@ class Recorder:
     """Notes the calls of one `capture`, and decides of each write and each line that touches one.
 
     Only the user's own calls come here, not those that PySpark makes to serve them: `patches` sees to that.
+
+    Attributes
+    ----------
+    ended : bool
+        The session has been stopped: nothing is heard any more.
     """
 
     def __init__(
@@ -194,6 +200,7 @@ class Recorder:
         self._earlier = earlier
         self.spark: Any = program.spark
         self.thread = threading.get_ident()
+        self.ended = False
         self.threads = {self.thread}
         self._depths = threading.local()
         self.token: Any = None
@@ -212,8 +219,10 @@ class Recorder:
         self._used: set[int] = set()
         self._actions = 0
         self._skipped: list[SkippedWrite] = []
+        self._immediate: list[ImmediateStatement] = []
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
         self._resolver: PathResolver | None = None
+        self._closing: SessionSnapshot | None = None
         self._block: FrameType | None = None
         self._impurities: dict[int, tuple[DeferredWrite, str | None]] = {}
 
@@ -309,6 +318,10 @@ class Recorder:
         number = self.frames.add(df)
         self._options[number] = options.over(self._options.get(number))
 
+    def close(self) -> None:
+        """Note the session's state for the last time: it is about to be stopped."""
+        self._closing = self.snapshot(self.spark)
+
     def pending_impurity(self) -> str | None:
         """Why a function of a pending write may touch files, clocks or chance; None where none may."""
         for write in self.pending.writes:
@@ -323,6 +336,10 @@ class Recorder:
     def skip(self, write: SkippedWrite) -> None:
         """Note a write that has nothing to do."""
         self._skipped.append(write)
+
+    def note_immediate(self, text: str) -> None:
+        """Note that a line has changed rows already."""
+        self._immediate.append(ImmediateStatement(text, self.location()))
 
     def snapshot(self, spark: Any) -> SessionSnapshot:
         """The session's state now; the same object as before where nothing changed."""
@@ -349,8 +366,9 @@ class Recorder:
         program.calls = tuple(self._calls)
         program.used, program.actions = frozenset(self._used), self._actions
         program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
+        program.immediate = tuple(self._immediate)
         program.options = dict(self._options)
-        program.session = self.snapshot(self.spark)
+        program.session = self._closing or self.snapshot(self.spark)
         program.frames = dict(self.frames.kept)
         program.complete = True
 
@@ -370,6 +388,8 @@ class Recorder:
         check_overwrites(self.pending.writes)
         self._fill(self.program)
         name_results(self.program, before, self._without_rebound(before, after))
+        if self.ended:
+            self.program.results = {}
         link(self.program, self._earlier)
 
     def fail(self, error: BaseException) -> None:

@@ -19,8 +19,10 @@ from typing import Any
 
 from flinkmagic.capturing.capture_reader import Leaf, leaves_of, partitions_elsewhere, rdd_paths
 from flinkmagic.capturing.java import items, java_class, session_state, simple_name, texts
+from flinkmagic.capturing.outside_places import are_elsewhere, jdbc_paths, source_place
 
 _GLOB = re.compile(r"[*?\[{]")
+_MOST_ALTERNATIVES = 500
 _NOWHERE = "noop-table"
 _CASE_BLIND = sys.platform in ("darwin", "win32")
 _SAME_STORE = {"s3": "s3a", "s3n": "s3a", "wasbs": "wasb", "abfss": "abfs"}
@@ -38,6 +40,8 @@ class Target:
         ``catalog.database.table`` in lower case, where it is a table.
     also : tuple of str
         Further paths that belong to it: of partitions of a table that lie outside of the table's folder.
+    namespace : str, optional
+        ``catalog.database`` in lower case, where it is all tables of a database.
     pattern : bool
         Whether the path is one that a reader was given, in which ``*`` and the like are patterns. Writers take a path
         as it is, and so does a plan whose files were found.
@@ -47,13 +51,30 @@ class Target:
     table: str | None = None
     also: tuple[str, ...] = ()
     pattern: bool = False
+    namespace: str | None = None
 
     def overlaps(self, other: Target) -> bool:
         """Whether the one is, holds, or lies in the other."""
-        if self.table is not None and self.table == other.table:
+        if self.table is not None and other.table is not None and _is_one_table(self.table, other.table):
+            return True
+        if self._names_all_with(other) or other._names_all_with(self):
             return True
         patterns = self.pattern, other.pattern
-        return any(_paths_overlap(one, another, patterns) for one in self._paths for another in other._paths)
+        return any(
+            _paths_overlap(one, another, patterns)
+            for one in self._paths
+            for another in other._paths
+            if self.reaches(another) and other.reaches(one)
+        )
+
+    def reaches(self, path: str) -> bool:
+        """Whether what lies at a path below this place belongs to it."""
+        return True
+
+    def _names_all_with(self, other: Target) -> bool:
+        if self.namespace is None:
+            return False
+        return other.namespace == self.namespace or (other.table or "").startswith(self.namespace + ".")
 
     @property
     def _paths(self) -> tuple[str, ...]:
@@ -61,15 +82,10 @@ class Target:
 
     def holds(self, other: Target) -> bool:
         """Whether `other` is a folder strictly below this one."""
-        return (
-            self.path is not None
-            and other.path is not None
-            and self.path != other.path
-            and _parts(other.path)[: len(_parts(self.path))] == _parts(self.path)
-        )
+        return self.path is not None and other.path is not None and _lies_below(other.path, self.path)
 
     def __str__(self) -> str:
-        return self.table or urllib.parse.unquote(self.path or "?")
+        return (self.table or "").partition("&")[0] or self.namespace or urllib.parse.unquote(self.path or "?")
 
 
 @dataclass(frozen=True)
@@ -81,9 +97,17 @@ class Source(Target):
     listed : bool
         Whether the query's plan holds the list of the files since the DataFrame was made. Spark then neither
         sees files that are appended later, nor survives that listed ones are deleted.
+    flat : bool
+        Whether it is a folder of which only the files are read that lie in it, and in no folder below.
     """
 
     listed: bool = False
+    flat: bool = False
+
+    def reaches(self, path: str) -> bool:
+        if not self.flat or self.path is None or not _lies_below(path, self.path):
+            return True
+        return _may_be_file_in(path, self.path)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -91,6 +115,24 @@ def _parts(path: str) -> tuple[str, ...]:
     if _CASE_BLIND:
         path = path.casefold()
     return tuple(path.rstrip("/").split("/"))
+
+
+def _is_one_table(one: str, other: str) -> bool:
+    if one == other or "&" not in one + other:
+        return one == other
+    return one.partition("&")[0] == other.partition("&")[0] and not are_elsewhere(one, other)
+
+
+def _lies_below(path: str, folder: str) -> bool:
+    parts, above = _parts(path), _parts(folder)
+    return len(parts) > len(above) and parts[: len(above)] == above
+
+
+def _may_be_file_in(path: str, folder: str) -> bool:
+    """Whether a path may be one of the files of a folder. Elsewhere than here files have a suffix, as Spark's do."""
+    if len(_parts(path)) != len(_parts(folder)) + 1:
+        return False
+    return os.path.isfile(path.removeprefix("file:")) if path.startswith("file:") else "." in _parts(path)[-1]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -102,20 +144,48 @@ def _paths_overlap(one: str, other: str, patterns: tuple[bool, bool]) -> bool:
     """Asked for each pair of a program's writes; `patterns` says which of the two may hold Hadoop's glob patterns."""
     if one == other:
         return True
-    parts, others = _parts(one), _parts(other)
     globs = patterns[0] and _is_pattern(one), patterns[1] and _is_pattern(other)
     if not any(globs):
+        parts, others = _parts(one), _parts(other)
         shorter = min(len(parts), len(others))
         return parts[:shorter] == others[:shorter]
-    return all(_part_matches(part, another, globs) for part, another in zip(parts, others, strict=False))
+    return any(
+        all(
+            _part_matches(part, another, globs)
+            for part, another in zip(_parts(first), _parts(second), strict=False)
+        )
+        for first in (_alternatives(one) if globs[0] else (one,))
+        for second in (_alternatives(other) if globs[1] else (other,))
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _alternatives(pattern: str) -> tuple[str, ...]:
+    """A glob pattern without ``{a,b}``: all that it may be, the first braces first."""
+    braces = _innermost_braces(pattern)
+    if braces is None:
+        return (pattern,)
+    start, end = braces
+    found: dict[str, None] = {}
+    for choice in pattern[start + 1 : end].split(","):
+        found.update(dict.fromkeys(_alternatives(pattern[:start] + choice + pattern[end + 1 :])))
+        if len(found) > _MOST_ALTERNATIVES:
+            return (pattern[:start].rpartition("/")[0],)  # all that lies in the folder before them
+    return tuple(found)
+
+
+def _innermost_braces(pattern: str) -> tuple[int, int] | None:
+    """Where the first braces stand that hold no others."""
+    match = re.search(r"(?<!\\)\{((?:[^{}\\]|\\.)*)\}", pattern)
+    return None if match is None else (match.start(), match.end() - 1)
 
 
 def _part_matches(one: str, other: str, globs: tuple[bool, bool]) -> bool:
     if one == other:
         return True
     for is_glob, pattern, name in ((globs[0], one, other), (globs[1], other, one)):
-        # Alternatives are taken to match anything. Hadoop negates a set of characters by ^, fnmatch by !.
-        if is_glob and ("{" in pattern or fnmatch.fnmatchcase(name, pattern.replace("[^", "[!"))):
+        # Hadoop negates a set of characters by ^, fnmatch by !; it takes the sign after a backslash as it is.
+        if is_glob and fnmatch.fnmatchcase(name, re.sub(r"\\(.)", r"[\1]", pattern).replace("[^", "[!")):
             return True
     return False
 
@@ -163,13 +233,16 @@ def sources_of(jplan: Any) -> tuple[Source, ...]:
     """
     found: dict[Source, None] = {}
     for leaf in leaves_of(jplan):
-        found.update(dict.fromkeys(_leaf_sources(leaf)))
+        found.update(dict.fromkeys(sources_of_leaf(leaf)))
     return tuple(found)
 
 
-def _leaf_sources(leaf: Leaf) -> Iterator[Source]:
+def sources_of_leaf(leaf: Leaf) -> Iterator[Source]:
+    """What one leaf of an analysed plan reads."""
     if leaf.paths is not None:
         for path in leaf.paths:
+            yield Source(path=resolve_uri(path), listed=leaf.listed, flat=leaf.flat)
+        for path in leaf.linked:
             yield Source(path=resolve_uri(path), listed=leaf.listed)
     elif leaf.kind == "LogicalRelation":
         yield from _relation_sources(leaf.jvm_leaf())
@@ -200,7 +273,7 @@ def _relation_sources(leaf: Any) -> Iterator[Source]:
         yield table_of(catalog_table.get())
     relation = leaf.relation()
     if simple_name(relation) == "JDBCRelation":
-        yield _jdbc_source(relation.jdbcOptions())
+        yield from _jdbc_sources(relation.jdbcOptions())
     elif simple_name(relation) == "HadoopFsRelation":
         index = relation.location()
         listed = not catalog_table.isDefined() and simple_name(index) == "InMemoryFileIndex"
@@ -231,29 +304,18 @@ def _v2_sources(leaf: Any) -> Iterator[Source]:
     if any(base.getSimpleName() == "FileTable" for base in _bases(table.getClass())):
         yield from _root_sources(table.fileIndex().rootPaths(), listed=False)
     elif simple_name(table) == "JDBCTable":
-        yield _jdbc_source(table.jdbcOptions())
+        yield from _jdbc_sources(table.jdbcOptions())
     elif not catalog.isDefined() and table.name() != _NOWHERE:
         path = leaf.options().get("path")
         if path is not None:
             yield Source(path=resolve_uri(os.path.abspath(path) if path.startswith(".") else path))
         else:
-            yield Source(table=f"{simple_name(table)}:{table.name()}".lower())
+            options = {str(key): str(value) for key, value in dict(leaf.options()).items()}
+            yield Source(table=source_place(f"{simple_name(table)}:{table.name()}", options))
 
 
-def _jdbc_source(options: Any) -> Source:
-    return Source(path=jdbc_path(options.url(), options.tableOrQuery()))
-
-
-def jdbc_path(url: str, table: str) -> str:
-    """A place in a database, as a path: schema and settings of the connection left out, so that one place is one path.
-
-    A query may read any table of its database.
-    """
-    database = "jdbc://" + urllib.parse.quote(re.split(r"[;?]", url, maxsplit=1)[0].lower(), safe="")
-    if re.search(r"[\s()]", table.strip()):
-        return database
-    name = table.strip().rsplit(".", 1)[-1].strip('"`[]').lower()
-    return f"{database}/{urllib.parse.quote(name, safe='')}"
+def _jdbc_sources(options: Any) -> Iterator[Source]:
+    return (Source(path=path) for path in jdbc_paths(options.url(), options.tableOrQuery()))
 
 
 def relation_target_v1(leaf: Any) -> Target:

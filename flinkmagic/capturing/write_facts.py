@@ -25,15 +25,15 @@ from flinkmagic.capturing.java import (
     text_map,
     texts,
 )
+from flinkmagic.capturing.outside_places import jdbc_path
 from flinkmagic.capturing.targets import (
     Target,
-    jdbc_path,
     relation_target_v1,
     relation_target_v2,
     resolve_uri,
     table_of,
 )
-from flinkmagic.capturing.writer_calls import WriterCall, writer_field
+from flinkmagic.capturing.writer_calls import WriterCall
 
 _SECRET = re.compile(r"secret|password|token|access[.]?key|user|url", re.IGNORECASE)
 
@@ -288,8 +288,8 @@ def _into_relation(mode: str, dynamic: bool = False) -> Callable[..., WriteFacts
         relation = command.table()
         is_table = relation.identifier().isDefined()
         target = relation_target_v2(relation)
-        source = writer_field(call.jwrite, "source") if not is_table else None
-        label = target.table or target.path or relation.table().name()
+        source = call.source if not is_table else ""
+        label = str(target) if target.table or target.path else relation.table().name()
         return WriteFacts(
             format=str(source or relation.catalog().get().name()),
             mode=mode,
@@ -344,7 +344,7 @@ def _transforms(transforms: Any) -> tuple[str, ...]:
 def _into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
     """``save`` to a source of version 1, which takes the rows and decides by itself: JDBC, and connectors."""
     options = {key.lower(): value for key, value in text_map(command.options()).items()}
-    mode, source = _MODES[command.mode().toString()], str(writer_field(call.jwrite, "source"))
+    mode, source = _MODES[command.mode().toString()], call.source
     common: dict[str, Any] = {
         "format": source,
         "mode": mode,

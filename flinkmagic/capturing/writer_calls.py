@@ -27,10 +27,10 @@ class WriterCall:
 
     Attributes
     ----------
-    jwrite : py4j.java_gateway.JavaObject
-        The Java writer with all its settings.
+    jwrite : py4j.java_gateway.JavaObject, optional
+        The Java writer with all its settings; None for a statement in SQL.
     method : str
-        ``save``, ``saveAsTable``, ``insertInto``, or a method of ``DataFrameWriterV2``.
+        ``save``, ``saveAsTable``, ``insertInto``, a method of ``DataFrameWriterV2``, or ``sql``.
     make : callable
         Makes Spark's command, not analysed; raises what Spark refuses.
     run : callable
@@ -47,6 +47,11 @@ class WriterCall:
     run: Callable[[], Any]
     path: str | None = None
     table: str | None = None
+
+    @property
+    def source(self) -> str:
+        """The format that the writer was given; empty for a statement in SQL, which has no writer."""
+        return "" if self.jwrite is None else str(writer_field(self.jwrite, "source"))
 
     def command(self, spark: Any, df: Any) -> Any:
         """Spark's command, not analysed; None where plain Spark is about to refuse the write.

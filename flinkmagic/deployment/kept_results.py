@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError
 
+from flinkmagic.capturing.java import java_class, option, scala_object
 from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ class Kept:
     relation: JavaObject
     plan: JavaObject
     dataset: JavaObject | None = None
-    frame: DataFrame | None = None
     rows: KeptRows = field(init=False)
 
     def __post_init__(self) -> None:
@@ -117,6 +117,7 @@ class KeptResults:
         self._spark = spark
         self._lock = threading.Lock()
         self._kept: dict[int, Kept] = {}
+        self._frames: dict[int, tuple[Kept, DataFrame]] = {}
         self._released = False
 
     @property
@@ -138,15 +139,44 @@ class KeptResults:
         return kept.relation.cacheBuilder().cachedColumnBuffers()
 
     def frame(self, handle: ResultStageHandle | BoundaryStageHandle) -> DataFrame:
-        """A DataFrame of the user's session over the kept rows, the same one each time."""
+        """A DataFrame of the user's session over the kept rows, the same one each time.
+
+        Its columns are those of the DataFrame that was computed, by expression id: a column that the user has taken of
+        that one (``agg["count"]``) is one of this one, too.
+        """
         from pyspark.sql import DataFrame
 
         kept = self._kept[id(handle)]
-        if kept.frame is None:
-            jdf = self._dataset_class.ofRows(self._spark._jsparkSession, kept.plan)
-            kept.frame = DataFrame(jdf, self._spark)
-            kept.frame.is_cached = True
-        return kept.frame
+        known, frame = self._frames.get(id(handle), (None, None))
+        if known is not kept or frame is None:
+            plan = kept.plan
+            if isinstance(handle, ResultStageHandle) and handle.columns is not None:
+                plan = self._under_columns(plan, handle.columns)
+            frame = DataFrame(self._dataset_class.ofRows(self._spark._jsparkSession, plan), self._spark)
+            frame.is_cached = True
+            self._frames[id(handle)] = kept, frame
+        return frame
+
+    def _under_columns(self, plan: JavaObject, columns_before: JavaObject) -> JavaObject:
+        """The rows of a plan under the columns of another, unless two of those are one and the same."""
+        wanted = [columns_before.apply(i) for i in range(columns_before.size())]
+        if len({attribute.exprId().id() for attribute in wanted}) < len(wanted):
+            return plan
+        catalyst, output = "org.apache.spark.sql.catalyst", plan.output()
+        alias = scala_object(self._jvm, f"{catalyst}.expressions.Alias")
+        columns = [
+            alias.apply(
+                output.apply(i),
+                attribute.name(),
+                attribute.exprId(),
+                self._jvm.PythonUtils.toSeq([]),
+                option(self._jvm, attribute.metadata()),
+                self._jvm.PythonUtils.toSeq([]),
+            )
+            for i, attribute in enumerate(wanted)
+        ]
+        project = java_class(self._jvm, f"{catalyst}.plans.logical.Project")
+        return project(self._jvm.PythonUtils.toSeq(columns), plan)
 
     def on_session(self, handle: StageHandle, session: JavaObject) -> JavaObject:
         """The kept rows as a Java ``Dataset`` of a session."""
@@ -178,6 +208,7 @@ class KeptResults:
         """Let go of all rows; DataFrames that were handed out compute them anew when they are used."""
         with self._lock:
             kept, self._kept = list(self._kept.values()), {}
+            self._frames.clear()
         for one in kept:
             one.rows.let_go()
 

@@ -75,10 +75,11 @@ class OverwritesInputError(UserError):
     def __init__(self, path: str, location: object, source: str, reader: object) -> None:
         self.path, self.location, self.source, self.reader = path, location, source, reader
         super().__init__(
-            f"{location}: the write overwrites {path}, and {reader} reads {source}. Spark deletes what is overwritten "
-            "before it reads, so the rows would be lost; nothing has been deleted. Write to another path, or break "
-            "the dependency first: df = df.localCheckpoint(). If the read is another query's, run that one in a "
-            "cell of its own before."
+            f"{location}: the write overwrites {path}, and {reader} reads {source}, as far as can be told before it "
+            "runs. Spark deletes what is overwritten before it reads, so the rows would be lost; nothing has been "
+            "deleted. Write to another path, or break the dependency first: df = df.localCheckpoint(). If the read is "
+            "another query's, run the cell with --run (or %config FlinkMagics.run = True), which runs that one first, "
+            "or run that one in a cell of its own before."
         )
 
 

@@ -88,6 +88,7 @@ class CapturedCell:
         if not program.writes and not program.results:
             _say_what_ran(program)
             return None
+        _say_what_ran_on_its_line(program)
         graph = self._magics.compiled(program, self._name, self._options, progress)
         only_shown = graph.only_shown() if self._is_run else ()
         if only_shown:
@@ -119,7 +120,14 @@ def _say_what_ran(program: Program) -> None:
         print(lines_visible(f"{write.location}: written to {write.path}, because a later line of the cell needed it."))
     for skipped in program.skipped:
         print(lines_visible(f"{skipped.location}: nothing to do, {skipped.path} exists and the mode is 'ignore'."))
+    _say_what_ran_on_its_line(program)
     print(nothing_to_compile(program))
+
+
+def _say_what_ran_on_its_line(program: Program) -> None:
+    """Tell which lines have changed rows already: running the cell again would do that once more."""
+    for statement in program.immediate:
+        print(lines_visible(f"{statement.location}: {statement.text} has run: it cannot be put off."))
 
 
 @contextmanager

@@ -69,6 +69,6 @@ def _missing(error: BaseException, spark: SparkSession) -> Target | None:
     named = str(error.getMessageParameters().get(parameter, ""))  # type: ignore[attr-defined]
     if parameter == "path":
         return PathResolver(spark).target(named)
-    from flinkmagic.capturing.commands import table_target  # slow to import, and the extension is not to be
+    from flinkmagic.capturing.tables import table_target  # slow to import, and the extension is not to be
 
     return table_target(spark, items(session_state(spark).sqlParser().parseMultipartIdentifier(named)))

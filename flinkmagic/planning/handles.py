@@ -288,11 +288,14 @@ class ResultStageHandle(StageHandle):
         The attributes of the rows (``Seq[Attribute]``).
     schema_json : str
         The user's schema, as ``StructType.fromJson`` reads it.
+    columns : py4j.java_gateway.JavaObject, optional
+        The attributes of the user's DataFrame; kept when the rest is let go of.
     """
 
     query_execution: JavaObject = field(repr=False)
     made: Once = field(repr=False)
     schema_json: str = ""
+    columns: JavaObject | None = field(default=None, repr=False)
 
     @property
     def plan(self) -> JavaObject:

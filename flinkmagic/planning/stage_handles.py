@@ -197,6 +197,7 @@ class StageHandles:
             query_execution=query_execution,
             made=Once(lambda: self._rebuilder.query(plan)),
             schema_json=request.schema_json,
+            columns=query_execution.analyzed().output(),
         )
 
     def of_boundary(

@@ -3,8 +3,8 @@
 1. A name is bound anew only where it still stands for the very DataFrame of the program, in the namespace that the
    program was captured in, and only after a run that has finished. A program that was captured without a namespace of
    its own (a ``with`` block in a function, say) keeps its names: a block of Python code does not change variables.
-2. What it is bound to has the same columns (for a boundary the very same, by expression id), belongs to the user's own
-   session, and reads the kept rows.
+2. What it is bound to has the very same columns (by expression id: one that was taken of the DataFrame before still
+   is a column of it), belongs to the user's own session, and reads the kept rows.
 3. When the rows are let go of, and when the graph runs again, names that still stand for kept rows stand for what they
    were defined as.
 4. Only names do this. A DataFrame that is defined anew, however equal, is computed anew.

@@ -71,16 +71,18 @@ def not_run_note(program: Program | None, next_step: str) -> str:
     """What there is to run of a graph that has not been run; of its writes some may have run already."""
     if program is None or not program.writes:
         return f"Nothing has been computed yet. {next_step}"
-    if not program.deployed:
+    ran = len(program.deployed) + len(program.immediate)
+    if not ran:
         return f"Nothing has been written yet. {next_step}"
-    done = counted(len(program.deployed), "write has", "writes have")
+    done = counted(ran, "write has", "writes have")
     return f"{done} run on the way, {counted(len(program.writes), 'is', 'are')} still to run. {next_step}"
 
 
 def nothing_to_compile(program: Program) -> str:
     """Such as ``nothing to compile: 2 actions have run, nothing is deferred``."""
-    if program.deployed:
-        done = f"{counted(len(program.deployed), 'write has', 'writes have')} run on the way"
+    ran = len(program.deployed) + len(program.immediate)
+    if ran:
+        done = f"{counted(ran, 'write has', 'writes have')} run on the way"
     elif program.actions:
         done = f"{counted(program.actions, 'action has', 'actions have')} run"
     else:

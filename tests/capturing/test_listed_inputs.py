@@ -52,3 +52,18 @@ def test_what_had_changed_before_the_line_is_told(cell: Any, numbers: Any) -> No
     program = cell.capture("df.write.parquet(at('x'))")
     with pytest.warns(InputChangedWarning, match="was changed after its DataFrame had listed it"):
         check_inputs(program.writes)
+
+
+def test_changed_files_of_partitions_that_are_not_read_are_no_matter(cell: Any) -> None:
+    cell.plain("""\
+        spark.range(6).withColumn("day", F.col("id") % 3).write.partitionBy("day").parquet(at("days"))
+        days = spark.read.parquet(at("days"))
+        """)
+    program = cell.capture("""\
+        days.where("day = 0").write.parquet(at("zero"))
+        days.where("day < 2").write.parquet(at("more"))
+        """)
+    shutil.rmtree(cell.at("days/day=1"))
+    check_inputs(program.writes[:1])
+    with pytest.raises(InputChangedError, match="cell 3, line 2"):
+        check_inputs(program.writes)

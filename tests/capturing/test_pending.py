@@ -285,7 +285,20 @@ def test_appending_where_an_earlier_write_reads_a_table_comes_after_it(cell: Any
 
 OVERWRITES = {
     "itself": 'spark.read.parquet(at("x")).write.mode("overwrite").parquet(at("x"))',
-    "a partition of itself": 'spark.read.parquet(at("x")).write.mode("overwrite").parquet(at("x/day=1"))',
+    "a partition of itself": 'spark.read.parquet(at("days")).write.mode("overwrite").parquet(at("days/day=1"))',
+    "that partition": 'spark.read.parquet(at("days")).where("day = 1").write.mode("overwrite").json(at("days/day=1"))',
+    "that partition or others": (
+        'spark.read.parquet(at("days")).where("day > id").write.mode("overwrite").json(at("days/day=1"))'
+    ),
+    "a partition that a subquery may read": (
+        'spark.read.parquet(at("days")).where("day = (select max(id) from xs)").write.mode("overwrite")'
+        '.json(at("days/day=1"))'
+    ),
+    "a file of itself": 'spark.read.parquet(at("x")).write.mode("overwrite").parquet(a_file)',
+    "a folder that is read in depth": (
+        'spark.read.option("recursiveFileLookup", True).parquet(at("deep")).write.mode("overwrite")'
+        '.csv(at("deep/in/it"))'
+    ),
     "the folder above": 'spark.read.parquet(at("x")).write.mode("overwrite").parquet(at(""))',
     "through a link": 'spark.read.parquet(at("x")).write.mode("overwrite").parquet(at("link/x"))',
     "in a join": 'spark.range(3).join(spark.read.parquet(at("x")), "id").write.mode("overwrite").csv(at("x"))',
@@ -306,7 +319,10 @@ def test_overwriting_what_the_write_reads_is_refused_and_rows_stay(
         spark.read.parquet(at("x")).createOrReplaceTempView("xs")
         spark.sql(f"create table xt using parquet location '{at('x')}'")
         range = lambda n, condition: spark.sql(f"select * from range({n}) where {condition}")
+        spark.range(4).withColumn("day", F.col("id") % 2).write.partitionBy("day").parquet(at("days"))
+        spark.range(4).write.parquet(at("deep/in/it"))
         """)
+    cell.namespace["a_file"] = str(next((cell.folder / "x").glob("*.parquet")))
     try:
         with pytest.raises(
             OverwritesInputError, match=r"cell 3, line 1: the write overwrites .* nothing has been"
@@ -314,7 +330,108 @@ def test_overwriting_what_the_write_reads_is_refused_and_rows_stay(
             cell.capture(line, deploying)
     finally:
         cell.plain("spark.sql('drop table xt')")
-    assert cell.rows("x") == [0, 1, 2]
+    assert (cell.rows("x"), cell.rows("days"), cell.rows("deep/in/it")) == ([0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3])
+
+
+ALLOWED = {
+    "one partition from another": 'days.where("day = 0").drop("day").write.mode("overwrite").parquet(at("days/day=1"))',
+    "one partition from others": (
+        'days.where("day in (0, 2)").selectExpr("id").write.mode("overwrite").parquet(at("days/day=1"))'
+    ),
+    "one partition from another by a computed filter": (
+        'days.where("day + 1 = 1").selectExpr("id").write.mode("overwrite").parquet(at("days/day=1"))'
+    ),
+    "a partition that is not there": 'days.select("id").write.mode("overwrite").parquet(at("days/day=9"))',
+    "a partition, by a shuffle": (
+        'days.groupBy("day", "id").count().where("day = 2").select("id").write.mode("overwrite").json(at("days/day=1"))'
+    ),
+    "a new folder in what is read": 'x.write.mode("overwrite").parquet(at("x/sub"))',
+    "a folder in what is read": 'x.write.mode("overwrite").json(at("x/there"))',
+}
+
+
+@pytest.mark.parametrize("line", ALLOWED.values(), ids=ALLOWED.keys())
+def test_what_spark_rules_out_reading_may_be_overwritten(cell: Any, numbers: Any, line: str) -> None:
+    written, home = line.split('at("')[-1].split('"')[0], cell.folder
+    for place in ("plain", "captured"):
+        cell.folder = home / place
+        numbers("x", 3)
+        cell.plain("""\
+            spark.range(6).withColumn("day", F.col("id") % 3).write.partitionBy("day").parquet(at("days"))
+            spark.range(1).write.json(at("x/there"))
+            days, x = spark.read.parquet(at("days")), spark.read.parquet(at("x"))
+            """)
+        if place == "plain":
+            cell.plain(line)
+            continue
+        program = cell.capture(line)
+        check_overwrites(program.writes)
+        cell.deploy(program)
+    found = [
+        sorted(row["id"] for row in cell.spark.read.format("json" if "json" in line else "parquet")
+               .schema("id bigint").load(str(home / place / written)).collect())
+        for place in ("plain", "captured")
+    ]  # fmt: skip
+    assert found[0] == found[1]
+    assert found[0] != []
+
+
+def test_a_report_of_other_partitions_comes_before_their_overwriting(cell: Any) -> None:
+    cell.plain("""\
+        spark.range(6).withColumn("day", F.col("id") % 3).write.partitionBy("day").parquet(at("days"))
+        days = spark.read.parquet(at("days"))
+        """)
+    program = cell.capture("""\
+        days.where("day = 0").select("id").write.parquet(at("report"))
+        spark.range(70, 72).write.mode("overwrite").parquet(at("days/day=1"))
+        """)
+    assert [write.after for write in program.writes] == [(), (0,)]
+    with pytest.raises(OverwritesInputError, match=r"line 2: .*/day=1, and the write to .*/report \(cell 3, line 1\)"):
+        cell.capture("""\
+            days.where("day < 2").select("id").write.parquet(at("report"))
+            spark.range(70, 72).write.mode("overwrite").parquet(at("days/day=1"))
+            """)
+    cell.deploy(program)
+    assert (cell.rows("report"), cell.rows("days/day=1")) == ([0, 3], [70, 71])
+
+
+def test_partitions_are_replaced_after_a_report_of_the_same_table(cell: Any) -> None:
+    source = """\
+        days = spark.read.parquet(at("{days}"))
+        days.where("id > 0").select("id").write.parquet(at("{days}_report"))
+        fresh = days.where("day = 1").withColumn("id", F.col("id") + 100)
+        writer = fresh.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy("day")
+        writer.parquet(at("{days}"))
+        """
+    found = []
+    for days in ("plain", "captured"):
+        cell.plain(f"""\
+            spark.range(4).withColumn("day", F.col("id") % 2).write.partitionBy("day").parquet(at("{days}"))
+            """)
+        if days == "plain":
+            cell.plain(source.replace("{days}", days))
+        else:
+            program = cell.capture(source.replace("{days}", days))
+            assert [(write.dynamic, write.after) for write in program.writes] == [(False, ()), (True, (0,))]
+            check_overwrites(program.writes)
+            cell.deploy(program)
+        found.append((cell.rows(days), cell.rows(f"{days}_report")))
+    assert found[0] == found[1] == ([0, 2, 101, 103], [1, 2, 3])
+
+
+def test_an_action_beside_a_new_folder_in_what_it_reads_goes_on(cell: Any, numbers: Any) -> None:
+    numbers("x", 3)
+    program = cell.capture("""\
+        df = spark.read.parquet(at("x"))
+        spark.range(9).write.mode("overwrite").json(at("x/new"))
+        n = df.count()
+        """)
+    assert (cell.namespace["n"], len(program.writes)) == (3, 1)
+    with pytest.raises(PendingWriteError, match=r"line 2: .* reads"):
+        cell.capture("""\
+            spark.range(9).write.mode("overwrite").json(at("x/new"))
+            n = spark.read.parquet(at("x")).count()
+            """)
 
 
 PARTITIONS = {
@@ -493,11 +610,14 @@ def test_replacing_partitions_of_the_own_path_stays_allowed(cell: Any) -> None:
 
 def test_the_check_of_a_whole_job_sees_every_reader(cell: Any, numbers: Any) -> None:
     numbers("x", 3)
+    numbers("x/day=1", 3)
+    (cell.folder / "x/_SUCCESS").unlink()
+    [part.unlink() for part in (cell.folder / "x").glob("*.parquet")]
     program = cell.capture('spark.range(9).write.mode("overwrite").parquet(at("x/day=1"))')
     check_overwrites(program.writes)
     check_overwrites(program.writes, {"other": [Source(path=f"file:{cell.at('y')}")]})
     readers = {"total": sources_of(cell.spark.read.parquet(cell.at("x"))._jdf.queryExecution().analyzed())}
-    with pytest.raises(OverwritesInputError, match=r"/x/day=1, and the result total reads file:.*/x\."):
+    with pytest.raises(OverwritesInputError, match=r"/x/day=1, and the result total reads file:.*/x, "):
         check_overwrites(program.writes, readers)
     appended = cell.capture('spark.range(9).write.mode("append").parquet(at("x/day=1"))')
     check_overwrites(appended.writes, readers)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark import StorageLevel
 
+from flinkmagic.capturing.outside_places import jdbc_path, jdbc_paths, source_place
 from flinkmagic.capturing.targets import PathResolver, Source, Target, resolve_uri, sources_of, temp_views_of
 
 
@@ -24,6 +25,14 @@ from flinkmagic.capturing.targets import PathResolver, Source, Target, resolve_u
         ("file:/a/b*/x", "file:/a/bc", True),
         ("file:/a/b*", "file:/a/c", False),
         ("file:/a/{b,c}", "file:/a/c", True),
+        ("file:/a/{b,c}", "file:/a/d", False),
+        ("file:/a/{b,{c,d*}}/x", "file:/a/dd", True),
+        ("file:/a/{b,{c,d*}}/x", "file:/a/e", False),
+        ("file:/{a/b,c}/x", "file:/a/b/x/y", True),
+        ("file:/{a/b,c}/x", "file:/a/x", False),
+        ("file:/a/" + "{0,1}" * 12, "file:/a/2", True),
+        ("file:/a/" + "{0,1}" * 12, "file:/b", False),
+        ("file:/a/\\{b", "file:/a/{b", True),
         ("file:/a/[^x]*", "file:/a/bc", True),
         ("file:/a/[^b]*", "file:/a/bc", False),
     ],
@@ -48,6 +57,67 @@ def test_partitions_that_lie_elsewhere_belong_to_a_table() -> None:
     assert table.overlaps(Target(path="file:/d/k=1"))
     assert Target(path="file:/c").overlaps(table)
     assert not table.overlaps(Target(path="file:/e"))
+
+
+def test_a_flat_folder_is_overlapped_by_its_files_and_by_what_is_above(tmp_path: Path) -> None:
+    (tmp_path / "part").write_text("")
+    flat = Source(path=f"file:{tmp_path}", flat=True)
+    for place, overlap in (("/new", False), ("/new/part", False), ("/part", True), ("", True), ("/..", True)):
+        other = Target(path=resolve_uri(f"file:{tmp_path}{place}"))
+        assert (flat.overlaps(other), other.overlaps(flat)) == (overlap, overlap)
+    far = Source(path="s3a://bucket/a", flat=True)
+    assert far.overlaps(Target(path="s3a://bucket/a/part-0.parquet"))
+    assert not far.overlaps(Target(path="s3a://bucket/a/day=1"))
+
+
+def test_all_tables_of_a_database_overlap_it() -> None:
+    database = Target(path="file:/w/x.db", namespace="spark_catalog.x")
+    assert database.overlaps(Target(table="spark_catalog.x.y"))
+    assert Source(table="spark_catalog.x.y").overlaps(database)
+    assert not database.overlaps(Target(table="spark_catalog.xy.z"))
+    assert database.overlaps(Target(path="file:/w/x.db/y"))
+
+
+JDBC = [
+    ("A.T", "T", True),
+    ("A.T", '"A"."T"', True),
+    ("A.T", "B.T", False),
+    ("A.T", "A.U", False),
+    ("(select * from A.T) q", "t", True),
+    ("(select * from A.T join u using (k)) q", "U", True),
+    ("(select * from A.T join u using (k)) q", "V", False),
+    ("(with v as (select 1 x) select * from v) q", "V", False),
+    ("(select * from A.T where k in (select k from B.U)) q", "B.U", True),
+    ("(select * from A.T where k in (select k from B.U)) q", "A.U", False),
+    ('(select "x y" from "A"."T") q', "T", True),
+    ('(select "x y" from "A"."T" where n = \'from "V"\') q', "V", False),
+    ("(select * from rows_of('T')) q", "U", True),
+    ("(select top 3 x from A.T for browse) q", "U", True),
+]
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(("read", "written", "overlap"), JDBC)
+def test_tables_of_one_database(read: str, written: str, overlap: bool) -> None:
+    url = "jdbc:derby:x;create=true"
+    sources = [Source(path=path) for path in jdbc_paths(url, read)]
+    target = Target(path=jdbc_path("jdbc:derby:x", written))
+    assert any(source.overlaps(target) for source in sources) is overlap
+    assert not any(source.overlaps(Target(path=jdbc_path("jdbc:derby:y", written))) for source in sources)
+
+
+def test_sources_of_one_kind_are_told_apart_by_the_options_that_say_where() -> None:
+    here = Source(table=source_place("PythonTable:mine", {"folder": "/data/a", "header": "true"}))
+    for options, overlap in (
+        ({"folder": "/data/a"}, True),
+        ({"Folder": "/data/a/b"}, True),
+        ({"folder": "/data/b", "header": "true"}, False),
+        ({"header": "false"}, True),
+        ({"path": "/data/b"}, True),
+    ):
+        assert here.overlaps(Target(table=source_place("PythonTable:mine", options))) is overlap
+    assert not here.overlaps(Target(table=source_place("PythonTable:other", {"folder": "/data/a"})))
+    assert str(here) == "pythontable:mine"
 
 
 def test_tables_overlap_by_identity_and_by_folder() -> None:
@@ -89,8 +159,8 @@ def test_a_plan_tells_its_files(cell: Any, numbers: Any) -> None:
     left, right = numbers("left", 3), numbers("right", 4)
     df = cell.spark.read.parquet(left).join(cell.spark.read.parquet(right), "id").union(cell.spark.range(2))
     assert _sources(df) == (
-        Source(path=resolve_uri(f"file:{left}"), listed=True),
-        Source(path=resolve_uri(f"file:{right}"), listed=True),
+        Source(path=resolve_uri(f"file:{left}"), listed=True, flat=True),
+        Source(path=resolve_uri(f"file:{right}"), listed=True, flat=True),
     )
 
 
@@ -100,13 +170,13 @@ def test_kept_rows_tell_what_they_were_computed_from(cell: Any, numbers: Any, sp
     companion = spark._jvm.java.lang.Class.forName("org.apache.spark.sql.execution.columnar.InMemoryRelation$")
     level = spark.sparkContext._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK)
     kept = companion.getField("MODULE$").get(None).apply(level, execution, spark._jvm.scala.Option.empty())
-    assert sources_of(kept) == (Source(path=resolve_uri(f"file:{path}"), listed=True),)
+    assert sources_of(kept) == (Source(path=resolve_uri(f"file:{path}"), listed=True, flat=True),)
 
 
 def test_a_plan_tells_the_files_of_its_subqueries(cell: Any, numbers: Any) -> None:
     cell.spark.read.parquet(numbers("inner", 3)).createOrReplaceTempView("inner_numbers")
     df = cell.spark.sql("select * from range(5) where id in (select id from inner_numbers)")
-    assert _sources(df) == (Source(path=resolve_uri(f"file:{cell.at('inner')}"), listed=True),)
+    assert _sources(df) == (Source(path=resolve_uri(f"file:{cell.at('inner')}"), listed=True, flat=True),)
     assert temp_views_of(df._jdf.queryExecution().analyzed()) == {"inner_numbers"}
 
 

@@ -422,6 +422,27 @@ def test_with_run_a_pending_target_is_deployed_first(kernel, folder) -> None:
     assert cell.stdout.startswith("3\n")
 
 
+def test_what_sql_writes_is_deferred_and_what_has_run_is_told(kernel) -> None:
+    kernel.run("spark.sql('CREATE TABLE IF NOT EXISTS told (id BIGINT) USING parquet')")
+    deferred = kernel.run("%%flinkgraph by_sql\nspark.sql('INSERT INTO told VALUES (1)').show()")
+    assert deferred.status == "ok", deferred.error
+    assert deferred.stdout == "++\n||\n++\n++\n\n"
+    assert "Nothing has been written yet" in deferred.displays[-1]["text/plain"]
+    assert kernel.run("spark.table('told').count()").value["text/plain"] == "0"
+    line = "spark.sql('BEGIN INSERT INTO told VALUES (2); END')"
+    ran = kernel.run(f"%%flinkgraph by_sql\n{line}\nspark.sql('INSERT INTO told VALUES (3)');")
+    assert ran.status == "ok", ran.error
+    assert "line 2: sql('BEGIN INSERT INTO told VALUES (2); END') has run" in ran.stdout
+    assert "1 write has run on the way, 1 is still to run. Run it: %flinkrun by_sql" in ran.displays[-1]["text/plain"]
+    alone = kernel.run(f"%%flinkgraph alone\n{line};")
+    assert alone.status == "ok", alone.error
+    assert alone.stdout.endswith("nothing to compile: 1 write has run on the way, nothing is deferred\n")
+    assert kernel.run("spark.table('told').count()").value["text/plain"] == "2"
+    kernel.run("%flinkrun by_sql")
+    assert kernel.run("spark.table('told').count()").value["text/plain"] == "3"
+    kernel.run("spark.sql('DROP TABLE told')")
+
+
 def test_overwriting_what_is_read_is_refused_and_the_rows_stay(kernel) -> None:
     kernel.run("spark.range(5).write.parquet('own')")
     cell = kernel.run(

@@ -98,8 +98,21 @@ def test_a_result_s_name_stands_for_its_rows(notebook: Notebook) -> None:
     original = notebook.names["sums"]
     job = finished(flinkmagic.compile(program, parallelism=2))
     assert notebook.names["sums"] is job.result("sums") is not original
-    assert sum(row.twice for row in notebook.names["sums"].collect()) == 3540
+    kept = notebook.names["sums"]
+    assert sum(row.twice for row in kept.collect()) == 3540
+    # A column that was taken of the DataFrame before is a column of the rows.
+    more = kept.where(original["twice"] >= 100).select((original["twice"] + 1).alias("more"))
+    assert more.agg(F.min("more")).first()[0] == 101
+    assert kept.alias("a").join(kept.alias("b"), F.col("a.twice") == F.col("b.twice") + 2).count() == 59
+    assert kept.join(kept.where("twice > 9"), "twice").count() == 55
     assert notebook.calls.value == 60
+
+
+def test_a_result_with_one_column_twice_stands_for_its_rows(notebook: Notebook) -> None:
+    program = notebook.cell("results", 'both = spark.range(3).groupBy("id").count().select("id", "id")')
+    job = finished(flinkmagic.compile(program, parallelism=2))
+    assert notebook.names["both"] is job.result("both")
+    assert sorted(notebook.names["both"].collect()) == [(0, 0), (1, 1), (2, 2)]
 
 
 def test_only_a_name_that_still_stands_for_the_program_s_dataframe_is_bound_anew(shared: Notebook) -> None:

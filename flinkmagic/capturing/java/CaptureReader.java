@@ -30,6 +30,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FilePartition;
@@ -135,11 +136,30 @@ public class CaptureReader {
         }
         FileIndex index = ((HadoopFsRelation) leaf.relation()).location();
         facts.put("listed", Boolean.valueOf(index.getClass().getSimpleName().equals("InMemoryFileIndex")));
-        List paths = strings(index.rootPaths().iterator());
+        List linked = new ArrayList();
         if (index instanceof InMemoryFileIndex) {
-            addLinked((InMemoryFileIndex) index, paths);
+            addLinked((InMemoryFileIndex) index, linked);
+            facts.put("flat", Boolean.valueOf(isFlat((InMemoryFileIndex) index)));
         }
-        facts.put("paths", paths);
+        facts.put("paths", strings(index.rootPaths().iterator()));
+        facts.put("linked", linked);
+    }
+
+    /** Whether all files that were listed lie in the very folders that were named, or were named themselves. */
+    private static boolean isFlat(InMemoryFileIndex index) {
+        HashSet named = new HashSet();
+        Iterator each = index.rootPaths().iterator();
+        while (each.hasNext()) {
+            named.add(((Path) each.next()).toUri().getPath());
+        }
+        Iterator files = index.allFiles().iterator();
+        while (files.hasNext()) {
+            Path file = ((FileStatus) files.next()).getPath();
+            if (!named.contains(file.getParent().toUri().getPath()) && !named.contains(file.toUri().getPath())) {
+                return false;
+            }
+        }
+        return true;
     }
 
     /** Where symbolic links among the listed files and folders lead to, if out of the folders that were named. */
@@ -285,29 +305,74 @@ public class CaptureReader {
      */
     public byte[] rddPaths(RDD rdd) throws Exception {
         List found = new ArrayList();
-        HashSet seen = new HashSet();
+        java.util.Iterator lineage = lineageOf(rdd).values().iterator();
+        while (lineage.hasNext()) {
+            addPaths((RDD) lineage.next(), found);
+        }
+        return deflated(found);
+    }
+
+    /** Whether an RDD is part of the lineage of another. */
+    public boolean lineageHolds(RDD rdd, int id) {
+        return lineageOf(rdd).containsKey(Integer.valueOf(id));
+    }
+
+    private static Map lineageOf(RDD rdd) {
+        Map found = new LinkedHashMap();
         ArrayDeque open = new ArrayDeque();
         open.add(rdd);
         while (!open.isEmpty()) {
             RDD current = (RDD) open.poll();
-            if (seen.add(Integer.valueOf(current.id()))) {
-                // Rows that a checkpoint holds are read from its files, and from nothing before it.
-                if (current.getCheckpointFile().isDefined()) {
-                    found.add(Arrays.asList(new Object[] {current.getCheckpointFile().get(), Boolean.TRUE}));
-                    continue;
-                }
-                addPaths(current, found);
+            if (found.put(Integer.valueOf(current.id()), current) == null
+                    && current.getCheckpointFile().isEmpty()) {
                 Iterator dependencies = current.dependencies().iterator();
                 while (dependencies.hasNext()) {
                     open.add(((Dependency) dependencies.next()).rdd());
                 }
             }
         }
-        return deflated(found);
+        return found;
+    }
+
+    /** A number for each cache that a plan reads, separated by blanks. */
+    public String cachedRelations(LogicalPlan plan) {
+        StringBuilder found = new StringBuilder();
+        List leaves = leavesOf(plan);
+        for (int i = 0; i < leaves.size(); i++) {
+            if (leaves.get(i) instanceof InMemoryRelation) {
+                found.append(System.identityHashCode(((InMemoryRelation) leaves.get(i)).cacheBuilder())).append(' ');
+            }
+        }
+        return found.toString();
+    }
+
+    /** The names of an object's class, and of all that it extends and implements, separated by blanks. */
+    public String types(Object object) {
+        LinkedHashMap found = new LinkedHashMap();
+        addTypes(object.getClass(), found);
+        StringBuilder names = new StringBuilder();
+        java.util.Iterator each = found.keySet().iterator();
+        while (each.hasNext()) {
+            names.append(((Class) each.next()).getName()).append(' ');
+        }
+        return names.toString();
+    }
+
+    private static void addTypes(Class type, Map into) {
+        if (type != null && into.put(type, type) == null) {
+            Class[] interfaces = type.getInterfaces();
+            for (int i = 0; i < interfaces.length; i++) {
+                addTypes(interfaces[i], into);
+            }
+            addTypes(type.getSuperclass(), into);
+        }
     }
 
     private static void addPaths(RDD rdd, List found) {
-        if (rdd instanceof FileScanRDD) {
+        if (rdd.getCheckpointFile().isDefined()) {
+            // Rows that a checkpoint holds are read from its files, and from nothing before it.
+            found.add(Arrays.asList(new Object[] {rdd.getCheckpointFile().get(), Boolean.TRUE}));
+        } else if (rdd instanceof FileScanRDD) {
             HashSet folders = new HashSet();
             Iterator partitions = ((FileScanRDD) rdd).filePartitions().iterator();
             while (partitions.hasNext()) {

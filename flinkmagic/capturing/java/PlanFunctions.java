@@ -14,6 +14,7 @@ import java.util.zip.DeflaterOutputStream;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.spark.Dependency;
 import org.apache.spark.api.python.PythonFunction;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
@@ -55,10 +56,14 @@ public class PlanFunctions {
     };
 
     private final ArrayList commands = new ArrayList();
+    private final ArrayList broadcasts = new ArrayList();
     private final IdentityHashMap seen = new IdentityHashMap();
     private String opaque;
 
-    /** Of an analysed plan, as deflated JSON: `functions`, in base64, and `opaque`, a function that cannot be seen. */
+    /**
+     * Of an analysed plan, as deflated JSON: `functions`, in base64, the ids of the `broadcasts` that these use, and
+     * `opaque`, a function that cannot be seen.
+     */
     public byte[] ofPlan(LogicalPlan plan) throws Exception {
         PlanFunctions found = new PlanFunctions();
         found.walk(plan);
@@ -80,6 +85,7 @@ public class PlanFunctions {
         Map facts = new LinkedHashMap();
         facts.put("functions", commands);
         facts.put("opaque", opaque);
+        facts.put("broadcasts", broadcasts);
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DeflaterOutputStream out = new DeflaterOutputStream(bytes);
         out.write(JSON.writeValueAsBytes(facts));
@@ -108,6 +114,10 @@ public class PlanFunctions {
         String name = value.getClass().getName();
         if (value instanceof PythonFunction) {
             commands.add(commandOf((PythonFunction) value));
+            java.util.Iterator used = ((PythonFunction) value).broadcastVars().iterator();
+            while (used.hasNext()) {
+                broadcasts.add(Long.valueOf(((Broadcast) used.next()).id()));
+            }
         } else if (value instanceof RDD) {
             lineage((RDD) value);
         } else if (isUnseen(value, name)) {
