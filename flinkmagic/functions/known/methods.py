@@ -143,11 +143,11 @@ METHODS = {
         to_struct_array to_tensor type_codes unify_dictionaries validate value_field value_lengths
         value_parent_indices value_type with_metadata with_name with_nullable with_type
     """,
-    # rows, types, vectors
+    # rows, types, vectors, what merges values of a shuffle
     "spark": """
-        asDict dataType dense elementType fieldNames fromInternal json jsonValue keyType needConversion norm
-        numActives numNonzeros simpleString squared_distance toArray toDense toInternal toSparse typeName
-        valueType zeros
+        asDict createCombiner dataType dense elementType fieldNames fromInternal json jsonValue keyType
+        mergeCombiners mergeValue mergeValues needConversion norm numActives numNonzeros simpleString
+        squared_distance toArray toDense toInternal toSparse typeName valueType zeros
     """,
     # paths, as far as they are text
     "path": """
