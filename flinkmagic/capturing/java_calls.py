@@ -141,7 +141,8 @@ _SETTINGS_READ = {
 CONFIGURATION = "org.apache.hadoop.conf.Configuration"
 SETTINGS_CHANGED = frozenset({
     "set", "setAllowNullValueProperties", "setBoolean", "setBooleanIfUnset", "setClass", "setDouble", "setEnum",
-    "setFloat", "setIfUnset", "setInt", "setLong", "setPattern", "setStorageSize", "setStrings", "setTimeDuration", "unset",
+    "setFloat", "setIfUnset", "setInt", "setLong", "setPattern", "setStorageSize", "setStrings", "setTimeDuration",
+    "unset",
 })  # fmt: skip
 """A pending write has its own snapshot of Hadoop's settings, as of the session's; but not all can be brought back."""
 
