@@ -130,9 +130,10 @@ class HandledWriteError(UserError):
     def __init__(self, path: str, location: object, handler: object) -> None:
         self.path, self.location, self.handler = path, location, handler
         super().__init__(
-            f"{location}: the write to {path} stands in the try of {handler}, whose handlers would not see it fail: "
-            "the writes of a cell run together, when its graph is run. Write it outside of the try, or run the cell "
-            "with --run (or %config FlinkMagics.run = True), which writes on this line."
+            f"{location}: the write to {path} stands in the try of {handler} (or is called from there), whose handlers "
+            "would not see it fail: the writes of a cell run together, when its graph is run. Write it outside of the "
+            "try (or of the function or magic that has it, such as %time), or run the cell with --run (or %config "
+            "FlinkMagics.run = True), which writes on this line."
         )
 
 

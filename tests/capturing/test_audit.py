@@ -19,8 +19,8 @@ WRITE = READ + "df.write.parquet(at('out/x'))\n"
 TOUCHING = {
     "input replaced": "import os, shutil\nshutil.rmtree(at('a'))\nos.rename(at('b'), at('a'))",
     "input removed by pathlib": "import pathlib\n[p.unlink() for p in sorted(pathlib.Path(at('a')).iterdir())]",
-    "input overwritten": "open(at('a/part'), 'wb').close()",
-    "input linked away": "import os\nos.symlink(at('b'), at('a/link'))",
+    "input overwritten": "import pathlib\nnext(pathlib.Path(at('a')).glob('part-*')).write_bytes(b'')",
+    "input moved": "import os, pathlib\nos.rename(next(pathlib.Path(at('a')).glob('part-*')), at('moved'))",
     "target opened": "try:\n    open(at('out/x/_SUCCESS')).close()\nexcept OSError: pass",
     "target's folder listed": "import os\nos.listdir(at('out'))",
     "target made the working folder": "import os\nhere = os.getcwd()\ntry:\n    os.chdir(at('out/x'))\n"
@@ -36,7 +36,7 @@ TOUCHING = {
     "shell": "import os\nos.system('true')",
     "socket": "import socket\nsocket.create_connection(('127.0.0.1', port)).close()",
     "request over an open connection": "try:\n    connection.request('GET', '/')\nexcept OSError: pass",
-    "database file in the target": "import sqlite3\nsqlite3.connect(at('a/db')).close()",
+    "database file in the target": "import sqlite3\nsqlite3.connect(at('out/x/db')).close()",
 }
 HARMLESS = {
     "other file written": "open(at('other'), 'w').write('x')",
