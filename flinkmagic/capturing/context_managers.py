@@ -11,14 +11,19 @@ import ast
 import builtins
 import inspect
 import linecache
+import os
 import sysconfig
 from collections.abc import Callable
+from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from flinkmagic.capturing.syntax import parsed
 
-_INSTALLED = tuple({sysconfig.get_paths()[name] for name in ("purelib", "platlib")})
+_INSTALLED = (
+    *{sysconfig.get_paths()[name] + os.sep for name in ("purelib", "platlib")},
+    str(Path(__file__).parent.parent) + os.sep,  # `capture` itself
+)
 _NOTHING = object()
 
 
@@ -84,10 +89,9 @@ def _looks_at_exception(leave: FunctionType) -> bool:
 
 def _definition(code: CodeType) -> ast.FunctionDef | None:
     tree = parsed(_source(code))
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name and code.co_firstlineno in _first_lines(node):
-            return node
-    return None
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)) if tree is not None else ()
+    named = (node for node in functions if node.name == code.co_name and code.co_firstlineno in _first_lines(node))
+    return next(named, None)
 
 
 def _first_lines(function: ast.FunctionDef) -> tuple[int, ...]:

@@ -30,7 +30,6 @@ from flinkmagic.capturing.write_facts import WriteFacts, facts_of, in_full
 from flinkmagic.capturing.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
 from flinkmagic.errors import (
     HandledWriteError,
-    ObservedWriteError,
     OverwritesInputError,
     ThreadWriteError,
     UndeferrableWriteError,
@@ -160,8 +159,6 @@ class Deferral:
         spark: Any = df.sparkSession
         kind = simple_name(command)
         analysed = df._jdf.queryExecution().analyzed()
-        if writes.is_observed(spark, analysed):
-            raise ObservedWriteError(facts.label, location)
         if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts, location):
             if facts.mode == "errorifexists":
                 raise facts.taken() from None

@@ -14,6 +14,7 @@ from flinkmagic.capturing import commands, hooks, jvm_hooks, native_hooks, rdd_h
 from flinkmagic.capturing.audit import os_entries
 from flinkmagic.capturing.hooks import Hook
 from flinkmagic.capturing.ml_hooks import ml_entries
+from flinkmagic.capturing.observations import observation_entries
 from flinkmagic.capturing.thread_hooks import thread_entries
 
 Make = Callable[[str, Any], Hook]
@@ -167,6 +168,7 @@ def _wanted() -> Iterator[Entry]:
     yield from _writers()
     yield from _session_and_context()
     yield from ml_entries()
+    yield from observation_entries()
     yield from thread_entries()
     yield from os_entries()
 

@@ -18,11 +18,14 @@ from flinkmagic.capturing.capture_reader import java_types
 from flinkmagic.capturing.hooks import Args, Hook, Kwargs
 from flinkmagic.capturing.impurity import impure_reason
 from flinkmagic.capturing.java_calls import (
+    CONFIGURATION,
     CONSTRUCTOR,
     FILE_CHANGES,
     FILE_READS,
     FRAME_ACTIONS,
     HANDLES,
+    SETTINGS_CHANGED,
+    WRITE_SETTINGS,
     is_harmless,
 )
 from flinkmagic.capturing.pending import Cause, Effects
@@ -66,7 +69,7 @@ class JavaCall(Hook):
 def effects_of(callee: Any, args: Args) -> Effects:
     """What a call of a Java method or constructor reads and changes."""
     types, method = _types(callee), _method(callee)
-    if is_harmless(types, method):
+    if is_harmless(types, method) or (CONFIGURATION in types and _is_of_writes(callee, args)):
         return _HARMLESS
     effects = _file_effects(callee, args)
     if effects is not None:
@@ -75,6 +78,17 @@ def effects_of(callee: Any, args: Args) -> Effects:
         plan = callee.container.queryExecution().analyzed()
         return Effects(sources_of(plan), (), impure_reason(plan) is not None, fresh=False, cause=Cause.JVM)
     return _UNKNOWN
+
+
+def _is_of_writes(callee: Any, args: Args) -> bool:
+    """Whether it changes a setting of Hadoop's of which pending writes have their own: `SessionSnapshot.hadoop`.
+
+    What was not set at all on a write's line cannot be brought back, but where it is a truth value.
+    """
+    if _method(callee) not in SETTINGS_CHANGED or not args or not str(args[0]).startswith(WRITE_SETTINGS):
+        return False
+    is_truth = len(args) > 1 and str(args[1]).lower() in ("true", "false")
+    return _method(callee) == "unset" or is_truth or callee.container.get(args[0]) is not None
 
 
 def _method(callee: Any) -> str:

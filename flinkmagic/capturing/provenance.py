@@ -75,7 +75,7 @@ class SourceReader:
 
     def __init__(self, cell: CellSource | None = None) -> None:
         self._cell = cell
-        self.begun_at = 0
+        self._around: dict[FrameType, int] = {}
         self._calls: dict[str, dict[tuple[int, int], list[ast.Call]]] = {}
 
     def location(self, frame: FrameType | None) -> SourceLocation:
@@ -103,35 +103,39 @@ class SourceReader:
             return self.location(None)
         return self._at(found.tb_frame, found.tb_lineno)
 
-    def handler(self, frame: FrameType | None, within: FrameType | None = None) -> SourceLocation | None:
+    def begin(self, frame: FrameType | None) -> None:
+        """Note the frames around a captured block; where there is a cell, its own frames tell what is captured."""
+        self._around = {} if self._cell is not None else {outer: outer.f_lineno or 0 for outer in _frames(frame)}
+
+    def end(self) -> None:
+        """Let go of the frames."""
+        self._around = {}
+
+    def handler(self, frame: FrameType | None) -> SourceLocation | None:
         """The line of the handler that would see a frame's running line raise, in the cell or in what it calls.
 
-        Parameters
-        ----------
-        frame : FrameType
-            Where a call is made.
-        within : FrameType, optional
-            Where there is no cell, the frame of the captured block; only what begins in the block counts.
+        A ``try`` around the captured block is none of the block's.
         """
-        outermost = self._outermost(frame, within)
-        for inner in _frames(frame) if outermost is not None else ():
+        for inner in self._captured(frame):
             name = inner.f_code.co_filename
             source = "".join(linecache.getlines(name, inner.f_globals))
             if not source and self._cell is not None and name == self._cell.filename:
                 source = self._cell.source
-            after = self.begun_at if inner is within else 0
+            after = self._around.get(inner, 0)
             line = None if name.startswith(_OURS) else handler_of(inner, source, after)
             if line is not None:
                 return self._at(inner, line)
-            if inner is outermost:
-                break
         return None
 
-    def _outermost(self, frame: FrameType | None, within: FrameType | None) -> FrameType | None:
+    def _captured(self, frame: FrameType | None) -> list[FrameType]:
+        """The frames from a call to the cell, or to the block, innermost first."""
+        frames = list(_frames(frame))
         if self._cell is None:
-            return within
-        ours = [one for one in _frames(frame) if one.f_code.co_filename == self._cell.filename]
-        return ours[-1] if ours else None
+            last = next((place for place, one in enumerate(frames) if one in self._around), -1)
+        else:
+            ours = [place for place, one in enumerate(frames) if one.f_code.co_filename == self._cell.filename]
+            last = max(ours, default=-1)
+        return frames[: last + 1]
 
     def _line(self, frame: FrameType, called_from: SourceLocation | None = None) -> SourceLocation:
         return self._at(frame, frame.f_lineno or 0, called_from)

@@ -222,7 +222,6 @@ class Recorder:
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
         self._resolver: PathResolver | None = None
         self._closing: SessionSnapshot | None = None
-        self._block: FrameType | None = None
 
     @property
     def depth(self) -> int:
@@ -241,13 +240,11 @@ class Recorder:
 
     def begin(self, frame: FrameType | None) -> None:
         """Note the frame in which the captured code stands."""
-        if self.program.cell is None and frame is not None:
-            self._block = frame
-            self.source.begun_at = frame.f_lineno or 0
+        self.source.begin(frame)
 
     def handler(self) -> SourceLocation | None:
         """The ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""
-        return self.source.handler(user_frame(), self._block)
+        return self.source.handler(user_frame())
 
     def location(self) -> SourceLocation:
         """The user's line that is running."""
@@ -373,7 +370,7 @@ class Recorder:
         PendingWriteError
             Where a line was refused, and the code around it has dropped the error.
         """
-        self._block = None
+        self.source.end()
         if self.pending.unheeded is not None:
             raise self.pending.unheeded
         check_overwrites(self.pending.writes)
@@ -391,7 +388,7 @@ class Recorder:
         JobFailedError
             Where what was pending has failed.
         """
-        self._block = None
+        self.source.end()
         writes = tuple(self.pending.writes)
         if not writes:
             return

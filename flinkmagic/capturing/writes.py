@@ -85,9 +85,9 @@ def _more_to_verify(jvm: Any) -> tuple[Any, ...]:
         return ()
 
 
-def is_observed(spark: Any, jplan: Any) -> bool:
+def is_observed(sc: Any, jplan: Any) -> bool:
     """Whether an analysed plan carries `observe(...)`."""
-    pattern = _metrics_pattern(spark._jvm)
+    pattern = _metrics_pattern(sc._jvm)
     if pattern is None:
         return re.search(r"^[\s:+|-]*CollectMetrics ", jplan.treeString(), re.MULTILINE) is not None
     return bool(jplan.containsPattern(pattern))

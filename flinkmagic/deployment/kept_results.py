@@ -125,6 +125,11 @@ class KeptResults:
         """Whether `release` was called."""
         return self._released
 
+    @property
+    def jsession(self) -> JavaObject:
+        """The user's Java session."""
+        return self._spark._jsparkSession
+
     def batches(self, handle: ResultStageHandle | BoundaryStageHandle) -> JavaObject:
         """The RDD of a handle's column batches; a pass over it computes and keeps the rows.
 

@@ -1,4 +1,4 @@
-"""Writes as queries of the user's own session, so that its listeners hear of them as of a plain run's.
+"""Writes and results as queries of the user's own session, so that its listeners hear of them as of a plain run's.
 
 A write's command is planned and run on a clone of the session; Spark tells the listeners of the session to which the
 `QueryExecution` belongs. So the execution is announced with one of the user's session that has the clone's plan, and
@@ -37,9 +37,14 @@ def query_name(kind: str) -> str:
 
 
 def session_query(
-    sc: SparkContext, planned: JavaObject, jsession: JavaObject, command: JavaObject, plan: JavaObject
+    sc: SparkContext,
+    planned: JavaObject,
+    jsession: JavaObject,
+    command: JavaObject,
+    plan: JavaObject,
+    metrics: JavaObject | None = None,
 ) -> Any:
-    """A `QueryExecution` of a session for a command whose physical plan was made elsewhere.
+    """A `QueryExecution` of a session for a command, or a query, whose physical plan was made elsewhere.
 
     Parameters
     ----------
@@ -50,15 +55,17 @@ def session_query(
     jsession : py4j.java_gateway.JavaObject
         The user's Java session.
     command : py4j.java_gateway.JavaObject
-        The command as it was analysed on the user's line.
+        The command as it was analysed on the user's line, or the query.
     plan : py4j.java_gateway.JavaObject
         What is run.
+    metrics : py4j.java_gateway.JavaObject, optional
+        Where something is observed: a Scala function that gives the metrics by name.
     """
     constructor = constructor_of(sc, "SessionQuery", {"/* arguments */": _arguments(sc._jvm)})
     if constructor is None:
         return planned
     try:
-        return new_instance(sc, constructor, jsession, command, plan)
+        made: Any = new_instance(sc, constructor, jsession, command, plan)
     except Py4JError as error:
         _LOG.warning(
             "Listeners that were registered after the graph was compiled do not hear of its writes: this Spark makes "
@@ -66,6 +73,9 @@ def session_query(
             java_words(str(error)).splitlines()[0],
         )
         return planned
+    if metrics is not None:
+        made.observe(metrics)
+    return made
 
 
 @functools.lru_cache(maxsize=8)

@@ -18,6 +18,7 @@ from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
 from flinkmagic.deployment.independent_regions import FinishIndependentRegions
 from flinkmagic.deployment.kept_results import KeptResults
+from flinkmagic.deployment.observations import Observations
 from flinkmagic.deployment.retention import NOTHING, Retention, TakenUp
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_jobs import JobProperties, require_pinned_threads
@@ -104,6 +105,7 @@ class SparkDeployment:
         self._id = uuid.uuid4().hex[:12]
         self._prefix = f"flinkmagic-{self._id}-"
         self._kept = KeptResults(spark)
+        self._observations = Observations(spark)
         self._vertices = _vertices_of([sink.transformation_id for sink in planned_job.sinks], execution_graph)
         boundaries = planned_job.boundaries
         tails = _vertices_of([boundary.tail_id for boundary in boundaries], execution_graph)
@@ -159,6 +161,7 @@ class SparkDeployment:
             # Nothing was submitted; no thread may stay behind.
             self._monitor.stop()
             self._main_thread.stop()
+            self._observations.close()
             if self._retention is not None:
                 self._retention.abandon()
             raise
@@ -166,7 +169,7 @@ class SparkDeployment:
     def _start(self, planned: PlannedJob) -> None:
         properties = JobProperties(self._sc, group=self._prefix.rstrip("-"), pool=self._prefix.rstrip("-"))
         done = {"done": self._retention.stage_done} if self._retention is not None else {}
-        runner = StageRunner(self._sc, planned.session_clone, properties, self._kept, **done)
+        runner = StageRunner(self._sc, planned.session_clone, properties, self._kept, self._observations, **done)
         self._host.make_stage = partial(StageRun, runner)
         self.scheduler.termination_future.add_done_callback(lambda _: self._on_idle())
         self._monitor.start(
@@ -178,6 +181,7 @@ class SparkDeployment:
         self._host.partition_bytes.update(self._taken_up.partition_bytes(self.execution_graph))
         for index in self._taken_up.results:
             self._host.tracker.take_up(self.execution_graph.job_vertices[index])
+        self._observations.hold([vertex.job_vertex.operator_factory for vertex in self._vertices])
         recovered = self._taken_up.recovered(self.execution_graph, self._gateways.of(NO_TASK))
         self._run(lambda: self.scheduler.start_scheduling(recovered))
 
@@ -369,6 +373,7 @@ class SparkDeployment:
         if self.scheduler.termination_future.done():
             self._monitor.stop()
             self._host.close()
+            self._observations.close()
             if self.scheduler.job_status is JobStatus.CANCELED:
                 self._let_go()
             self._leave()

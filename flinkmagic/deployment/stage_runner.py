@@ -8,7 +8,8 @@ What Spark is asked for, by kind of handle (seen on 3.5.9 and 4.3.0):
 - broadcast: ``relationFuture``; subquery: ``executeCollect``.
 - write: the command's ``executeCollect`` inside ``SQLExecution.withNewExecutionId``, so that the SQL tab and the query
   listeners of the session hear of it as of a plain write.
-- result and boundary: a pass over the rows that are kept; see `kept_results`.
+- result and boundary: a pass over the rows that are kept; see `kept_results`. A result is a query of the session, too;
+  a boundary is none of the user's, and has no name under which listeners would hear of it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from flinkmagic.capturing.java import java_class, option, static_method
 from flinkmagic.deployment.java_classes import constructor_of, new_instance
 from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.map_outputs import MapOutputs
+from flinkmagic.deployment.observations import Observations
 from flinkmagic.deployment.python_workers import ExecutorWatch, end_python_workers
 from flinkmagic.deployment.session_queries import in_session, query_name, session_query
 from flinkmagic.deployment.spark_jobs import JobProperties, cancel_jobs
@@ -91,6 +93,8 @@ class StageRunner:
         Under which jobs run.
     kept : KeptResults
         Where results go.
+    observations : Observations
+        What is observed in them.
     done : callable
         Told of each stage that is done, on its thread, before anybody else is.
     """
@@ -101,12 +105,14 @@ class StageRunner:
         jsession: JavaObject | None,
         properties: JobProperties,
         kept: KeptResults,
+        observations: Observations,
         done: Callable[[StageHandle, KeptResults], None] = lambda _handle, _kept: None,
     ) -> None:
         self.sc = sc
         self.jsession = jsession
         self.properties = properties
         self.kept = kept
+        self._observations = observations
         self._done = done
         self._map_outputs = MapOutputs(sc)
         self._watch = ExecutorWatch.of(sc)
@@ -125,6 +131,7 @@ class StageRunner:
         `ready` is called before anything goes to Spark, and may raise.
         """
         outcome = self._run(handle, tag, description, earlier, ready)
+        self._observations.collect(handle)
         return replace(outcome, adaptation=handle.adaptation)
 
     def _run(
@@ -164,10 +171,12 @@ class StageRunner:
                 prepare_write_retry(self.sc, plan, handle.name, earlier)
             ready()
             self._write(handle, plan, session)
-        elif isinstance(handle, ResultStageHandle | BoundaryStageHandle):
+        elif isinstance(handle, ResultStageHandle):
+            self._keep_result(handle, ready, session)
+        elif isinstance(handle, BoundaryStageHandle):
             batches = self.kept.batches(handle)
             ready()
-            self._in_sql_execution(handle.query_execution, "collect", batches, batches.count)
+            self._in_sql_execution(handle.query_execution, None, batches, batches.count)
         else:
             raise TypeError(f"there is no way to run a {type(handle).__name__}")
         self._done(handle, self.kept)
@@ -181,12 +190,23 @@ class StageRunner:
             return
         planned = handle.query_execution
         user.prepare(planned.sparkSession())
-        told = session_query(self.sc, planned, user.spark._jsparkSession, user.command, plan)
+        metrics = handle.observed.metrics if handle.observed is not None else None
+        told = session_query(self.sc, planned, user.spark._jsparkSession, user.command, plan, metrics)
         try:
             name = query_name(user.kind)
             self._in_sql_execution(told, name, plan, plan.executeCollect, jsession)
         finally:
             user.refresh()
+
+    def _keep_result(self, handle: ResultStageHandle, ready: Callable[[], None], session: JavaObject | None) -> None:
+        """Compute and keep a result's rows, as a query of the user's session."""
+        batches = self.kept.batches(handle)
+        ready()
+        planned, observed = handle.query_execution, handle.observed
+        query = planned.logical() if observed is None else observed.query
+        metrics = None if observed is None else observed.metrics
+        told = session_query(self.sc, planned, self.kept.jsession, query, handle.plan, metrics)
+        self._in_sql_execution(told, "collect", batches, batches.count, session)
 
     def _session_of(self, handle: StageHandle) -> JavaObject | None:
         if isinstance(handle, WriteStageHandle | ResultStageHandle | BoundaryStageHandle):
@@ -223,7 +243,7 @@ class StageRunner:
     def _in_sql_execution(
         self,
         query_execution: JavaObject,
-        name: str,
+        name: str | None,
         target: JavaObject,
         without_java: Callable[[], Any],
         jsession: JavaObject | None = None,

@@ -41,7 +41,7 @@ class Row:
 
     @property
     def width(self) -> float:
-        title = max(labels.width(line, CALL_SIZE, self.face) for line in self.title)
+        title = max(labels.width(line, CALL_SIZE, self.face, bold=True) for line in self.title)
         return max(title, labels.width(self.note, NOTE_SIZE))
 
 
@@ -76,7 +76,7 @@ def _summary_line(node: NodeView) -> OperatorLine:
     """The operator that stands for a box, with the physical operators of the whole chain behind it."""
     main = node.main_operator
     chain = " → ".join(line.operator for line in node.operators if line.operator)
-    return replace(main, operator=chain) if (main.name or main.call) and chain else main
+    return replace(main, operator=chain) if main.title != main.operator and chain else main
 
 
 def _rows(lines: Sequence[OperatorLine]) -> tuple[Row, ...]:
@@ -89,15 +89,17 @@ def _rows(lines: Sequence[OperatorLine]) -> tuple[Row, ...]:
 
 
 def _row(line: OperatorLine) -> Row:
-    face: labels.Face = "mono" if line.call and not line.name else "sans"
-    title = labels.wrap(labels.visible(line.title), MAX_TEXT, CALL_SIZE, face)
+    face: labels.Face = "mono" if line.call and line.title == line.call else "sans"
+    room = MAX_TEXT if face == "mono" else MAX_TEXT / labels.BOLD
+    title = labels.wrap(labels.visible(line.title), room, CALL_SIZE, face)
     note = labels.shorten(labels.visible(line.subtitle), MAX_TEXT, NOTE_SIZE)
     return Row(tuple(title), face, note, _hint(line))
 
 
 def _hint(line: OperatorLine) -> str:
     """The whole text of an operator, for its tooltip."""
-    parts = [line.name, line.call, line.operator, f"{line.where}: {line.code.strip()}" if line.code else line.where]
+    place = f"{line.where}: {line.code.strip()}" if line.code else line.where
+    parts = [line.name, line.phrase, line.call, line.operator, place]
     if line.variable:
         parts.append(f"variable {line.variable}")
     parts.append(line.text)
@@ -134,7 +136,7 @@ def draw(card: Card, x: float, y: float, *, far_title: bool = False) -> Element:
         at += row.height + ROW_GAP
     if card.with_subtasks:
         group.add(draw_subtasks(node, STRIPE + PAD, at, card.width - STRIPE - 2 * PAD))
-    group.add(draw_footer(node.states, node.parallelism, card.width, card.height))
+    group.add(draw_footer(node, card.width, card.height))
     return group.add(*_far_title(card)) if far_title else group
 
 
@@ -155,6 +157,7 @@ def _far_title(card: Card) -> list[Element]:
 
 def _card_hint(node: NodeView) -> str:
     facts = [f"{name}: {value}" for name, value in node.facts]
+    facts += [node.cost.words()[0]] if node.cost is not None else []
     return "\n".join([node.name, f"parallelism {node.parallelism}", *node.badges, *facts])
 
 
@@ -216,15 +219,16 @@ def _draw_row(row: Row, top: float) -> Element:
     return group
 
 
-def draw_footer(states: bytes, parallelism: int, width: float, height: float) -> Element:
-    """Draw how far a card's subtasks are: sign, words, and a bar of shares."""
+def draw_footer(node: NodeView, width: float, height: float) -> Element:
+    """Draw how far a card's subtasks are, and what they took: sign, words, and a bar of shares."""
+    states = node.states
     left, right = STRIPE + PAD, width - PAD
     state = leading_state(states)
     style = palette.STATES[state]
     y = height - FOOTER
     foot = element("g", class_="fm-foot", data_state=state)
     sign = element("path", d=style.icon, fill=style.ink, fill_rule="evenodd", class_="fm-state-icon")
-    words = footer_text(states, parallelism)
+    words = footer_words(node, width)
     foot.add(
         moved(left, y + 2.5, sign),
         element("text", words, x=left + 18, y=y + 12.5, font_size=NOTE_SIZE, font_weight="600", fill=style.ink,
@@ -254,6 +258,14 @@ BAR_ORDER = (
     "CANCELED",
     "FAILED",
 )
+
+
+def footer_words(node: NodeView, width: float) -> str:
+    """Return the words under a card of some width: how far its subtasks are, or what they took."""
+    if node.cost is not None:
+        room, choices = width - STRIPE - 2 * PAD - 18, node.cost.words()
+        return next((words for words in choices if labels.width(words, NOTE_SIZE) <= room), choices[-1])
+    return footer_text(node.states, node.parallelism)
 
 
 def footer_text(states: bytes, parallelism: int) -> str:

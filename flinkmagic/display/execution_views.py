@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from flinkmagic.display import labels
+from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.snapshot import (
     ClusterView,
     EdgeView,
@@ -46,6 +47,7 @@ def job_snapshot(
     note: str = "",
     reused: frozenset[str] = frozenset(),
     facts: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
+    costs: Mapping[str, VertexCost] | None = None,
 ) -> JobSnapshot:
     """Return how far a job has come.
 
@@ -61,10 +63,12 @@ def job_snapshot(
         Ids of job vertices that did not run, because their results were there already.
     facts : mapping of str to tuple of (str, str), optional
         By the id of a job vertex what the run has found out about it: names and values, for people.
+    costs : mapping of str to VertexCost, optional
+        By the id of a job vertex what its tasks took.
     """
     return JobSnapshot(
         name or graph.job_graph.name, status, elapsed_ms, states_by_vertex(graph), slots_used, slots_total,
-        started_at_ms, tuple(tasks), tuple(errors), note, reused, facts or {},
+        started_at_ms, tuple(tasks), tuple(errors), note, reused, facts or {}, costs or {},
     )  # fmt: skip
 
 

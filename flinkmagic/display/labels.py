@@ -15,6 +15,8 @@ from typing import Literal
 
 Face = Literal["sans", "mono"]
 
+BOLD = 1.1
+"""How many times as wide bold letters of the sans-serif face are."""
 _JOINERS = "\u200c\u200d"
 _MAX_MARKS = 3
 """Combining marks kept on one letter; more of them climb over the neighbouring lines."""
@@ -95,7 +97,7 @@ def _em(char: str, face: Face) -> float:
 
 def width(text: str, size: float, face: Face = "sans", *, bold: bool = False) -> float:
     """Estimate how wide `text` is in pixels at font size `size`."""
-    return size * sum(_em(char, face) for char in text) * (1.1 if bold and face == "sans" else 1.0)
+    return size * sum(_em(char, face) for char in text) * (BOLD if bold and face == "sans" else 1.0)
 
 
 def shorten(text: str, limit: float, size: float, face: Face = "sans") -> str:

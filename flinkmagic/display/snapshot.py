@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.palette import STATES
 
 GraphKind = Literal["stream", "job", "execution", "regions"]
@@ -84,14 +85,24 @@ class OperatorLine:
     """Id of the StreamNode."""
     name: str = ""
     """The name that the user gave the operator; empty where he gave none."""
+    reads: str = ""
+    """Of a part of a SQL text: the tables that it reads."""
+    does: tuple[str, ...] | None = None
+    """Of a part of a SQL text: what it does. The call is the whole text then, and says nothing of the part."""
+
+    @property
+    def phrase(self) -> str:
+        """What a part of a SQL text does, and with which tables: ``"lineitem: scan, filter"``."""
+        return ": ".join(part for part in (self.reads, ", ".join(self.does or ())) if part) if self.does else ""
 
     @property
     def title(self) -> str:
-        return self.name or self.call or self.operator
+        call = self.call if self.does is None else self.phrase
+        return self.name or call or self.operator
 
     @property
     def subtitle(self) -> str:
-        parts = [self.where, self.operator if self.name or self.call else ""]
+        parts = [self.where, self.operator if self.operator != self.title else ""]
         return " · ".join(part for part in parts if part)
 
 
@@ -112,6 +123,8 @@ class NodeView:
     facts: tuple[tuple[str, str], ...] = ()
     members: tuple[str, ...] = ()
     """The job vertices that a box stands for, where it stands for several."""
+    cost: VertexCost | None = None
+    """What its tasks took, once all of them are done."""
 
     @property
     def main_operator(self) -> OperatorLine:
@@ -220,6 +233,8 @@ class JobSnapshot:
     """Job vertices that did not run, because their results were there already."""
     facts: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """What the run has found out, by job vertex: names and values, for people."""
+    costs: Mapping[str, VertexCost] = field(default_factory=dict)
+    """What the tasks that are done took, by job vertex."""
 
     @property
     def task_counts(self) -> dict[str, int]:
@@ -231,6 +246,20 @@ class JobSnapshot:
         if node.members:
             return b"".join(self.states.get(member, b"") for member in node.members)
         return self.states.get(node.vertex_id, node.states)
+
+    def cost_of(self, node: NodeView) -> VertexCost | None:
+        """Return what the tasks of `node` took, once all have run; None for a part of a vertex, and for several."""
+        is_done = leading_state(self.states_of(node)) == "FINISHED"
+        return self.costs.get(node.vertex_id) if is_done and node.id == node.vertex_id else None
+
+    def longest_first(self, nodes: Iterable[NodeView]) -> list[NodeView]:
+        """Return boxes by the time that their tasks took, those of which nothing is known last."""
+
+        def took(node: NodeView) -> float:
+            cost = self.costs.get(node.vertex_id)
+            return -1.0 if cost is None or cost.took_ms is None else cost.took_ms
+
+        return sorted(nodes, key=took, reverse=True)
 
     def badges_of(self, node: NodeView) -> tuple[str, ...]:
         """Return the badges of `node`, and that it is reused where all that it stands for is."""
@@ -269,6 +298,12 @@ class GraphView:
     def paint(self, snapshot: JobSnapshot) -> GraphView:
         """Return this view with the states, the status and the elapsed time of `snapshot`."""
         nodes = tuple(
-            replace(node, states=snapshot.states_of(node), badges=snapshot.badges_of(node)) for node in self.nodes
+            replace(
+                node,
+                states=snapshot.states_of(node),
+                badges=snapshot.badges_of(node),
+                cost=snapshot.cost_of(node),
+            )
+            for node in self.nodes
         )
         return replace(self, nodes=nodes, status=snapshot.status, elapsed_ms=snapshot.elapsed_ms)

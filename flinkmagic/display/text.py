@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flinkmagic.display import labels, palette
+from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.snapshot import STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
 
 _WIDTH = 110
@@ -119,13 +120,13 @@ def progress_line(snapshot: JobSnapshot, *, bar_width: int = 20) -> str:
 
 
 def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> str:
-    """Return one line for each job vertex: its tasks by state, time, rows, bytes, skew; then the errors.
+    """Return one line for each job vertex, those that took longest first; then the errors.
 
-    Names of vertices are cut so that the lines are `width` columns wide at most; skew is the slowest task's time
-    against the median.
+    A line tells the tasks by state, time, rows and bytes in and out. Names of vertices are cut so that the lines are
+    `width` columns wide at most.
     """
-    header = ("vertex", "tasks", "state", "attempts", "time", "rows out", "bytes out", "skew")
-    rows = [header, *(_row(node, snapshot) for node in view.nodes)]
+    header = ("vertex", "tasks", "time", "rows in", "rows out", "bytes in", "bytes out")
+    rows = [header, *(_row(node, snapshot) for node in snapshot.longest_first(view.nodes))]
     others = [max(_display_width(row[column]) for row in rows) for column in range(1, len(header))]
     room = max(width - sum(others) - 2 * len(others), _NARROWEST)
     rows = [(_cut(row[0], room), *row[1:]) for row in rows]
@@ -143,33 +144,33 @@ def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> 
     return "\n".join(lines)
 
 
+def longest_line(view: GraphView, snapshot: JobSnapshot, *, most: int = 3) -> str:
+    """Return which vertices of a job that is over took longest: ``"longest: lineitem: scan, filter (6.7 s); …"``."""
+    if snapshot.status not in ("FINISHED", "FAILED", "CANCELED"):
+        return ""
+    costs = [(node, snapshot.costs.get(node.vertex_id)) for node in snapshot.longest_first(view.nodes)[:most]]
+    told = [f"{_cut(node.title, 60)} ({labels.duration(cost.took_ms)})" for node, cost in costs if cost is not None]
+    return f"longest: {'; '.join(told)}" if len(told) > 1 else ""
+
+
 def _display_width(text: str) -> int:
     return round(labels.width(text, 1, "mono") / 0.61)
 
 
 def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
     states = snapshot.states.get(node.vertex_id, node.states)
-    tasks = [task for task in snapshot.tasks if task.vertex_id == node.vertex_id]
-    times = sorted(t.end_ms - t.start_ms for t in tasks if t.end_ms is not None and t.start_ms is not None)
-    starts = [t.start_ms for t in tasks if t.start_ms is not None]
-    ends = [t.end_ms for t in tasks if t.end_ms is not None]
-    rows = [task.rows_out for task in tasks if task.rows_out is not None]
-    amount = [task.bytes_out for task in tasks if task.bytes_out is not None]
+    cost = snapshot.costs.get(node.vertex_id) or VertexCost(None)
     words = [
         f"{states.count(code):,} {palette.STATES[name].word}"
         for code, name in enumerate(STATE_NAMES)
         if code in states
     ]
-    title = labels.visible(node.title)
+    rows = ["–" if each is None else f"{each:,}" for each in (cost.rows_in, cost.rows_out)]
     return (
-        title,
-        f"{node.parallelism:,}",
-        ", ".join(words) or "–",
-        f"{len(tasks):,}" if tasks else "–",
-        labels.duration(max(ends) - min(starts)) if starts and ends else "–",
-        f"{sum(rows):,}" if rows else "–",
-        labels.size(sum(amount)) if amount else "–",
-        f"{times[-1] / max(times[len(times) // 2], 1e-9):.1f}"
-        if times and times[len(times) // 2] > 0
-        else "–",
+        labels.visible(node.title),
+        ", ".join(words) or f"{node.parallelism:,}",
+        labels.duration(cost.took_ms),
+        *rows,
+        labels.size(cost.bytes_in),
+        labels.size(cost.bytes_out),
     )

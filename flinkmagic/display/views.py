@@ -37,6 +37,8 @@ class Words:
             text=str(facts.get("text") or ""),
             node_id=node.id,
             name=str(facts.get("name") or ""),
+            reads=str(facts.get("reads") or ""),
+            does=tuple(filter(None, [str(facts["does"])])) if "does" in facts else None,
         )
 
     def _where(self, facts: Mapping[str, Any]) -> str:
@@ -69,10 +71,19 @@ def merged(lines: Sequence[OperatorLine]) -> tuple[OperatorLine, ...]:
         if last and line.call and (last.call, last.where) == (line.call, line.where):
             operator = " → ".join(part for part in (last.operator, line.operator) if part)
             text = "\n".join(part for part in (last.text, line.text) if part)
-            kept[-1] = replace(line, operator=operator, text=text, name=line.name or last.name)
+            kept[-1] = replace(
+                line, operator=operator, text=text, name=line.name or last.name, does=_all_done(last, line),
+                reads=max(last.reads, line.reads, key=len),
+            )  # fmt: skip
         else:
             kept.append(line)
     return tuple(kept)
+
+
+def _all_done(first: OperatorLine, then: OperatorLine) -> tuple[str, ...] | None:
+    if first.does is None or then.does is None:
+        return then.does
+    return tuple(dict.fromkeys((*first.does, *then.does)))
 
 
 def stream_view(stream_graph: StreamGraph, job_graph: JobGraph | None = None) -> GraphView:

@@ -70,7 +70,7 @@ def _vertex(node: NodeView) -> dict[str, Any]:
         "facts": [[seen(name), seen(value)] for name, value in node.facts],
         "operators": [
             {
-                "call": seen(": ".join(filter(None, (line.name, line.call)))),
+                "call": seen(": ".join(filter(None, (line.name or line.phrase, line.call)))),
                 "operator": seen(line.operator),
                 "where": seen(line.where),
                 "code": labels.lines_visible(line.code),
@@ -85,7 +85,7 @@ def _vertex(node: NodeView) -> dict[str, Any]:
 def _searched(node: NodeView) -> str:
     words = [node.name]
     for line in node.operators:
-        words += [line.name, line.call, line.operator, line.variable, line.code, line.where, line.text]
+        words += [line.name, line.phrase, line.call, line.operator, line.variable, line.code, line.where, line.text]
     return labels.visible(" ".join(filter(None, words))).lower()
 
 
@@ -116,7 +116,7 @@ def frame(
         "note": labels.visible(snapshot.note),
         "action": _action(snapshot.status, can_run, can_cancel),
         "errors": [_error(error) for error in snapshot.errors],
-        "vertices": {box.vertex_id: _states(snapshot.states_of(box), box) for box in boxes if box.vertex_id},
+        "vertices": {box.vertex_id: _states(snapshot, box) for box in boxes if box.vertex_id},
         "facts": {
             vertex: [[labels.visible(name), labels.visible(value)] for name, value in facts]
             for vertex, facts in snapshot.facts.items()
@@ -136,12 +136,14 @@ def _shares(counts: Mapping[str, int], total: int) -> list[list[Any]]:
     return [[name, counts[name] / total] for name in BAR_ORDER if counts.get(name)]
 
 
-def _states(states: bytes, box: NodeView) -> dict[str, Any]:
+def _states(snapshot: JobSnapshot, box: NodeView) -> dict[str, Any]:
+    states, cost = snapshot.states_of(box), snapshot.cost_of(box)
     counts = {name: found for code, name in enumerate(STATE_NAMES) if (found := states.count(code))}
     return {
         "states": base64.b64encode(states).decode("ascii"),
         "lead": leading_state(states),
         "words": footer_text(states, box.parallelism),
+        "cost": [] if cost is None else list(cost.words()),
         "bar": _shares(counts, max(len(states), 1)),
     }
 

@@ -148,28 +148,6 @@ class ThreadWriteError(UserError):
         )
 
 
-class ObservedWriteError(UserError):
-    """A write of an observed DataFrame, whose observation would not be told of a deferred run."""
-
-    def __init__(self, path: str, location: object) -> None:
-        self.path, self.location = path, location
-        super().__init__(
-            f"{location}: the DataFrame that is written to {path} carries observe(...), and an observation hears only "
-            "of queries that its own session runs. Write it in a plain cell, or leave observe() out."
-        )
-
-
-class ObservedResultError(UserError):
-    """An observed DataFrame whose rows would be kept, and whose observation would not be told of that run."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(
-            f"{name!r} carries observe(...), and an observation hears only of queries that its own session runs. "
-            "Compute it in a plain cell, or leave observe() out."
-        )
-
-
 class OperatorOptionsError(UserError):
     """`with_options` asks for something that has no meaning, or that Spark cannot do.
 

@@ -4,8 +4,8 @@ PySpark ships a function as a pickle that cloudpickle made. These bytes are the 
 function's instructions, constants, defaults, closure and referenced globals as they were when PySpark pickled them. But
 equal functions have unequal bytes, for the name of the file and the lines are in them, and a random id for each class
 that a cell defines. So the pickle is read into inert records (`inert_pickle`), of which a digest is made that leaves
-out file names, lines and such ids. What a function only refers to by the name of its module is followed into the module's
-source (`user_modules`).
+out file names, lines and such ids. What a function only refers to by the name of its module is followed into the
+module's source (`user_modules`).
 
 Where something cannot be followed, as a module that cannot be read, there is no fingerprint, and what uses the function
 is not comparable. Whether a function does the same each time that it is called is another question: `purity`.

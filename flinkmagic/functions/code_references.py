@@ -70,7 +70,9 @@ class Judge(Protocol):
         """It holds a text."""
 
 
-REFLECTIVE = frozenset({Symbol("builtins", "getattr"), Symbol("operator", "attrgetter"), Symbol("operator", "methodcaller")})
+REFLECTIVE = frozenset(
+    {Symbol("builtins", "getattr"), Symbol("operator", "attrgetter"), Symbol("operator", "methodcaller")}
+)
 """What takes an attribute by a name that is a value."""
 
 _SPECIAL_NAMES = frozenset(
@@ -147,7 +149,8 @@ class _Pass:
         for text in _texts(self._view.consts):
             self._judge.text(text)
         self._judge.define(self._view.code.co_name)
-        for self._place, one in enumerate(self._view.instructions):
+        for place, one in enumerate(self._view.instructions):
+            self._place = place
             top = self._top | VALUE if one.is_jump_target else self._top
             self._top = self._step(one, top)
 

@@ -13,7 +13,7 @@ from flinkmagic.functions.inert_pickle import Record
 
 _CONSTS = 7
 """Which argument of `types.CodeType` holds the constants, in all versions."""
-_NO_STEP = frozenset({"CACHE", "EXTENDED_ARG", "KW_NAMES", "NOP", "NOT_TAKEN", "RESUME"})
+_NO_STEP = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN", "RESUME"})
 _LEAVES = ("POP_TOP", "STORE_", "POP_JUMP_", "SWAP", "ROT_", "COPY", "DELETE_")
 """Instructions that leave what lies under their operands as it is, though the stack is no higher after them."""
 _OPENS = frozenset({"BEFORE_WITH", "LOAD_ATTR", "LOAD_METHOD", "UNPACK_EX", "UNPACK_SEQUENCE"})
@@ -48,13 +48,12 @@ class CodeView:
             consts = args[_CONSTS]
             args[_CONSTS] = (None,) * len(consts)
             code = types.CodeType(*args)
-        nested = (isinstance(const, types.CodeType) or (isinstance(const, Record) and const.is_code) for const in consts)
-        return cls(code, tuple(cls.of(const) if inner else const for const, inner in zip(consts, nested, strict=True)))
+        return cls(code, tuple(cls.of(const) if _is_code(const) else const for const in consts))
 
     @functools.cached_property
     def instructions(self) -> list[dis.Instruction]:
         """Its instructions, without those that do nothing."""
-        return [one for one in dis.get_instructions(self.code) if one.opname not in _NO_STEP or one.opname == "KW_NAMES"]
+        return [one for one in dis.get_instructions(self.code) if one.opname not in _NO_STEP]
 
     @property
     def is_function(self) -> bool:
@@ -99,7 +98,7 @@ class CodeView:
         return consumer is None or self._is_callee(*consumer)
 
     def call_of(self, place: int) -> int | None:
-        """The place of the instruction that calls what one loads; None where it is not called, or that cannot be told."""
+        """The place of the instruction that calls what one loads; None where none does, or that cannot be told."""
         consumer = self._consumer(place)
         return consumer[0] if consumer is not None and self._is_callee(*consumer) else None
 
@@ -109,7 +108,7 @@ class CodeView:
         return "LOAD_METHOD" not in dis.opmap and bool((one.arg or 0) & 1)
 
     def _consumer(self, place: int) -> tuple[int, int] | None:
-        """Which instruction takes what one loads off the stack, and what lies above it by then; None: it cannot be told."""
+        """Which instruction takes off the stack what one loads, and what lies above it by then; None: unknown."""
         above = 0
         at = place + 1
         while at < len(self.instructions):
@@ -153,3 +152,7 @@ class CodeView:
         elif call and self.instructions[call - 1].opname == "KW_NAMES":
             names = self.consts[self.instructions[call - 1].arg or 0]
         return (one.arg or 0) - len(names), names
+
+
+def _is_code(const: Any) -> bool:
+    return isinstance(const, types.CodeType) or (isinstance(const, Record) and const.is_code)

@@ -31,7 +31,7 @@ class Record:
     callee : Record, optional
         For what was called by another record and not by its name: that record.
     skeleton : Record, optional
-        Of a class that the pickle brings along (a cell's, say) and of its instances: what cloudpickle makes the class of.
+        Of a class that the pickle brings along (a cell's, say) and of its instances: what cloudpickle makes it of.
     """
 
     symbol = ("", "")

@@ -5,8 +5,8 @@ where it is referred to, and only then: a module may hold a job's helpers beside
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import os
 from typing import Protocol

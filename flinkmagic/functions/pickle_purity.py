@@ -7,7 +7,15 @@ import sysconfig
 from typing import Any, Protocol
 
 from flinkmagic.functions import known
-from flinkmagic.functions.code_references import VALUE, CodeReader, Meanings, Module, NotKnownPureError, Symbol
+from flinkmagic.functions.code_references import (
+    REFLECTIVE,
+    VALUE,
+    CodeReader,
+    Meanings,
+    Module,
+    NotKnownPureError,
+    Symbol,
+)
 from flinkmagic.functions.code_view import CodeView
 from flinkmagic.functions.inert_pickle import Record, is_symbol, skeleton_of
 from flinkmagic.functions.known.spark import CLOUDPICKLE
@@ -163,7 +171,8 @@ class PickleReader:
         view = CodeView.of(code)
         names: dict[str, Any] = state.get("__globals__") or {}
         cells = state.get("__closure__") or ()
-        closure = {name: self._meanings(_content(cell)) for name, cell in zip(view.code.co_freevars, cells, strict=False)}
+        contents = map(_content, cells)
+        closure = {name: self._meanings(held) for name, held in zip(view.code.co_freevars, contents, strict=False)}
         self._values(*attributes.values(), *(held for name, held in state.items() if name not in _NO_VALUES))
         if _is_known_code(view.code.co_filename, str(state.get("__module__"))):
             return
@@ -184,9 +193,8 @@ class PickleReader:
         if is_symbol(value):
             module, name = value.symbol
             if "." not in name and not self._judge.is_user_module(module):
-                if (module, name) in (("builtins", "getattr"), ("operator", "attrgetter"), ("operator", "methodcaller")):
-                    return frozenset({Symbol(module, name)})
-                self._judge.symbol(module, name)
+                if Symbol(module, name) not in REFLECTIVE:
+                    self._judge.symbol(module, name)
                 return frozenset({Symbol(module, name)})
         self._value(value)
         return VALUE

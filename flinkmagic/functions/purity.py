@@ -13,7 +13,14 @@ from __future__ import annotations
 import hashlib
 
 from flinkmagic.functions import known
-from flinkmagic.functions.code_references import VALUE, Meanings, Module, NotKnownPureError, Symbol
+from flinkmagic.functions.code_references import (
+    REFLECTIVE,
+    VALUE,
+    Meanings,
+    Module,
+    NotKnownPureError,
+    Symbol,
+)
 from flinkmagic.functions.inert_pickle import read_pickle
 from flinkmagic.functions.module_purity import Stamp, UserModule, stamp_of
 from flinkmagic.functions.pickle_purity import PickleReader
@@ -106,7 +113,7 @@ class _Judge:
             return self._of_user_module(module, name)
         public = known.public_module(module)
         symbol = Symbol(public, name)
-        if known.is_pure(public, name) or symbol in _REFLECTIVE_NAMES:
+        if known.is_pure(public, name) or symbol in REFLECTIVE:
             self._has_paths = self._has_paths or public == "pathlib"
             return frozenset({symbol})
         if known.is_module(f"{public}.{name}"):
@@ -159,7 +166,7 @@ class _Judge:
 
     def text(self, text: str) -> None:
         """It holds a text. Two of them pandas and numpy take for the time at which they read them."""
-        if text.lower() in ("now", "today"):
+        if text.strip().lower() in ("now", "today"):
             raise NotKnownPureError(f"it holds {text!r}, which may stand for the time of the run")
         self._texts.add(text)
 
@@ -180,6 +187,3 @@ class _Judge:
         if known.BY_TEXT.intersection(self._attributes):
             for text in sorted(known.IMPURE_BY_TEXT.intersection(self._texts)):
                 raise NotKnownPureError(f"it holds {text!r}, by which pandas may call a method that is not pure")
-
-
-_REFLECTIVE_NAMES = frozenset({Symbol("operator", "attrgetter"), Symbol("operator", "methodcaller")})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
@@ -13,6 +14,7 @@ from traitlets import Bool, Enum, Int, Unicode
 
 from flinkmagic import session
 from flinkmagic.capturing.merging import over_frames
+from flinkmagic.display import to_table
 from flinkmagic.display.labels import lines_visible
 from flinkmagic.errors import (
     JobRunningError,
@@ -244,6 +246,7 @@ class FlinkMagics(Magics):
             print(jobs_table(graphs, self.graphs.replaced_jobs(), past))
             if options.name and graphs and graphs[0].jobs:
                 print("\n".join(graphs[0].jobs[-1].report()))
+                print(to_table(graphs[0].view("job"), replace(graphs[0].jobs[-1].snapshot(), errors=())))
 
     @with_help
     @no_var_expand

@@ -18,6 +18,7 @@ _CLASSES = DriverClasses(
         "AdaptiveJoins",
         "CoalescedReads",
         "PlanRebuilder",
+        "ObservedMetrics",
         "LogicalCuts",
         "PlanKinds",
         "PlanKeys",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BoundaryStageHandle",
     "BroadcastStageHandle",
+    "ObservedQuery",
     "ResultStageHandle",
     "ShuffleMapStageHandle",
     "StageHandle",
@@ -116,6 +117,22 @@ class Renewable(Once):
             self._remake, self._renew = _gone, _gone
 
 
+@dataclass(frozen=True, eq=False)
+class ObservedQuery:
+    """A query of the user's in which something is observed (`DataFrame.observe`).
+
+    Attributes
+    ----------
+    query : py4j.java_gateway.JavaObject
+        Its analysed plan, with Spark's ``CollectMetrics`` in it.
+    metrics : py4j.java_gateway.JavaObject
+        A Scala function that gives the metrics by name, as far as their operators have run.
+    """
+
+    query: JavaObject = field(repr=False)
+    metrics: JavaObject = field(repr=False)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StageHandle:
     """One Spark stage, not yet run.
@@ -133,6 +150,8 @@ class StageHandle:
         Whether making the handle's JVM object starts Spark jobs itself.
     calls_python : bool
         Whether its tasks may wait for Python workers.
+    collected : callable, optional
+        Of a stage in which something is observed: to be called when it is done, whatever runs again of it later.
     joins, merged : Once
         What `adaptation` tells, as the JVM knows it: a tuple of JoinChoice; the number of tasks, or -1.
     """
@@ -142,6 +161,7 @@ class StageHandle:
     exact: bool = True
     starts_jobs_early: bool = False
     calls_python: bool = False
+    collected: Callable[[], None] | None = field(repr=False, default=None)
     joins: Once = field(repr=False, default_factory=lambda: Once.of(()))
     merged: Once = field(repr=False, default_factory=lambda: Once.of(-1))
 
@@ -164,7 +184,7 @@ class StageHandle:
                 object.__setattr__(self, each.name, Once.of(() if each.name == "joins" else -1))
             elif isinstance(value, Once):
                 value.let_go()
-            elif each.name in ("query_execution", "user_write", "written"):
+            elif each.name in ("query_execution", "user_write", "written", "collected", "observed"):
                 # Frozen for everybody but the owner of the JVM's objects, who ends here.
                 object.__setattr__(self, each.name, None)
 
@@ -260,11 +280,14 @@ class WriteStageHandle(StageHandle):
         The command's ``QueryExecution``, planned on the job's clone of the session, for the SQL tab and listeners.
     user_write : UserWrite, optional
         The write as the user's own session knows it.
+    observed : ObservedQuery, optional
+        Where something in its query is observed.
     """
 
     query_execution: JavaObject = field(repr=False)
     made: Once = field(repr=False)
     user_write: UserWrite | None = field(repr=False, default=None)
+    observed: ObservedQuery | None = field(repr=False, default=None)
 
     @property
     def plan(self) -> JavaObject:
@@ -290,12 +313,15 @@ class ResultStageHandle(StageHandle):
         The user's schema, as ``StructType.fromJson`` reads it.
     columns : py4j.java_gateway.JavaObject, optional
         The attributes of the user's DataFrame; kept when the rest is let go of.
+    observed : ObservedQuery, optional
+        Where something in it is observed.
     """
 
     query_execution: JavaObject = field(repr=False)
     made: Once = field(repr=False)
     schema_json: str = ""
     columns: JavaObject | None = field(default=None, repr=False)
+    observed: ObservedQuery | None = field(repr=False, default=None)
 
     @property
     def plan(self) -> JavaObject:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.planning.sql_words import does, tables
+
 if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program, RecordedCall, SourceLocation
     from flinkmagic.planning.partitions import PartitionCounts
@@ -17,8 +19,6 @@ TEXT_LENGTH = 200
 
 _EXPR_ID = re.compile(r"#\d+L?")
 _PLAN_ID = re.compile(r", \[(?:plan_)?id=#?\d+\]")
-_LOCATION = re.compile(r"Location: \w+ ?\([^)]*\)\[([^\],]+)")
-_SCAN = re.compile(r"Scan (\S+) ?(.*)")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class OperatorLabel:
     metadata : dict
         ``operator`` (Spark's name), ``text`` (Spark's own words, shortened), ``kind`` (Spark's class), ``node``, and,
         where the user's call is known: ``call``, ``cell``, ``line``, ``code``, ``variable``; ``also``, where Spark made
-        one operator of several calls, the earlier ones with their places. ``partitions`` where Spark will run another
+        one operator of several calls, the earlier ones with their places; of a SQL text ``does`` and ``reads``, what it
+        does and the tables that it reads. ``partitions`` where Spark will run another
         number of tasks than the operator has subtasks, ``exact`` false where it decides that later.
     """
 
@@ -62,6 +63,8 @@ class OperatorLabels:
         """The label of one operator."""
         calls = self.calls.get(node.number, ())
         facts = call_facts(self.program, calls)
+        if calls and calls[-1].method == "sql":
+            facts |= {"does": does(node), "reads": tables(node)}
         facts |= {"operator": node.name, "text": spark_text(node), "kind": node.kind, "node": node.number}
         count = self.counts.of(node)
         if count.number == 0:
@@ -100,15 +103,3 @@ def spark_text(node: PlanNode) -> str:
     """Spark's own text of an operator, without expression ids, shortened."""
     text = _EXPR_ID.sub("", _PLAN_ID.sub("", node.text))
     return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1] + "…"
-
-
-def source_name(node: PlanNode) -> str:
-    """A short name for a leaf: ``parquet flights``, ``Range``."""
-    scan = _SCAN.match(node.name)
-    if scan is None:
-        return node.name
-    file_format, table = scan[1], scan[2].strip()
-    if not table:
-        location = _LOCATION.search(node.text)
-        table = location[1].rstrip("/").rpartition("/")[2] if location else ""
-    return f"{file_format} {table}".strip()

@@ -23,6 +23,7 @@ MAX_FIELDS = 25
 
 SHUFFLE_EXCHANGE = "ShuffleExchangeExec"
 BROADCAST_EXCHANGE = "BroadcastExchangeExec"
+COLLECT_METRICS = "CollectMetricsExec"
 REUSED_EXCHANGE = "ReusedExchangeExec"
 SUBQUERY_BROADCAST = "SubqueryBroadcastExec"
 REUSED_SUBQUERY = "ReusedSubqueryExec"

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.writes import is_observed
 from flinkmagic.errors import (
     NoResultError,
     NotAProgramError,
-    ObservedResultError,
     SparkConnectSessionError,
     StreamingFrameError,
 )
@@ -128,8 +126,6 @@ def result_requests(frames: Mapping[str, DataFrame], program: Program | None) ->
         if frame.isStreaming:
             raise StreamingFrameError(name)
         execution = frame._jdf.queryExecution()
-        if is_observed(frame.sparkSession, execution.analyzed()):
-            raise ObservedResultError(name)
         number = program.frame_of(frame) if program else None
         calls = [call for call in program.calls if call.output == number] if program else []
         requests.append(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from flinkmagic.planning.boundaries import Boundary
+from flinkmagic.planning.plan_reader import PlanNode
 from flinkmagic.planning.requests import SinkRequest
 from flinkmagic.planning.sinks import PlannedBoundary, SharedStage
+from flinkmagic.planning.sql_words import keys_of
 from flinkmagic.planning.translation import KeptStage, Translator
 
 
@@ -39,12 +42,22 @@ def shared_stages(
         found.append(
             SharedStage(
                 transformation_id=partition.id,
-                what=facts.get("call") or facts.get("operator") or partition.name,
-                variable=facts.get("variable", ""),
+                what=_of_sql(facts, translator.exchange_of(number))
+                or facts.get("call") or facts.get("operator") or partition.name,
+                # What a SQL text made has the name, and not each of its operators.
+                variable="" if "reads" in facts else facts.get("variable", ""),
                 sinks=_names(requests, _sinks_of(units, len(requests), kept)),
             )
         )
     return tuple(found)
+
+
+def _of_sql(facts: Mapping[str, Any], exchange: PlanNode) -> str:
+    """The tables and columns that an exchange inside of a SQL text is of."""
+    if "reads" not in facts:
+        return ""
+    done, keys = facts["does"], keys_of(exchange)
+    return facts["reads"] + (f" ({done})" if done and done != "scan" else "") + (f" by {keys}" if keys else "")
 
 
 def planned_boundaries(

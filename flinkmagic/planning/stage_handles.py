@@ -7,11 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from flinkmagic.capturing.java import skip_commands
+from flinkmagic.capturing.writes import is_observed
 from flinkmagic.planning import driver_classes
 from flinkmagic.planning.adaptive_stages import JOINS, join_choices
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
     BroadcastStageHandle,
+    ObservedQuery,
     Once,
     Renewable,
     ResultStageHandle,
@@ -24,6 +26,7 @@ from flinkmagic.planning.hidden_queries import INTO_RELATION
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.plan_reader import (
     BROADCAST_EXCHANGE,
+    COLLECT_METRICS,
     MAY_CALL_PYTHON,
     PYTHON_OPERATORS,
     REUSED_EXCHANGE,
@@ -60,6 +63,7 @@ class StageHandles:
         self._forest = forest
         self._counts = counts
         self._rebuilder = driver_classes.new_instance(forest.sc, "PlanRebuilder")
+        self._metrics = driver_classes.new_instance(forest.sc, "ObservedMetrics")
 
         self.results: list[StageResult] = []
         """What the stages leave behind for later jobs; what is part of a cache of the user's is the cache's."""
@@ -109,6 +113,7 @@ class StageHandles:
                 exact=rows.exact,
                 starts_jobs_early=self._starts_jobs(stage) or _samples(node),
                 calls_python=_calls_python(stage),
+                collected=self._collected(stage),
                 joins=self._joins(stage),
                 merged=self._merged(self._rebuilder.mergedTasks, jvm_node, stage),
                 output_partitions=node.partitions or 0,
@@ -124,6 +129,7 @@ class StageHandles:
             exact=rows.exact and (node.kind == BROADCAST_EXCHANGE or rows.number <= 1),
             starts_jobs_early=self._starts_jobs(stage),
             calls_python=_calls_python(stage),
+            collected=self._collected(stage),
             joins=self._joins(stage),
             merged=self._merged(self._rebuilder.mergedTasks, jvm_node, stage),
             made=Renewable(lambda: made(jvm_node), lambda: self._rebuilder.renew(jvm_node)),
@@ -139,6 +145,7 @@ class StageHandles:
             exact=rows.exact,
             starts_jobs_early=self._starts_jobs(stage),
             calls_python=_calls_python(stage),
+            collected=self._collected(stage),
             joins=self._joins(stage),
             output_partitions=1,
             hidden=True,
@@ -165,11 +172,13 @@ class StageHandles:
             exact=self._exact(stage) and request.command is None,
             starts_jobs_early=self._starts_jobs(stage),
             calls_python=_calls_python(stage) or (request.write is not None and request.write.kind in INTO_RELATION),
+            collected=self._collected(stage),
             joins=self._joins(stage),
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
             made=made,
             user_write=user_write(request.write) if request.write else None,
+            observed=self._observed(request, plan),
         )
 
     def _over_rows(self, command: JavaObject, plan: JavaObject, session: JavaObject) -> JavaObject:
@@ -192,12 +201,14 @@ class StageHandles:
             exact=self._exact(stage),
             starts_jobs_early=self._starts_jobs(stage),
             calls_python=_calls_python(stage),
+            collected=self._collected(stage),
             joins=self._joins(stage),
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
             made=Once(lambda: self._rebuilder.query(plan)),
             schema_json=request.schema_json,
             columns=query_execution.analyzed().output(),
+            observed=self._observed(request, plan),
         )
 
     def of_boundary(
@@ -211,6 +222,7 @@ class StageHandles:
             exact=rows.exact,
             starts_jobs_early=self._starts_jobs(stage),
             calls_python=_calls_python(stage),
+            collected=self._collected(stage),
             joins=self._joins(stage),
             query_execution=query_execution,
             made=Once(lambda: self._rebuilder.relation(relation)),
@@ -227,6 +239,23 @@ class StageHandles:
             )
         )
         return handle
+
+    def _collected(self, stage: Stage) -> Callable[[], None] | None:
+        """What is to be called when a stage in which something is observed is done."""
+        nodes = [self._forest.jvm_node(node) for node in stage.nodes if node.kind == COLLECT_METRICS]
+        if not nodes or stage.cached:
+            return None
+
+        def collected() -> None:
+            for node in nodes:
+                self._metrics.collected(self._rebuilder, node)
+
+        return collected
+
+    def _observed(self, request: SinkRequest, plan: JavaObject) -> ObservedQuery | None:
+        if not is_observed(self._forest.sc, request.logical_plan):
+            return None
+        return ObservedQuery(request.logical_plan, self._metrics.of(self._rebuilder, plan))
 
     def keep(self, relation: JavaObject) -> None:
         """Let the plans that are run read the rows that this job computes for a relation."""

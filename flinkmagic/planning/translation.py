@@ -36,7 +36,7 @@ from flinkmagic.graph.transformations import (
     TwoInputTransformation,
 )
 from flinkmagic.planning.handles import StageHandle
-from flinkmagic.planning.operator_labels import OperatorLabels, source_name
+from flinkmagic.planning.operator_labels import OperatorLabels
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES, PartitionCount, PartitionCounts, is_adaptive_cache
 from flinkmagic.planning.plan_reader import (
     CACHED_SCAN,
@@ -45,6 +45,7 @@ from flinkmagic.planning.plan_reader import (
     SUBQUERY_BROADCAST,
     PlanNode,
 )
+from flinkmagic.planning.sql_words import source_name
 from flinkmagic.planning.stage_handles import StageHandles
 
 _Made = TypeVar("_Made")
@@ -142,6 +143,7 @@ class Translator:
         self._handles = handles
         self._labels = labels
         self._partitions: dict[int, PartitionTransformation] = {}
+        self._exchanges: dict[int, PlanNode] = {}
         self._kept: dict[int, KeptStage] = {}
         self.operators: list[Transformation] = []
         """All operators, inputs first."""
@@ -256,6 +258,7 @@ class Translator:
             tail = yield self._tail(exchange.children[0], below)
             rows = self._counts.of(exchange.children[0])
             tail.operator_factory = self._handles.of_exchange(exchange, below, rows)
+            self._exchanges[number] = exchange
             made = self._partitions[number] = PartitionTransformation(
                 tail, _partitioner(exchange), StreamExchangeMode.BATCH, name=exchange.name
             )
@@ -299,6 +302,10 @@ class Translator:
     def partition_of(self, number: int) -> PartitionTransformation:
         """The transformation of an exchange's number."""
         return self._partitions[number]
+
+    def exchange_of(self, number: int) -> PlanNode:
+        """The exchange, or subquery, of a number."""
+        return self._exchanges[number]
 
 
 def exchange_of(node: PlanNode) -> PlanNode | None:

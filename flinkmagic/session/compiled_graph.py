@@ -17,6 +17,7 @@ from flinkmagic.display import (
     JobSnapshot,
     execution_view,
     job_view,
+    longest_line,
     mime_bundle,
     regions_view,
     stream_view,
@@ -347,7 +348,8 @@ class CompiledGraph:
             raise UnknownViewError(str(kind), VIEWS)
         if snapshot is not None:
             views = [view.paint(snapshot) for view in views]
-        told = [*notes, *self._notes()]
+        longest = longest_line(self.views()[1], snapshot) if snapshot is not None else ""
+        told = [*notes, *self._notes(), *([longest] if longest else [])]
         if not self.jobs:
             program = self.program if isinstance(self.program, Program) else None
             told.append(not_run_note(program, self._next_step()))

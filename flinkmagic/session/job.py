@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import weakref
+from collections.abc import Iterator
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -15,8 +16,10 @@ from flinkmagic.deployment.checkpoints import Checkpoints
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.deployment.retention import Retention
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
+from flinkmagic.display.costs import costs
 from flinkmagic.errors import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning import PlannedJob
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
@@ -159,6 +162,7 @@ class Job:
             note=taken_up_note(self._deployment.taken_up),
             reused=frozenset(self.reused()),
             facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
+            costs=costs(_amounts(state)),
         )
 
     def reused(self) -> list[str]:
@@ -250,6 +254,14 @@ def _task_views(state: DeploymentSnapshot) -> list[TaskView]:
         for task in state.tasks
         if task.role != "helper"
     ]
+
+
+def _amounts(state: DeploymentSnapshot) -> Iterator[tuple[str, float, float | None, tuple[int | None, ...]]]:
+    """What each task did that counts: its vertex, start, end, rows and bytes; sampling counts for nothing."""
+    for task in state.tasks:
+        if task.role != "helper" and task.state is ExecutionState.FINISHED:
+            amounts = (task.rows_in, task.rows_out, task.bytes_in, task.bytes_out)
+            yield task.vertex_id, task.start_ms, task.end_ms, amounts
 
 
 def _error_views(info: ExecutionGraphInfo) -> list[ErrorView]:

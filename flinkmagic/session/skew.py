@@ -14,6 +14,10 @@ from flinkmagic.graph.execution_state import ExecutionState
 NOTABLE = 1.5
 """How many times the median something must be to be told of."""
 
+NOTABLE_MS = 1000.0
+NOTABLE_SHARE = 0.05
+"""How much longer than the median a task must take to be told of: in all, and of the job's time."""
+
 
 @dataclass(frozen=True)
 class EdgeBytes:
@@ -79,7 +83,10 @@ def edges(graph: AccessExecutionGraph, partition_bytes: Mapping[str, tuple[int, 
 
 
 def uneven_notes(found: Sequence[EdgeBytes], tasks: Iterable[TaskRecord]) -> list[str]:
-    """A line each for the widest skew, for spills and for the slowest task, where there is one.
+    """A line each for the widest skew and the slowest task, where they cost time, and for spills.
+
+    They cost time where the slowest task of a vertex took longer than the median of its tasks by a second, and by a
+    twentieth of the job, at least: that long most of them were over, and it was not.
 
     Parameters
     ----------
@@ -89,12 +96,42 @@ def uneven_notes(found: Sequence[EdgeBytes], tasks: Iterable[TaskRecord]) -> lis
         All attempts.
     """
     done = [task for task in tasks if task.state is ExecutionState.FINISHED and task.role != "helper"]
-    lines = [_skew_line(found), _spill_line(done), _slowest_line(done)]
+    lost = _lost(done)
+    lines = [_skew_line(found, lost), _spill_line(done), _slowest_line(lost)]
     return [line for line in lines if line]
 
 
-def _skew_line(found: Sequence[EdgeBytes]) -> str:
-    uneven = [edge for edge in found if len(edge.bytes_by_partition) > 1 and edge.skew >= NOTABLE]
+@dataclass(frozen=True)
+class _Lost:
+    """What a vertex lost by its slowest task."""
+
+    task: TaskRecord
+    took_ms: float
+    median_ms: float
+
+
+def _lost(done: Sequence[TaskRecord]) -> dict[str, _Lost]:
+    """By the name of a vertex what it lost, where that is worth telling."""
+    by_vertex: dict[str, list[tuple[float, TaskRecord]]] = {}
+    times = [(task.start_ms, task.end_ms, task) for task in done if task.end_ms is not None]
+    for start, end, task in times:
+        by_vertex.setdefault(task.vertex_id, []).append((end - start, task))
+    job_ms = max((end for _, end, _ in times), default=0.0) - min((start for start, _, _ in times), default=0.0)
+    found = {}
+    for timed in by_vertex.values():
+        median = statistics.median(took for took, _ in timed)
+        took, task = max(timed, key=lambda one: one[0])
+        if took >= NOTABLE * median and took - median >= max(NOTABLE_MS, NOTABLE_SHARE * job_ms):
+            found[task.vertex] = _Lost(task, took, median)
+    return found
+
+
+def _skew_line(found: Sequence[EdgeBytes], lost: Mapping[str, _Lost]) -> str:
+    uneven = [
+        edge
+        for edge in found
+        if len(edge.bytes_by_partition) > 1 and edge.skew >= NOTABLE and not lost.keys().isdisjoint(edge.consumers)
+    ]
     if not uneven:
         return ""
     edge = max(uneven, key=lambda edge: (edge.skew, edge.bytes_by_partition[edge.widest]))
@@ -118,19 +155,12 @@ def _spill_line(done: Sequence[TaskRecord]) -> str:
     return f"spilled to disk: {size(total)}, most of it by {most} ({size(spilled[most])})"
 
 
-def _slowest_line(done: Sequence[TaskRecord]) -> str:
+def _slowest_line(lost: Mapping[str, _Lost]) -> str:
     """The task that took longest against the median of its own vertex."""
-    by_vertex: dict[str, list[tuple[float, TaskRecord]]] = {}
-    for task in done:
-        if task.end_ms is not None:
-            by_vertex.setdefault(task.vertex_id, []).append((task.end_ms - task.start_ms, task))
-    slowest: tuple[float, float, TaskRecord] | None = None
-    for timed in by_vertex.values():
-        median = statistics.median(took for took, _ in timed)
-        took, task = max(timed, key=lambda one: one[0])
-        if len(timed) > 1 and took >= NOTABLE * median and (slowest is None or took > slowest[0]):
-            slowest = (took, median, task)
-    if slowest is None:
+    if not lost:
         return ""
-    took, median, task = slowest
-    return f"slowest task: {task.vertex}, subtask {task.subtask + 1}, took {duration(took)} (median {duration(median)})"
+    one = max(lost.values(), key=lambda each: each.took_ms)
+    return (
+        f"slowest task: {one.task.vertex}, subtask {one.task.subtask + 1}, took {duration(one.took_ms)} "
+        f"(median {duration(one.median_ms)})"
+    )

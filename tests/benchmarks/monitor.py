@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import flinkmagic
 from flinkmagic.deployment import SparkDeployment
 from flinkmagic.deployment.kept_results import KeptResults
+from flinkmagic.deployment.observations import Observations
 from flinkmagic.deployment.spark_jobs import JobProperties
 from flinkmagic.deployment.stage_runner import StageRunner
 from flinkmagic.graph.execution_graph import build_execution_graph
@@ -69,7 +70,7 @@ def unwatched(spark: SparkSession, job: PlannedJob) -> None:
     graph = build_execution_graph(create_job_graph(job.environment.get_stream_graph()))
     kept = KeptResults(spark)
     properties = JobProperties(spark.sparkContext, group="unwatched", pool="unwatched")
-    runner = StageRunner(spark.sparkContext, job.session_clone, properties, kept)
+    runner = StageRunner(spark.sparkContext, job.session_clone, properties, kept, Observations(spark))
     for vertex in graph.job_vertices:
         handle = vertex.job_vertex.operator_factory
         assert isinstance(handle, StageHandle)

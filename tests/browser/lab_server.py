@@ -176,6 +176,14 @@ class Notebook:
         )
         return str(said)
 
+    def wait_until_kernel_says(self, expression: str, answer: str) -> None:
+        """Ask the notebook's kernel until it says so."""
+        deadline = time.monotonic() + TIMEOUT_MS / 1000
+        while (said := self.kernel_says(expression)) != answer:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{expression} is {said!r}, and not {answer!r}")
+            self.page.wait_for_timeout(100)
+
     def save(self) -> dict[str, Any]:
         """Save and return what was written."""
         path = self.lab.root / self.name

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 
-from flinkmagic.errors import ObservedWriteError, OverwritesInputError, PendingWriteError
+from flinkmagic.errors import OverwritesInputError, PendingWriteError
 
 DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
 
@@ -279,15 +279,6 @@ def test_modes_see_what_pending_writes_will_have_made(cell: Any, table: Any) -> 
     cell.deploy(program)
     assert _rows(cell, "made") == [0, 1, 2]
     assert _rows(cell, "there") == [0, 1]
-
-
-def test_an_observed_frame_is_not_saved_as_a_table_behind_its_back(cell: Any) -> None:
-    with pytest.raises(ObservedWriteError, match=r"cell 3, line 2: .* spark_catalog.default.made carries observe"):
-        cell.capture("""\
-            df = spark.range(3).observe("seen", F.count("*").alias("n"))
-            df.write.saveAsTable("made")
-            """)
-    assert not cell.spark.catalog.tableExists("made")
 
 
 def test_a_table_that_moves_is_written_at_once(cell: Any, table: Any) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from flinkmagic.capturing.handlers import handler_of
+from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.recorder import capture
 from flinkmagic.errors import HandledWriteError
 
@@ -145,3 +148,17 @@ def test_a_try_in_a_block_counts(spark: Any, tmp_path: Any) -> None:
 
     with pytest.raises(HandledWriteError):
         block()
+
+
+def test_a_block_that_another_function_begins_counts_from_there(spark: Any, tmp_path: Any) -> None:
+    @contextlib.contextmanager
+    def captured() -> Iterator[Program]:
+        with capture(spark) as program:
+            yield program
+
+    try:
+        with captured() as program:
+            spark.range(1).write.parquet(str(tmp_path / "x"))
+    except ValueError:
+        pytest.fail("nothing raises it")
+    assert len(program.writes) == 1

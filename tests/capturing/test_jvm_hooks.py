@@ -74,8 +74,10 @@ def test_calls_that_only_ask_leave_writes_pending(cell: Any, numbers: Any) -> No
             jvm.java.lang.Runtime.getRuntime().availableProcessors(),
             spark.sparkContext._jsc.sc().version(), spark._jsc.getConf().get("spark.app.name"),
             spark._jsc.hadoopConfiguration().get("fs.defaultFS"),
-            spark._jsc.hadoopConfiguration().set("flinkmagic.test", "1"),
-            spark._jsc.hadoopConfiguration().unset("flinkmagic.test"),
+            spark._jsc.hadoopConfiguration().set("mapreduce.fileoutputcommitter.algorithm.version", "2"),
+            spark._jsc.hadoopConfiguration().set("mapreduce.fileoutputcommitter.algorithm.version", "1"),
+            spark._jsc.hadoopConfiguration().setBoolean("mapreduce.fileoutputcommitter.marksuccessfuljobs", False),
+            spark._jsc.hadoopConfiguration().unset("mapreduce.fileoutputcommitter.marksuccessfuljobs"),
             spark._jsparkSession.sessionState().conf().numShufflePartitions(),
             jvm.org.apache.spark.sql.functions.lit(1).toString(), jvm.scala.Option.apply("x").get(),
             files.getUri().toString(), files.getWorkingDirectory().toString(),
@@ -99,6 +101,22 @@ def test_calls_that_only_ask_leave_writes_pending(cell: Any, numbers: Any) -> No
     assert "text" in asked
     assert sum(str(one).endswith(".parquet") for one in asked) == 1
     assert cell.made() == {"in", "made"}
+
+
+@pytest.mark.parametrize("name", ["parquet.block.size", "fs.file.impl.disable.cache", "mapreduce.output.other"])
+def test_settings_that_a_pending_write_would_not_be_spared_settle_it(cell: Any, numbers: Any, name: str) -> None:
+    """What reads go by, and what was not set at all: an entry of a session cannot say that nothing is set."""
+    numbers("in", 3)
+    source = f"""\
+        spark.read.parquet(at("in")).write.parquet(at("out"))
+        spark._jsc.hadoopConfiguration().set("{name}", "1000")
+        spark._jsc.hadoopConfiguration().unset("{name}")
+        """
+    with pytest.raises(PendingWriteError, match="line 2"):
+        cell.capture(source)
+    assert cell.spark._jsc.hadoopConfiguration().get(name) is None
+    program = cell.capture(source, deploying=True)
+    assert (len(program.writes), [one.location.line for one in program.settlements]) == (0, [2])
 
 
 def test_rows_that_the_jvm_reads_settle_where_a_pending_write_takes_them(cell: Any, numbers: Any) -> None:

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import ObservedWriteError
-
 FORMATS = {
     "parquet": 'df.write.parquet(at("out"))',
     "orc": 'df.write.orc(at("out"))',
@@ -197,13 +195,3 @@ def test_a_view_is_what_it_was_on_the_writes_own_line(cell: Any) -> None:
         """)
     cell.deploy(program)
     assert cell.rows("out") == [0, 1, 2]
-
-
-def test_an_observed_frame_is_not_written_behind_its_back(cell: Any) -> None:
-    with pytest.raises(ObservedWriteError, match=r"cell 3, line 3: .*/out carries observe"):
-        cell.capture("""\
-            from pyspark.sql import Observation
-            df = spark.range(3).observe(Observation("seen"), F.count("*").alias("n")).where("id > 1")
-            df.write.parquet(at("out"))
-            """)
-    assert cell.made() == set()

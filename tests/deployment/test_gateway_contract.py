@@ -16,6 +16,7 @@ from pyspark.sql.types import LongType
 
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
 from flinkmagic.deployment.kept_results import KeptResults
+from flinkmagic.deployment.observations import Observations
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_jobs import JobProperties
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
@@ -102,7 +103,9 @@ class SparkHarness:
         self._host.connect(self, self._provider, restarts=False)
         self._kept = KeptResults(spark)
         properties = JobProperties(spark.sparkContext, prefix, prefix)
-        runner = StageRunner(spark.sparkContext, self._planned.session_clone, properties, self._kept)
+        runner = StageRunner(
+            spark.sparkContext, self._planned.session_clone, properties, self._kept, Observations(spark)
+        )
         self._host.make_stage = partial(StageRun, runner)
         self._monitor.start(
             lambda events: self._is_closed or self._main_thread.execute(lambda: self._host.tracker.handle(events)),

@@ -9,39 +9,6 @@ from flinkmagic.capturing.recorder import capture
 from flinkmagic.deployment import session_queries
 from flinkmagic.scheduling.job_status import JobStatus
 
-LISTENER = """
-import java.util.ArrayList;
-import org.apache.spark.sql.execution.QueryExecution;
-import org.apache.spark.sql.util.QueryExecutionListener;
-
-public class Heard implements QueryExecutionListener {
-    private final ArrayList all = new ArrayList();
-
-    public synchronized void onSuccess(String name, QueryExecution query, long nanos) {
-        all.add(name);
-        all.add(query);
-    }
-
-    public synchronized void onFailure(String name, QueryExecution query, Exception error) {
-        all.add(name + " failed");
-        all.add(query);
-    }
-
-    public synchronized Object next() {
-        return all.isEmpty() ? null : all.remove(0);
-    }
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def listener_class(spark):
-    """Compiled once: py4j remembers methods by a class's name."""
-    compiler = spark._jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(spark._jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
-    compiler.cook(LISTENER)
-    return compiler.getClassLoader().loadClass("Heard")
-
 
 @pytest.fixture
 def heard(spark, listener_class):

@@ -74,6 +74,8 @@ class SessionState:
     def __init__(self, spark: Any) -> None:
         self._spark = spark
         self._settings = self._conf()
+        self._hadoop = spark._jvm.java.io.ByteArrayOutputStream()
+        spark._jsc.hadoopConfiguration().write(spark._jvm.java.io.DataOutputStream(self._hadoop))
 
     def _conf(self) -> dict[str, str]:
         text = self._spark._jsparkSession.sessionState().conf().getAllConfs().mkString("\x01")
@@ -99,6 +101,10 @@ class SessionState:
         for key, value in self._settings.items():
             if now.get(key) != value:
                 conf.setConfString(key, value)
+        io = spark._jvm.java.io
+        spark._jsc.hadoopConfiguration().readFields(
+            io.DataInputStream(io.ByteArrayInputStream(self._hadoop.toByteArray()))
+        )
         spark.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
         spark.sql(f"CREATE DATABASE {DATABASE} LOCATION '{folder / 'tables'}'")
         catalog.setCurrentDatabase(DATABASE)

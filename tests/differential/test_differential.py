@@ -5,6 +5,7 @@ The notebooks are text files in `cells/`, by kind; `runner` says how they are ru
 Left out, with the reason:
 
 - A write that fails only when its tasks run: documented to end later than the plain one, after what follows it.
+- A DataFrame that is named, fails when it is computed, and is never used: `%flinkrun` computes it, as documented.
 - Clocks read between two writes: they time the capture, as documented.
 - Spark Connect: there is no SparkContext to deploy on, and the magic says so.
 - Catalogs and formats that need packages of their own (Delta, Iceberg, Kafka, Avro), Hive: not installed with PySpark.

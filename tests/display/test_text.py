@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.snapshot import (
     EdgeView,
     ErrorView,
@@ -10,7 +11,6 @@ from flinkmagic.display.snapshot import (
     JobSnapshot,
     NodeView,
     OperatorLine,
-    TaskView,
     state_codes,
 )
 from flinkmagic.display.text import progress_line, to_table, to_text
@@ -67,26 +67,21 @@ def test_progress_line(snapshot: JobSnapshot) -> None:
     assert progress_line(JobSnapshot("empty")) == "empty ○ INITIALIZING [                    ] 0/0 tasks"
 
 
-def test_table_of_vertices_and_errors(view: Callable[..., GraphView], snapshot: JobSnapshot) -> None:
-    tasks = [
-        TaskView(
-            "v1", i, 0, "FINISHED", start_ms=i * 10.0, end_ms=100.0 + 60 * i, rows_out=1000, bytes_out=2048
-        )
-        for i in range(3)
-    ]
+def test_table_of_vertices_longest_first_and_errors(
+    view: Callable[..., GraphView], snapshot: JobSnapshot
+) -> None:
+    known = {"v3": VertexCost(220.0, 4000, 3000, 8192, 6144), "v1": VertexCost(90.0, rows_out=7)}
     traceback = 'File "cell 3", line 2\nZeroDivisionError'
     errors = [ErrorView("division by zero", "where (2/4), line 2", traceback=traceback)]
-    lines = to_table(view(), replace(snapshot, tasks=tasks, errors=errors), width=140).splitlines()
-    assert lines[0].split() == ["vertex", "tasks", "state", "attempts", "time", "rows", "out", "bytes", "out",
-                                "skew"]  # fmt: skip
-    assert lines[2].split("  ")[0] == 'where("dep_delay > 15")'
-    assert [part.strip() for part in lines[2].split("  ") if part][-5:] == [
-        "3",
-        "220 ms",
-        "3,000",
-        "6.0 KiB",
-        "1.3",
-    ]
+    lines = to_table(view(), replace(snapshot, costs=known, errors=errors), width=160).splitlines()
+    assert lines[0].split("  ")[0] == "vertex"
+    assert " ".join(lines[0].split()[1:]) == "tasks time rows in rows out bytes in bytes out"
+    told = [[part.strip() for part in line.split("  ") if part.strip()] for line in lines[2:7]]
+    assert told[0][0].startswith('groupBy("hour")')
+    assert told[0][-5:] == ["220 ms", "4,000", "3,000", "8.0 KiB", "6.0 KiB"]
+    assert told[1][0] == 'where("dep_delay > 15")'
+    assert told[1][-5:] == ["90 ms", "–", "7", "–", "–"]
+    assert [line[-5:] for line in told[2:]] == [["–"] * 5] * 3
     assert "✗ where (2/4), line 2: division by zero" in lines
     assert lines[-1] == "    ZeroDivisionError"
 

@@ -72,11 +72,13 @@ def test_what_is_named_is_there_in_some_version(module):
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("builtins", "open"), ("builtins", "eval"), ("builtins", "exec"), ("builtins", "__import__"), ("builtins", "input"),
-     ("builtins", "getattr"), ("io", "open"), ("numpy", "load"), ("numpy", "random"), ("pandas", "read_csv"),
-     ("pandas", "eval"), ("uuid", "uuid4"), ("uuid", "uuid1"), ("time", "time"), ("os", "environ"), ("random", "random"),
-     ("numpy.random.mtrand", "power"), ("pandas.io.parsers.readers", "read_csv"), ("numpy.lib._npyio_impl", "load"),
-     ("pyarrow.compute", "random"), ("pyarrow", "memory_map"), ("gzip", "compress"), ("dateutil.parser", "parse")],
+    [("builtins", "open"), ("builtins", "eval"), ("builtins", "exec"), ("builtins", "__import__"),
+     ("builtins", "input"), ("builtins", "getattr"), ("io", "open"), ("numpy", "load"),
+     ("numpy", "random"), ("pandas", "read_csv"), ("pandas", "eval"), ("uuid", "uuid4"),
+     ("uuid", "uuid1"), ("time", "time"), ("os", "environ"), ("random", "random"),
+     ("numpy.random.mtrand", "power"), ("pandas.io.parsers.readers", "read_csv"),
+     ("numpy.lib._npyio_impl", "load"), ("pyarrow.compute", "random"), ("pyarrow", "memory_map"),
+     ("gzip", "compress"), ("dateutil.parser", "parse")],
 )  # fmt: skip
 def test_what_must_not_be_there_is_not(module, name):
     assert not known.is_pure(module, name)

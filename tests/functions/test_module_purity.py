@@ -19,7 +19,19 @@ REFERRED = {
     "method": "from fm_helper import C\nf = C().m\n",
 }
 
-HELPER = "import random\nclass C:\n    def m(self, x):\n        return {0}\ndef g(x):\n    return {0}\ndef other(x):\n    return random.random()\n"
+HELPER = """\
+import random
+
+class C:
+    def m(self, x):
+        return {0}
+
+def g(x):
+    return {0}
+
+def other(x):
+    return random.random()
+"""
 
 
 @pytest.mark.parametrize("source", REFERRED.values(), ids=REFERRED)
@@ -72,7 +84,8 @@ def test_what_a_worker_does_not_run_does_not_count(modules, why):
         "import pandas as pd\ndef g(x):\n    return x, pd.Timestamp('now')\n",
         "import os\nfor name in ['a']:\n    os.path.exists(name)\ndef g(x):\n    return x\n",
         "from random import *\ndef g(x):\n    return choice(x)\n",
-        "try:\n    import fm_absent as m\nexcept ImportError:\n    import random as m\ndef g(x):\n    return m.random()\n",
+        "try:\n    import fm_none as m\nexcept ImportError:\n    import random as m\n"
+        "def g(x):\n    return m.random()\n",
         "import random\ndef noisy(h):\n    return lambda x: h(x) + random.random()\n@noisy\ndef g(x):\n    return x\n",
         "def h(x, at=open):\n    return at(x)\ndef g(x):\n    return h(x)\n",
         "counted = 0\ndef g(x):\n    global counted\n    counted += 1\n    return counted\n",
@@ -87,7 +100,8 @@ def test_what_a_module_may_see_counts(modules, why, source):
 def test_modules_are_followed_into_modules(modules, why):
     modules(
         fm_package____init__="",
-        fm_package__one="from . import two\nfrom .two import *\ndef g(x):\n    from .three import h\n    return two.h(x) + h(x) + k(x)\n",
+        fm_package__one="from . import two\nfrom .two import *\n"
+        "def g(x):\n    from .three import h\n    return two.h(x) + h(x) + k(x)\n",
         fm_package__two="def h(x):\n    return x\ndef k(x):\n    return x\n",
         fm_package__three="def h(x):\n    return x\n",
     )

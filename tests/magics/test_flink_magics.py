@@ -62,7 +62,8 @@ def test_flinkrun_writes_and_ends_in_the_final_picture(kernel, folder) -> None:
     assert rows(folder / "ran" / "totals") == TOTALS
     (shown,) = cell.displays
     assert "FINISHED" in shown["text/plain"]
-    assert "2 subtasks finished" in shown["image/svg+xml"]
+    assert re.search(r">[\d.]+ m?s · [^<]+", shown["image/svg+xml"])
+    assert "longest: " in shown["text/html"]
     # While the job runs the live view stands over a picture: a widget would reopen as an error from a saved notebook.
     assert "flinkmagic-place-" in cell.updates[0]["text/html"]
     assert "while the job ran" in cell.updates[0]["text/html"]
@@ -128,6 +129,9 @@ def test_jobs_are_listed_with_their_log_and_errors(kernel) -> None:
     told = kernel.run("%flinkjobs listed").stdout
     assert "✓ totals: json, overwrite" in told
     assert "unlisted" not in told
+    header, _, *vertices = told[told.index("\nvertex ") + 1 :].strip().splitlines()
+    assert header.split() == ["vertex", "tasks", "time", "rows", "in", "rows", "out", "bytes", "in", "bytes", "out"]
+    assert len(vertices) == 4
     assert kernel.run("%flinkjobs listed --errors").stdout.strip() == "listed: no errors."
     assert kernel.run("%flinkjobs unlisted --errors").error_name == "NeverRunError"
 

@@ -83,7 +83,7 @@ def test_an_ended_job_is_a_table_and_a_line_for_each_sink(screen: str) -> None:
     shown = lines(screen)
     (header,) = [n for n, line in enumerate(shown) if line.startswith("vertex ")][:1]
     assert shown[header].split() == [
-        "vertex", "tasks", "state", "attempts", "time", "rows", "out", "bytes", "out", "skew",
+        "vertex", "tasks", "time", "rows", "in", "rows", "out", "bytes", "in", "bytes", "out",
     ]  # fmt: skip
     assert set(shown[header + 1]) == {"─", " "}
     assert "2 finished" in shown[header + 2]

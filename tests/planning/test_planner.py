@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from flinkmagic.capturing.program import read_conf
 from flinkmagic.capturing.recorder import capture
-from flinkmagic.errors import NoResultError, NotAProgramError, ObservedResultError, StreamingFrameError
+from flinkmagic.errors import NoResultError, NotAProgramError, StreamingFrameError
 from flinkmagic.planning import plan
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.handles import WriteStageHandle
@@ -365,9 +365,6 @@ def test_what_a_command_answered_does_not_run_it_again(spark, tmp_path, runner):
 def test_what_is_refused(spark, tables):
     with pytest.raises(StreamingFrameError, match="'rates' is a streaming DataFrame"):
         plan({"rates": spark.readStream.format("rate").load()})
-    observed = tables.flights.observe("how_many", F.count("*").alias("n")).where("hour = 3")
-    with pytest.raises(ObservedResultError, match=r"'late' carries observe\(...\)"):
-        plan({"late": observed})
     for nothing in ([], {}):
         with pytest.raises(NoResultError):
             plan(nothing)

@@ -168,6 +168,33 @@ def test_chance_in_an_rdd_has_no_key(spark, key):
     assert "random" in key(frame).reason
 
 
+RDDS = {
+    "map": lambda rdd: rdd.map(lambda row: (row[0] + 1, 1)),
+    "filter": lambda rdd: rdd.filter(lambda row: row[0] > 1),
+    "flatMap": lambda rdd: rdd.flatMap(lambda row: [row, row]),
+    "mapPartitions": lambda rdd: rdd.mapPartitions(lambda rows: rows),
+    "mapValues": lambda rdd: rdd.mapValues(lambda value: value * 2),
+    "reduceByKey": lambda rdd: rdd.reduceByKey(lambda a, b: a + b),
+    "groupByKey": lambda rdd: rdd.groupByKey().mapValues(len),
+    "aggregateByKey": lambda rdd: rdd.aggregateByKey(0, lambda a, b: a + b, lambda a, b: a + b),
+    "sortBy": lambda rdd: rdd.sortBy(lambda row: row[1]),
+    "join": lambda rdd: rdd.join(rdd).mapValues(lambda pair: pair[0]),
+    "distinct": lambda rdd: rdd.distinct(),
+    "zipWithIndex": lambda rdd: rdd.zipWithIndex().map(lambda pair: (pair[1], 1)),
+}
+
+
+@pytest.mark.parametrize("made", RDDS.values(), ids=RDDS)
+def test_pyspark_s_own_wrappers_make_no_function_impure(spark, key, made):
+    frame = made(spark.sparkContext.parallelize([(1, 2), (1, 3), (2, 4)], 2)).toDF("a long, b long")
+    assert isinstance(key(frame), ResultKey), key(frame)
+
+
+def test_a_process_that_rows_are_piped_through_has_no_key(spark, key):
+    frame = spark.sparkContext.parallelize(["a"]).pipe("cat").map(lambda line: (line,)).toDF("line string")
+    assert "Popen" in key(frame).reason
+
+
 def test_rdds_that_read_files_have_no_key(spark, tmp_path, key):
     (tmp_path / "a.txt").write_text("a\n")
     frame = spark.sparkContext.textFile(str(tmp_path / "a.txt")).map(lambda line: (line,)).toDF("line string")
@@ -248,9 +275,11 @@ def test_an_accumulator_has_no_key(spark, numbers, key):
 STALE = {
     "configparser": "import configparser\n@F.udf('string')\ndef g(x):\n    c = configparser.ConfigParser()\n"
     "    c.read(path)\n    return c['a']['b']\n",
-    "ElementTree": "import xml.etree.ElementTree as ET\n@F.udf('string')\ndef g(x):\n    return ET.parse(path).getroot().text\n",
+    "ElementTree": "import xml.etree.ElementTree as ET\n@F.udf('string')\ndef g(x):\n"
+    "    return ET.parse(path).getroot().text\n",
     "pkgutil": "import pkgutil\n@F.udf('string')\ndef g(x):\n    return pkgutil.get_data('pandas', path).decode()\n",
-    "parquet": "import pyarrow.parquet as pq\n@F.udf('string')\ndef g(x):\n    return str(pq.ParquetFile(path).metadata.num_rows)\n",
+    "parquet": "import pyarrow.parquet as pq\n@F.udf('string')\ndef g(x):\n"
+    "    return str(pq.ParquetFile(path).metadata.num_rows)\n",
     "http": "import http.client\n@F.udf('string')\ndef g(x):\n    c = http.client.HTTPConnection(path)\n"
     "    c.request('GET', '/')\n    return c.getresponse().read().decode()\n",
 }

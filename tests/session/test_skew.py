@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 import flinkmagic
 from flinkmagic.deployment import TaskRecord
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.session import skew
 from flinkmagic.session.skew import EdgeBytes, uneven_notes
 
 
@@ -22,20 +23,28 @@ def task(subtask, took_ms, *, vertex="Map", spilled=0, state=ExecutionState.FINI
     )  # fmt: skip
 
 
-def test_the_widest_skew_is_named_with_its_vertex_and_partition():
+def slow(vertex="Reduce", took_ms=3000.0):
+    """The tasks of a vertex that its slowest task kept from being over."""
+    return [task(0, 100, vertex=vertex), task(1, 100, vertex=vertex), task(2, took_ms, vertex=vertex)]
+
+
+def test_the_widest_skew_is_named_with_its_vertex_and_partition_where_it_cost_time():
     even, uneven = edge(100, 100, 110), edge(10 * 1024, 10 * 1024, 50 * 1024, 1024, vertex="Join")
-    assert uneven_notes([even, uneven], []) == [
-        "widest skew: partition 3 of 4 of Join has 50.0 KiB, 5.0 times the median of 10.0 KiB"
-    ]
-    assert uneven_notes([even], []) == []
-    assert uneven_notes([edge(7)], []) == []
-    assert uneven_notes([edge(0, 0, 0)], []) == []
+    line = "widest skew: partition 3 of 4 of Join has 50.0 KiB, 5.0 times the median of 10.0 KiB"
+    assert uneven_notes([even, uneven], slow())[:1] == [line]
+    assert not [note for note in uneven_notes([even], slow()) if "skew" in note]
+    # Its readers were not slow, but others; or not for long; or for long, in a job that took far longer.
+    assert line not in uneven_notes([even, uneven], slow("Other"))
+    assert uneven_notes([even, uneven], slow(took_ms=1090.0)) == []
+    assert uneven_notes([even, uneven], [*slow(), task(0, 60_000, vertex="Long")]) == []
+    assert uneven_notes([edge(7)], slow())[1:] == []
+    assert not [note for note in uneven_notes([edge(0, 0, 0)], slow()) if "skew" in note]
 
 
 def test_a_median_of_nothing_is_said_so():
-    assert uneven_notes([edge(0, 0, 2048)], []) == [
+    assert uneven_notes([edge(0, 0, 2048)], slow())[0] == (
         "widest skew: partition 3 of 3 of Map has 2.0 KiB, and more than half of the others are empty"
-    ]
+    )
 
 
 def test_spills_are_added_up():
@@ -44,13 +53,13 @@ def test_spills_are_added_up():
 
 
 def test_the_slowest_task_is_named_against_the_median_of_its_vertex():
-    tasks = [task(0, 100), task(1, 100), task(2, 900), task(0, 5000, vertex="Alone"), task(3, 99, role="helper")]
-    assert uneven_notes([], tasks) == ["slowest task: Map, subtask 3, took 900 ms (median 100 ms)"]
+    tasks = [task(0, 100), task(1, 100), task(2, 1900), task(0, 5000, vertex="Alone"), task(3, 99, role="helper")]
+    assert uneven_notes([], tasks) == ["slowest task: Map, subtask 3, took 1.9 s (median 100 ms)"]
     assert uneven_notes([], [task(0, 100), task(1, 120)]) == []
     assert uneven_notes([], [task(0, 100), task(1, 9000, state=ExecutionState.FAILED), task(2, 100)]) == []
 
 
-def test_a_skewed_key_is_found_in_a_real_run(spark):
+def test_a_skewed_key_is_found_in_a_real_run(spark, monkeypatch):
     rows = spark.range(0, 20000, 1, 2)
     one_key = F.when(F.col("id") % 50 == 0, F.col("id")).otherwise(F.lit(7))
     padded = rows.select(one_key.alias("k"), F.sha2(F.col("id").cast("string"), 256).alias("v"))
@@ -64,6 +73,11 @@ def test_a_skewed_key_is_found_in_a_real_run(spark):
     assert found.bytes_by_partition[found.widest] > 0.9 * found.total
     taken = [task.rows_in for task in job.tasks() if task.vertex_id == reduced.id and task.subtask == found.widest]
     assert taken[0] > 19000
+    # It cost no time to speak of; in a job in which it does it is told, here and in the summary.
+    assert not [line for line in job.report() if "skew" in line]
+    monkeypatch.setattr(skew, "NOTABLE_MS", 0.0)
+    monkeypatch.setattr(skew, "NOTABLE", 0.0)
+    monkeypatch.setattr(skew, "NOTABLE_SHARE", 0.0)
     (line,) = [line for line in job.report() if "widest skew" in line]
     assert f"partition {found.widest + 1} of 4 of {mapped.name} has" in line
     assert line in graph.summary().splitlines()

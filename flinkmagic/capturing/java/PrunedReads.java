@@ -20,7 +20,6 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import scala.Function1;
 import scala.collection.Iterator;
 import scala.collection.immutable.Nil$;
-import scala.collection.immutable.Seq;
 import scala.runtime.AbstractFunction1;
 
 /**
@@ -50,21 +49,23 @@ public class PrunedReads {
             if (leaf instanceof FileSourceScanExec) {
                 FileSourceScanExec scan = (FileSourceScanExec) leaf;
                 if (scan.relation().location() instanceof InMemoryFileIndex) {
-                    add(scan.relation().location(), scan.partitionFilters(), found);
+                    add(scan.relation().location(), scan.partitionFilters().toList(), found);
                 }
             }
         }
         return JSON.writeValueAsString(new ArrayList(found));
     }
 
-    private static void add(FileIndex index, Seq filters, HashSet found) {
+    /** A Scala list is the sequence that Spark takes by any version of Scala. */
+    private static void add(FileIndex index, scala.collection.immutable.List filters, HashSet found) {
         HashSet named = new HashSet();
         Iterator roots = index.rootPaths().iterator();
         while (roots.hasNext()) {
             named.add(((Path) roots.next()).toUri().getPath());
         }
-        Seq known = (Seq) filters.filter(WITHOUT_PLANS);
-        Iterator partitions = index.listFiles(known, (Seq) Nil$.MODULE$).iterator();
+        scala.collection.immutable.List known = (scala.collection.immutable.List) filters.filter(WITHOUT_PLANS);
+        scala.collection.immutable.List none = (scala.collection.immutable.List) ((Object) Nil$.MODULE$);
+        Iterator partitions = index.listFiles(known, none).iterator();
         while (partitions.hasNext()) {
             Iterator files = ((PartitionDirectory) partitions.next()).files().iterator();
             while (files.hasNext()) {

@@ -1,6 +1,8 @@
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.QueryExecution$;
 import org.apache.spark.sql.execution.SparkPlan;
+import scala.Function0;
+import scala.collection.immutable.Map;
 
 /**
  * A query of the user's session whose plan was made elsewhere: on the job's clone of that session. Spark tells the
@@ -10,10 +12,27 @@ import org.apache.spark.sql.execution.SparkPlan;
  */
 public class SessionQuery extends QueryExecution {
     private final SparkPlan plan;
+    private Function0 metrics;
+    private Map observed;
 
     public SessionQuery(Object session, Object command, SparkPlan plan) {
         super(/* arguments */);
         this.plan = plan;
+    }
+
+    /** Something in the query is observed: what gives the metrics by name, as the plan that runs may not hold all. */
+    public void observe(Function0 metrics) {
+        this.metrics = metrics;
+    }
+
+    public synchronized Map observedMetrics() {
+        if (metrics == null) {
+            return super.observedMetrics();
+        }
+        if (observed == null) {
+            observed = (Map) metrics.apply();
+        }
+        return observed;
     }
 
     public SparkPlan executedPlan() {

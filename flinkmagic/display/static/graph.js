@@ -4,6 +4,7 @@
 const MIN_SCALE = 0.05;
 const MAX_SCALE = 3;
 const READABLE = 0.65;
+const LETTER = 6.6; // about as wide as a letter at the foot of a card is
 const FAR = 0.5; // below this scale small words give way to large titles
 
 class GraphPane {
@@ -59,23 +60,26 @@ class GraphPane {
     for (const [vertexId, cards] of this.byVertex) {
       const states = frame.vertices?.[vertexId];
       if (!states) continue;
-      const key = `${states.states}|${states.words}`;
+      const key = `${states.states}|${states.words}|${states.cost?.[0]}`;
       if (this.painted.get(vertexId) === key) continue;
       this.painted.set(vertexId, key);
       for (const card of cards) this.paintCard(card, states);
     }
   }
 
-  paintCard(card, { states, lead, words, bar }) {
+  paintCard(card, { states, lead, words, bar, cost = [] }) {
     card.dataset.state = lead;
     const foot = card.querySelector(".fm-foot");
     if (foot) {
       foot.dataset.state = lead;
       foot.querySelector(".fm-state-icon").setAttribute("d", this.look.states[lead].icon);
-      foot.querySelector(".fm-state-text").textContent = words;
       for (const old of foot.querySelectorAll(".fm-bar")) old.remove();
       const track = foot.querySelector(".fm-track");
       const [left, width] = [Number(track.getAttribute("x")), Number(track.getAttribute("width"))];
+      // What the tasks took is told where a card is of a whole vertex, as far as there is room for it.
+      const told = card.dataset.id === card.dataset.vertex ? cost : [];
+      const fits = told.find((text) => text.length * LETTER <= width - 18) ?? told.at(-1);
+      foot.querySelector(".fm-state-text").textContent = fits ?? words;
       let at = 0;
       for (const [state, share] of bar) {
         const piece = svgElement("rect", {

@@ -13,7 +13,9 @@ from flinkmagic.functions.known.spark import SPARK
 from flinkmagic.functions.known.standard_library import STANDARD_LIBRARY
 
 PURE = {
-    module: frozenset(names.split()) for table in (STANDARD_LIBRARY, LIBRARIES, SPARK) for module, names in table.items()
+    module: frozenset(names.split())
+    for table in (STANDARD_LIBRARY, LIBRARIES, SPARK)
+    for module, names in table.items()
 }
 """By module what of it is known to be pure; ``*`` for all of it."""
 

@@ -3,7 +3,7 @@
 Code that is only read does not tell of which type a value is. But it does tell where values come from: pure code makes
 them of Spark's rows and by what is known to be pure, so they are of the types below (and of the user's own). On these a
 name of `METHODS` does nothing but compute. The tables are complete: what these types have is either here or in
-`IMPURE`, which a test checks. Each name is listed once, with the first origin that has it, in the order of the alphabet.
+`IMPURE`, which a test checks. Each name is listed with the first origin that has it, in the order of the alphabet.
 """
 
 from __future__ import annotations
@@ -143,11 +143,11 @@ METHODS = {
         to_struct_array to_tensor type_codes unify_dictionaries validate value_field value_lengths
         value_parent_indices value_type with_metadata with_name with_nullable with_type
     """,
-    # rows, types, vectors
+    # rows, types, vectors, what merges values of a shuffle
     "spark": """
-        asDict dataType dense elementType fieldNames fromInternal json jsonValue keyType needConversion norm
-        numActives numNonzeros simpleString squared_distance toArray toDense toInternal toSparse typeName
-        valueType zeros
+        asDict createCombiner dataType dense elementType fieldNames fromInternal json jsonValue keyType
+        mergeCombiners mergeValue mergeValues needConversion norm numActives numNonzeros simpleString
+        squared_distance toArray toDense toInternal toSparse typeName valueType zeros
     """,
     # paths, as far as they are text
     "path": """
@@ -198,4 +198,4 @@ SPECIAL = """
     __rtruediv__ __set__ __set_name__ __setattr__ __setitem__ __slots__ __str__ __sub__ __subclasscheck__
     __subclasshook__ __suppress_context__ __traceback__ __truediv__ __trunc__ __version__ __wrapped__ __xor__
 """
-"""Special names that lead nowhere else. Others do: ``__globals__``, ``__subclasses__``, ``__dict__``, ``__self__``, ..."""
+"""Special names that lead nowhere else. Others do: ``__globals__``, ``__subclasses__``, ``__dict__``, ``__self__``."""

@@ -1,8 +1,8 @@
 """What of PySpark stands in the pickles of functions and is known to be pure, by module.
 
 What PySpark wraps around a user's function is pickled with it: partly by name, partly as code, which is judged like the
-user's own, but for that of modules which are pure in all their parts. Left out on purpose: accumulators, ``TaskContext``, ``SparkFiles``, ``RDD.pipe``'s processes. Such a
-module's names are ``*``.
+user's own, but for that of modules which are pure in all their parts. Such a module's names are ``*``. Left out on
+purpose: accumulators, ``TaskContext``, ``SparkFiles``, the processes of ``RDD.pipe``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ SPARK = {
     "pyspark.rddsampler": "RDDRangeSampler RDDSampler RDDStratifiedSampler",
     "pyspark.resultiterable": "*",
     "pyspark.serializers": "*",
-    "pyspark.shuffle": "Aggregator ExternalGroupBy ExternalListOfList ExternalMerger ExternalSorter get_used_memory GroupByKey",
+    "pyspark.shuffle": """
+        Aggregator ExternalGroupBy ExternalListOfList ExternalMerger ExternalSorter get_used_memory GroupByKey
+    """,
     "pyspark.sql": "Row",
     "pyspark.sql.functions": "arrow_udf pandas_udf PandasUDFType udf",
     "pyspark.sql.types": "*",

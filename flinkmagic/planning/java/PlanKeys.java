@@ -41,6 +41,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.execution.BaseSubqueryExec;
+import org.apache.spark.sql.execution.CollectMetricsExec;
 import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -232,6 +233,9 @@ public class PlanKeys {
         writeArguments(plan, text, fact);
         ids = outside;
         written = outer;
+        if (plan instanceof CollectMetricsExec) {
+            fact.refuse("it is observed (observe), and metrics are those of a query that ran");
+        }
         fact.digest = sha(text.toString().getBytes("UTF-8"));
         plans.put(plan, fact);
         return fact;

@@ -63,6 +63,21 @@ public class PlanRebuilder {
         }
     }
 
+    /** What is used in place of an exchange or a subquery; null where it is run itself. */
+    public synchronized SparkPlan standIn(SparkPlan plan) {
+        return (SparkPlan) standsFor.get(plan);
+    }
+
+    /** The operator that was made for one that was read; null as long as there is none. */
+    public synchronized SparkPlan ran(SparkPlan plan) {
+        return (SparkPlan) made.get(plan);
+    }
+
+    /** Whether this job computes the rows of a relation. */
+    public synchronized boolean keeps(InMemoryRelation relation) {
+        return kept.containsKey(relation.cacheBuilder());
+    }
+
     /** A shuffle of this job is written: later stages read it as is best for what it is. */
     public synchronized void written(SparkPlan plan, MapOutputStatistics statistics) throws Exception {
         Exchange exchange = exchange(plan);

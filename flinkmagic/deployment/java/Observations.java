@@ -1,0 +1,165 @@
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.concurrent.ConcurrentHashMap;
+
+import org.apache.spark.sql.Observation;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.Row$;
+import org.apache.spark.sql.catalyst.plans.logical.CollectMetrics;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.util.ExecutionListenerManager;
+import org.apache.spark.sql.util.QueryExecutionListener;
+import scala.Option;
+import scala.Tuple2;
+import scala.collection.Iterator;
+import scala.collection.immutable.Map;
+import scala.concurrent.Promise;
+
+/**
+ * The user's observations that a job completes. While it runs they are kept from Spark, which completes an observation
+ * with the first query of the session that ends, well or not: with an attempt of a write that is made again, or with a
+ * query whose plan begins where a stage of the job ended.
+ *
+ * Spark keeps them in the session's ObservationManager (4.x), or each has a listener of its own (3.5).
+ */
+public class Observations {
+    private final Object session;
+    private final HashMap held = new HashMap();
+
+    public Observations(Object session) {
+        this.session = session;
+    }
+
+    /** Takes the observations of a query that are not completed, or held already; a name for each. */
+    public synchronized String[] hold(LogicalPlan query) throws Exception {
+        ArrayList found = new ArrayList();
+        collect(query, found);
+        ArrayList names = new ArrayList();
+        for (int i = 0; i < found.size(); i++) {
+            CollectMetrics metrics = (CollectMetrics) found.get(i);
+            Tuple2 key = new Tuple2(metrics.name(), Long.valueOf(metrics.dataframeId()));
+            String name = metrics.dataframeId() + "/" + metrics.name();
+            if (!held.containsKey(name)) {
+                Observation observation = take(key);
+                if (observation != null) {
+                    held.put(name, new Object[] {key, observation});
+                }
+            }
+            if (held.containsKey(name) && !names.contains(name)) {
+                names.add(name);
+            }
+        }
+        return (String[]) names.toArray(new String[names.size()]);
+    }
+
+    /** Completes an observation; false where a query has no metrics for it. */
+    public synchronized boolean complete(String name, Map metrics) throws Exception {
+        Object[] one = (Object[]) held.get(name);
+        Observation observation = (Observation) one[1];
+        Option row = metrics.get(observation.name());
+        if (row.isEmpty()) {
+            return false;
+        }
+        held.remove(name);
+        complete(observation, (Row) row.get());
+        return true;
+    }
+
+    /** The query that would have completed an observation is done, and its optimizer had no use for the operator. */
+    public synchronized void completeWithNothing(String name) throws Exception {
+        Object[] one = (Object[]) held.get(name);
+        if (one != null && manager() != null) {  // 3.5 goes on waiting for a query that has it
+            held.remove(name);
+            complete((Observation) one[1], Row$.MODULE$.empty());
+        }
+    }
+
+    /** Lets Spark complete those that are left. */
+    public synchronized void giveBack() throws Exception {
+        Object[] left = held.values().toArray();
+        held.clear();
+        for (int i = 0; i < left.length; i++) {
+            Object[] one = (Object[]) left[i];
+            if (manager() != null) {
+                known().putIfAbsent(one[0], one[1]);
+            } else {
+                listeners().register(listenerOf((Observation) one[1]));
+            }
+        }
+    }
+
+    private static void collect(LogicalPlan plan, ArrayList found) {
+        if (plan instanceof CollectMetrics) {
+            found.add(plan);
+        }
+        collectAll(plan.children().iterator(), found);
+        collectAll(plan.subqueries().iterator(), found);
+    }
+
+    private static void collectAll(Iterator plans, ArrayList found) {
+        while (plans.hasNext()) {
+            collect((LogicalPlan) plans.next(), found);
+        }
+    }
+
+    private Observation take(Tuple2 key) throws Exception {
+        if (manager() != null) {
+            return (Observation) known().remove(key);
+        }
+        QueryExecutionListener[] all = listeners().listListeners();
+        for (int i = 0; i < all.length; i++) {
+            if (all[i].getClass().getName().equals("org.apache.spark.sql.ObservationListener")) {
+                Observation observation = (Observation) call(all[i], "observation");
+                Option id = (Option) call(observation, "dataframeId");
+                if (observation.name().equals(key._1()) && id.isDefined() && id.get().equals(key._2())) {
+                    listeners().unregister(all[i]);
+                    return observation;
+                }
+            }
+        }
+        return null;
+    }
+
+    private static void complete(Observation observation, Row row) throws Exception {
+        ((Promise) call(observation, "promise")).trySuccess(row);
+    }
+
+    /** The session's ObservationManager; null on 3.5, which has none. */
+    private Object manager() throws Exception {
+        Method[] methods = session.getClass().getMethods();
+        for (int i = 0; i < methods.length; i++) {
+            if (methods[i].getName().equals("observationManager")) {
+                return methods[i].invoke(session, new Object[0]);
+            }
+        }
+        return null;
+    }
+
+    private ConcurrentHashMap known() throws Exception {
+        Object manager = manager();
+        Field field = manager.getClass().getDeclaredField("observations");
+        field.setAccessible(true);
+        return (ConcurrentHashMap) field.get(manager);
+    }
+
+    private ExecutionListenerManager listeners() throws Exception {
+        return (ExecutionListenerManager) call(session, "listenerManager");
+    }
+
+    private static QueryExecutionListener listenerOf(Observation observation) throws Exception {
+        return (QueryExecutionListener) call(observation, "listener");
+    }
+
+    private static Object call(Object object, String name) throws Exception {
+        Method method;
+        try {
+            method = object.getClass().getMethod(name, new Class[0]);
+        } catch (NoSuchMethodException notPublic) {
+            method = object.getClass().getDeclaredMethod(name, new Class[0]);
+            method.setAccessible(true);
+        }
+        return method.invoke(object, new Object[0]);
+    }
+}

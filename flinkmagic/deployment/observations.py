@@ -1,0 +1,115 @@
+"""Completes the user's observations (`DataFrame.observe`) with the metrics of a job's queries.
+
+Plain Spark completes an `Observation` with the first query that has run the observed DataFrame; the queries of a job
+run side by side, in several plans, and some of them twice. The rules, as the code keeps them:
+
+1. An observation that several sinks hold gets the metrics of the first of them in the cell that is done, whichever
+   ends first.
+2. An attempt that fails completes nothing while the job goes on.
+3. At the job's end an observation of which only failed sinks are left gets what they have collected, as after a plain
+   query that fails; one whose operator never began is left to the next query.
+
+Listeners of the session hear of the metrics by the queries that are announced to them (`session_queries`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+from flinkmagic.deployment.java_classes import constructor_of, new_instance
+from flinkmagic.planning.handles import ResultStageHandle, StageHandle, WriteStageHandle
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import SparkSession
+
+    from flinkmagic.planning.handles import ObservedQuery
+
+_LOG = logging.getLogger(__name__)
+
+
+class Observations:
+    """Those that the sinks of one job hold.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The user's session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._lock = threading.Lock()
+        self._jvm: Any = None
+        self._sinks: dict[str, list[ObservedQuery]] = {}
+        self._metrics: dict[int, JavaObject] = {}
+
+    def hold(self, sinks: Sequence[object]) -> None:
+        """Keep the observations of sinks, in the order of the cell, from being completed by anything but the job."""
+        observed = [query for query in map(observed_query, sinks) if query is not None]
+        if not observed:
+            return
+        sc = self._spark.sparkContext
+        constructor = constructor_of(sc, "Observations")
+        if constructor is None:  # then Spark completes those that the plan of a write holds itself
+            return
+        self._jvm = new_instance(sc, constructor, self._spark._jsparkSession)
+        for query in observed:
+            for name in self._jvm.hold(query.query):
+                self._sinks.setdefault(name, []).append(query)
+
+    def collect(self, handle: StageHandle) -> None:
+        """A stage is done."""
+        query = observed_query(handle)
+        try:
+            if handle.collected is not None:
+                handle.collected()
+            if query is not None and self._jvm is not None:
+                self._done(query)
+        except Py4JError:  # what the stage wrote is written
+            _LOG.exception("A bug in flinkmagic: what is observed in %r is not told; please report it.", handle.name)
+
+    def _done(self, query: ObservedQuery) -> None:
+        metrics = query.metrics.apply()
+        with self._lock:
+            self._metrics[id(query)] = metrics
+            for name, sinks in list(self._sinks.items()):
+                if sinks[0] is query:  # rule 1
+                    self._complete(name, metrics)
+
+    def close(self) -> None:
+        """The job is over."""
+        if self._jvm is None:
+            return
+        try:
+            with self._lock:
+                for name, sinks in list(self._sinks.items()):
+                    self._complete_late(name, sinks)
+                self._jvm.giveBack()
+        except (Py4JError, OSError) as gone:
+            _LOG.debug("no observation is completed, the session is gone: %s", gone)
+        self._jvm = None
+
+    def _complete_late(self, name: str, sinks: Sequence[ObservedQuery]) -> None:
+        done = [self._metrics[id(sink)] for sink in sinks if id(sink) in self._metrics]
+        if done:
+            self._complete(name, done[0])
+            return
+        for sink in sinks:  # rule 3
+            if self._jvm.complete(name, sink.metrics.apply()):
+                return
+
+    def _complete(self, name: str, metrics: JavaObject) -> None:
+        del self._sinks[name]
+        if not self._jvm.complete(name, metrics):
+            self._jvm.completeWithNothing(name)
+
+
+def observed_query(handle: object) -> ObservedQuery | None:
+    """The observed query of a sink, if it is one."""
+    return handle.observed if isinstance(handle, WriteStageHandle | ResultStageHandle) else None
