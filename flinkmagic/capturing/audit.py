@@ -3,7 +3,7 @@
 CPython tells of them by audit events before they happen, and an audit hook that raises stops them (PEP 578; the
 events were seen on 3.11, their names are in the standard library's table of audit events). A hook cannot be taken out
 again, so one is installed by the first capture, and does nothing where no cell is captured. Not told of are looks at a
-file that do not open it (`os.stat` and what is built on it: `stat_entries`), and files that a library opens in C++.
+file that do not open it (`os.stat` and what is built on it: `os_entries`), and files that a library opens in C++.
 
 1. A path settles what is pending only where it overlaps what a pending write reads or writes.
 2. While a pending write has functions that are not known to be pure, each path may be one that they touch. Only files
@@ -126,7 +126,9 @@ def _changes(recorder: Recorder, *paths: Any, dir_fd: Any = None) -> Effects | N
     places = _places(recorder, paths, folders)
     if places is None:
         return Effects(unknown=True, cause=Cause.FILE)
-    return Effects(changes=tuple(Target(path=place) for place in places), cause=Cause.FILE) if places else None
+    if not places:
+        return None
+    return Effects(changes=tuple(Target(path=place) for place in places), cause=Cause.FILE, apart=True)
 
 
 def _places(recorder: Recorder, paths: tuple[Any, ...], folders: tuple[Any, ...]) -> list[str] | None:
@@ -139,7 +141,7 @@ def _places(recorder: Recorder, paths: tuple[Any, ...], folders: tuple[Any, ...]
         if absolute is None:
             return None
         real = os.path.realpath(absolute)
-        if recorder.pending_impurity() is not None and not _is_harmless(real) and not _is_own():
+        if recorder.pending_impurity() and not _is_harmless(real) and not _is_own():
             return None
         found.append("file:" + real)
     return found
@@ -255,6 +257,9 @@ _EVENTS: dict[str, Callable[[Recorder, tuple[Any, ...]], Effects | None]] = {
     **dict.fromkeys(
         (
             "os.system",
+            "os.kill",
+            "os.killpg",
+            "signal.pthread_kill",
             "os.exec",
             "os.fork",
             "os.forkpty",
@@ -297,9 +302,18 @@ class Look(Hook):
             recorder.settle(Effects(reads=(place,), cause=Cause.FILE))
 
 
-def stat_entries() -> Iterator[tuple[Any, str, type[Hook]]]:
+class Leave(Hook):
+    """`os._exit` and its like, after which nothing of this process runs."""
+
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+        recorder.settle(Effects(unknown=True, cause=Cause.PROCESS))
+
+
+def os_entries() -> Iterator[tuple[Any, str, type[Hook]]]:
     """Module, attribute and hook."""
     for name in ("stat", "lstat", "access"):
         yield os, name, Look
+    for name in ("_exit", "abort"):
+        yield os, name, Leave
 
 

@@ -7,6 +7,7 @@ own line and on its own plan, so every refusal of Spark's stands there.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +18,9 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import UnknownException, convert_exception
 
 from flinkmagic.capturing import writes
+from flinkmagic.capturing.impurity import functions_of
 from flinkmagic.capturing.java import simple_name
+from flinkmagic.capturing.open_files import files_open_for_writing
 from flinkmagic.capturing.pending import Cause, Effects
 from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot, SkippedWrite, SourceLocation
 from flinkmagic.capturing.pruned_reads import pruned_sources
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
 
 _T = TypeVar("_T")
+_COARSE = 5
+"""Linux's CLOCK_REALTIME_COARSE, which Python does not name."""
 
 
 class Deferral:
@@ -161,7 +166,8 @@ class Deferral:
             return
         session = recorder.snapshot(spark)
         sources = sources_of(analysed)
-        after, pruned = self._checked_order(df, facts, sources, session, location)
+        impure = functions_of(analysed).impure()
+        after, pruned = self._checked_order(df, facts, sources, session, location, impure)
         self._pending.writes.append(
             DeferredWrite(
                 index=len(self._pending.writes),
@@ -186,11 +192,15 @@ class Deferral:
                 defines=facts.defines,
                 after=after,
                 pruned=pruned,
-                taken_at_ms=int(time.time() * 1000),
+                taken_at_ms=_file_clock_ms(),
+                impure=impure,
             )
         )
         if recorder.on_write is not None:
             recorder.on_write(len(self._pending.writes))
+        if any(_lies_in(file, sources) for file in files_open_for_writing()):
+            # What is written through an open file is told of by no event.
+            self._pending.deploy(location, Cause.FILE, "has a file open that is read by", self._pending.writes[-1])
 
     def _checked_order(
         self,
@@ -199,12 +209,14 @@ class Deferral:
         sources: tuple[Source, ...],
         session: SessionSnapshot,
         location: SourceLocation,
+        impure: frozenset[str],
     ) -> tuple[tuple[int, ...], tuple[Source, ...] | None]:
         """Have all that can be checked checked; the pending writes that must come before, and what is really read."""
         facts.check()
         self._check_format(df, facts, session)
         pruned = self._refuse_own_input(df, facts, sources, location)
-        return self._pending.order(facts.target, facts.overwrites, facts.dynamic, sources, location), pruned
+        after = self._pending.order(facts.target, facts.overwrites, facts.dynamic, sources, location, impure)
+        return after, pruned
 
     def _command(self, spark: Any, df: Any, call: WriterCall, location: SourceLocation) -> Any:
         """Spark's analysed command; None where there is none that could be put off.
@@ -300,6 +312,15 @@ class Deferral:
             name, number = f"{base}_{number}", number + 1
         self._names.add(name)
         return name
+
+
+def _lies_in(file: Target, sources: tuple[Source, ...]) -> bool:
+    return any(source.overlaps(file) for source in sources)
+
+
+def _file_clock_ms() -> int:
+    """Now, by the clock by which files get their times of modification: Linux's lies some milliseconds behind."""
+    return int((time.clock_gettime(_COARSE) if sys.platform == "linux" else time.time()) * 1000)
 
 
 def _overlapping(sources: tuple[Source, ...], target: Target) -> Source | None:

@@ -9,8 +9,9 @@ import ast
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
 
+from flinkmagic.capturing.context_managers import heeds_exceptions
 from flinkmagic.capturing.syntax import parsed
 
 _SUPPRESSING = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex", "warns", "capture_exceptions"})
@@ -22,11 +23,15 @@ _MODULE: _Scope = ("<module>", 1)
 
 @dataclass(frozen=True)
 class Handler:
-    """Lines whose exceptions are handled: `first` to `last`, by what begins on line `at`."""
+    """Lines whose exceptions are handled: `first` to `last`, by what begins on line `at`.
+
+    Where that is a ``with`` statement that has `managers`, it depends on these.
+    """
 
     at: int
     first: int
     last: int
+    managers: tuple[ast.expr, ...] = ()
 
 
 def handler_of(frame: FrameType, source: str, after: int = 0) -> int | None:
@@ -53,9 +58,20 @@ def handler_of(frame: FrameType, source: str, after: int = 0) -> int | None:
     around = [
         handler.at
         for handler in _handlers(source).get(scope, ())
-        if handler.first <= line <= handler.last and handler.at > after
+        if handler.first <= line <= handler.last and handler.at > after and _handles(handler, frame)
     ]
     return max(around, default=None)
+
+
+def _handles(handler: Handler, frame: FrameType) -> bool:
+    if not handler.managers:
+        return True
+    return any(heeds_exceptions(manager, frame, _has_handlers) for manager in handler.managers)
+
+
+def _has_handlers(code: CodeType, source: str) -> bool:
+    """Of the generator of a context manager, what it yields in is not looked at."""
+    return any(not handler.managers for handler in _handlers(source).get((code.co_name, code.co_firstlineno), ()))
 
 
 @functools.lru_cache(maxsize=16)
@@ -79,6 +95,9 @@ def _in_scope(node: ast.AST, scope: _Scope) -> Iterator[tuple[_Scope, Handler]]:
         elif (isinstance(child, _TRIES) and child.handlers) or _is_suppressing(child):  # type: ignore[attr-defined]
             body = child.body  # type: ignore[attr-defined]
             yield scope, Handler(child.lineno, body[0].lineno, body[-1].end_lineno)  # type: ignore[attr-defined]
+        elif isinstance(child, (ast.With, ast.AsyncWith)):
+            managers = tuple(item.context_expr for item in child.items)
+            yield scope, Handler(child.lineno, child.body[0].lineno, child.body[-1].end_lineno or 0, managers)
         yield from _in_scope(child, inner)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing import commands, hooks, jvm_hooks, native_hooks, rdd_hooks, session_hooks
-from flinkmagic.capturing.audit import stat_entries
+from flinkmagic.capturing.audit import os_entries
 from flinkmagic.capturing.hooks import Hook
 from flinkmagic.capturing.ml_hooks import ml_entries
 from flinkmagic.capturing.observations import observation_entries
@@ -157,7 +157,7 @@ def _wanted() -> Iterator[Entry]:
         yield frame, name, hooks.TempView
     for name in _USES:
         yield frame, name, hooks.Use
-    yield frame, "_jdf", hooks.Use
+    yield frame, "_jdf", hooks.JavaHalf
     for name in ("writeTo", "mergeInto"):
         yield frame, name, hooks.TableWriter
     for name in ("__repr__", "_repr_html_"):
@@ -170,7 +170,7 @@ def _wanted() -> Iterator[Entry]:
     yield from ml_entries()
     yield from observation_entries()
     yield from thread_entries()
-    yield from stat_entries()
+    yield from os_entries()
 
 
 def _grouped() -> Iterator[Entry]:
@@ -208,7 +208,7 @@ def _writers() -> Iterator[Entry]:
 
 def _session_and_context() -> Iterator[Entry]:
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession, SQLContext
     from pyspark.sql.catalog import Catalog
 
     yield SparkSession, "sql", hooks.Sql
@@ -228,6 +228,8 @@ def _session_and_context() -> Iterator[Entry]:
     for name in ("tableExists", "getTable", "listColumns", "cacheTable", "isCached"):
         yield Catalog, name, _command(commands.lookup_effects)
     yield Catalog, "listTables", _command(commands.listing_effects)
+    for name in ("tableNames", "tables"):
+        yield SQLContext, name, _command(commands.listing_effects)
     yield Catalog, "dropDatabase", _command(commands.database_effects)
     for name in ("textFile", "wholeTextFiles", "binaryFiles", "pickleFile", "sequenceFile"):
         yield SparkContext, name, hooks.RddRead

@@ -135,6 +135,15 @@ class Use(Hook):
         recorder.use(frames_in(args[:1]))
 
 
+class JavaHalf(Use):
+    """`_jdf`, which somebody else than the DataFrame asks for."""
+
+    def computed(self, recorder: Recorder, df: DataFrame) -> None:
+        """Run before machine learning gets it, which trains and measures in the JVM."""
+        if recorder.pending:
+            recorder.settle(Effects(reads_of([df]), unknown=_is_impure([df]), fresh=False))
+
+
 class Read(Transformation):
     """A call that makes a DataFrame of paths, a table or a query: files are listed now."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import hashlib
 from dataclasses import dataclass
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,11 @@ class Functions:
         if self.opaque is not None:
             return f"it runs {self.opaque}"
         return next(filter(None, map(impurity, self.pickled)), None)
+
+    def impure(self) -> frozenset[str]:
+        """What of it is not known to be pure, so that it can be compared with that of others."""
+        digests = (hashlib.sha256(one).hexdigest() for one in self.pickled if impurity(one) is not None)
+        return frozenset(digests if self.opaque is None else (self.opaque, *digests))
 
     def may_accumulate(self) -> bool:
         """Whether it may add to an accumulator."""

@@ -171,6 +171,8 @@ def _add_writes(
 
 
 def _must_wait(write: DeferredWrite, earlier: DeferredWrite) -> bool:
+    if earlier.impure != write.impure:
+        return True
     return earlier.target.overlaps(write.target) or any(
         source.overlaps(write.target) for source in earlier.sources
     )

@@ -20,7 +20,7 @@ import pyspark
 
 from flinkmagic.capturing import audit, hook_table, native_hooks
 from flinkmagic.capturing.current import HOOK_FILE, active, enter, leave, listening
-from flinkmagic.capturing.hooks import Hook
+from flinkmagic.capturing.hooks import Hook, JavaHalf
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
@@ -36,6 +36,7 @@ _FRAME_FILES = tuple(
     for parts in (("dataframe.py",), ("classic", "dataframe.py"))
 )
 """Where a DataFrame's own methods stand, in 3.5 and 4.x."""
+_LEARNING = tuple(os.path.join(os.path.dirname(pyspark.__file__), name) + os.sep for name in ("ml", "mllib"))
 
 
 def activate(recorder: Recorder) -> None:
@@ -94,7 +95,7 @@ def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -
             _made[owner, name] = (original, hooked)
             return hooked
         hook = make(name, original)
-        hooked = _JavaHalf(hook) if name == "_jdf" else _hooked(hook)
+        hooked = _JavaHalf(hook) if isinstance(hook, JavaHalf) else _hooked(hook)
         if isinstance(hook, native_hooks.Native) and isinstance(owner, ModuleType):
             hooked = native_hooks.HookedName(owner, name, hooked)
         hook.made(hooked)
@@ -175,10 +176,11 @@ class _JavaHalf:
     """`DataFrame._jdf`: who asks for it from elsewhere than a DataFrame's own methods is handed the DataFrame.
 
     So it is with `fit` of an estimator (also of one that the cell has only just imported), with ``F.broadcast``, a
-    writer, another library, and the user's own calls of the JVM.
+    writer, another library, and the user's own calls of the JVM. What machine learning asks for it may compute: none
+    of ``pyspark.ml.stat``, say, is a method that could be hooked.
     """
 
-    def __init__(self, hook: Hook) -> None:
+    def __init__(self, hook: JavaHalf) -> None:
         self._hook = hook
         self._looks = (_OUR_FOLDER, HOOK_FILE, *_FRAME_FILES)
 
@@ -186,12 +188,22 @@ class _JavaHalf:
         if df is None:
             return self
         recorder = listening()
-        if recorder is not None and not sys._getframe(1).f_code.co_filename.startswith(self._looks):
+        asking = sys._getframe(1).f_code.co_filename
+        if recorder is not None and not asking.startswith(self._looks):
             self._hook.before(recorder, (df,), {})
+            if asking.startswith(_LEARNING):
+                self._computed(recorder, df)
         try:
             return df.__dict__["_jdf"]
         except KeyError:
             raise AttributeError("_jdf") from None
+
+    def _computed(self, recorder: Recorder, df: Any) -> None:
+        recorder.depth += 1
+        try:
+            self._hook.computed(recorder, df)
+        finally:
+            recorder.depth -= 1
 
     def __set__(self, df: Any, java_half: Any) -> None:
         df.__dict__["_jdf"] = java_half

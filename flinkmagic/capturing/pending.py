@@ -3,8 +3,10 @@
 1. A write that overwrites what it reads, or what another query of the job reads, is refused: Spark deletes first.
 2. Writes to overlapping places keep the order of the program, and a write that adds files where an earlier one reads
    comes after it, unless that one's plan has listed its files already.
-3. A line that reads or changes the place of a pending write, or changes what a pending write reads, needs that write
-   done: it is deployed first, or the line is refused.
+3. Functions that are not known to be pure may read what any other write writes: such a write comes after the earlier
+   ones, and before the later ones. Not so where two writes run the same ones: these do not read what they write.
+4. A line that reads or changes the place of a pending write, or changes what a pending write reads, needs that write
+   done: it is deployed first, or the line is refused. So does one that changes anything that such functions may read.
 
 A DataFrame over files lists them when it is made, and plain Spark reads exactly those afterwards: it does not see files
 that are appended later, deferred or not. Reading such a DataFrame is therefore free while the pending writes only
@@ -64,6 +66,8 @@ class Effects:
         It lists files again, so it would miss what pending writes only add.
     cause : Cause
         What kind of line it is.
+    apart : bool
+        What it changes is nothing that functions which are not known to be pure could read, or that was asked already.
     """
 
     reads: tuple[Source, ...] = ()
@@ -71,6 +75,7 @@ class Effects:
     unknown: bool = False
     fresh: bool = True
     cause: Cause = Cause.SPARK
+    apart: bool = False
 
 
 def adds_only(write: DeferredWrite) -> bool:
@@ -180,6 +185,8 @@ class PendingWrites:
         for target in effects.changes:
             if any(target.overlaps(source) for source in write.sources):
                 return f"changes {target}, which is an input of the write to"
+        if effects.changes and write.impure and not effects.apart:
+            return f"changes {effects.changes[0]}, which may be read by a Python function of the write to"
         return None
 
     def _reads_pending(self, source: Source, write: DeferredWrite, fresh: bool) -> bool:
@@ -207,6 +214,7 @@ class PendingWrites:
         dynamic: bool,
         sources: Iterable[Source],
         location: SourceLocation,
+        impure: frozenset[str] = frozenset(),
     ) -> tuple[int, ...]:
         """The pending writes after which a new one has to come; some are deployed first where rule 3 asks for it.
 
@@ -230,7 +238,8 @@ class PendingWrites:
         return tuple(
             write.index
             for write in self.writes
-            if write.target.overlaps(target)
+            if write.impure != impure
+            or write.target.overlaps(target)
             or any(s.overlaps(target) and (overwrites or not self._sees_listed_files(s)) for s in write.sources)
         )
 

@@ -216,6 +216,8 @@ class DeferredWrite:
         Indices of earlier writes of the program that must have ended before this one starts.
     taken_at_ms : int
         When its line ran, in milliseconds since the epoch.
+    impure : frozenset of str
+        What its query runs that is not known to be pure: functions may read what other writes write.
     """
 
     index: int
@@ -240,6 +242,7 @@ class DeferredWrite:
     defines: bool = False
     after: tuple[int, ...] = ()
     taken_at_ms: int = 0
+    impure: frozenset[str] = frozenset()
     pruned: tuple[Source, ...] | None = None
 
     @property

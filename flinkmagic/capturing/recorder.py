@@ -14,7 +14,6 @@ from flinkmagic.capturing import capture_reader, patches
 from flinkmagic.capturing.cell_labels import remember
 from flinkmagic.capturing.deferral import Deferral
 from flinkmagic.capturing.frames import FrameRegistry
-from flinkmagic.capturing.impurity import impure_reason
 from flinkmagic.capturing.java import session_state
 from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.operator_options import OperatorOptions
@@ -223,7 +222,6 @@ class Recorder:
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
         self._resolver: PathResolver | None = None
         self._closing: SessionSnapshot | None = None
-        self._impurities: dict[int, tuple[DeferredWrite, str | None]] = {}
 
     @property
     def depth(self) -> int:
@@ -319,16 +317,9 @@ class Recorder:
         """Note the session's state for the last time: it is about to be stopped."""
         self._closing = self.snapshot(self.spark)
 
-    def pending_impurity(self) -> str | None:
-        """Why a function of a pending write may touch files, clocks or chance; None where none may."""
-        for write in self.pending.writes:
-            if id(write) not in self._impurities:
-                reason = impure_reason(write.df._jdf.queryExecution().analyzed())
-                self._impurities[id(write)] = (write, reason)
-            reason = self._impurities[id(write)][1]
-            if reason is not None:
-                return reason
-        return None
+    def pending_impurity(self) -> bool:
+        """Whether a function of a pending write may touch files, clocks or chance."""
+        return any(write.impure for write in self.pending.writes)
 
     def skip(self, write: SkippedWrite) -> None:
         """Note a write that has nothing to do."""

@@ -195,6 +195,9 @@ class SqlEffects:
             self._change_path(plan.path())
         elif kind == "RenameTable":
             self._changes.append(table_target(self._spark, list(_elements(plan.newName()))))
+        elif kind == "AddPartitions":
+            locations = [part.location() for part in items(plan.parts())]
+            self._changes += [self._resolver.target(place.get()) for place in locations if place.isDefined()]
         elif kind in _WITH_LOCATION:
             self._judge_location(plan)
         elif not (has_names or kind in _HARMLESS or kind.startswith(_LOOKS)):

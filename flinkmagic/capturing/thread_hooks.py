@@ -6,6 +6,7 @@ other processes do is not seen: they settle what is pending when they get work.
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import multiprocessing.pool
 import multiprocessing.process
@@ -41,6 +42,13 @@ class ThreadStart(Hook):
         thread = args[0]
         # `Thread` calls `run` of the instance; a subclass may have a `run` of its own.
         thread.run = working_for(recorder, thread.run)
+
+
+class BareThread(Hook):
+    """`_thread.start_new_thread`: the same without an object."""
+
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        return (working_for(recorder, args[0]), *args[1:]), kwargs
 
 
 class ThreadWork(Hook):
@@ -85,6 +93,7 @@ class PoolWork(ThreadWork):
 def thread_entries() -> Iterator[tuple[Any, str, type[Hook]]]:
     """Class, attribute and hook of all that starts a thread or a process, or hands work to one."""
     yield threading.Thread, "start", ThreadStart
+    yield _thread, "start_new_thread", BareThread
     yield ThreadPoolExecutor, "submit", ThreadWork
     for name in _POOL_METHODS:
         yield multiprocessing.pool.Pool, name, PoolWork

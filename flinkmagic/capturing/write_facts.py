@@ -283,9 +283,11 @@ def _insert_into_hive(spark: Any, df: Any, call: WriterCall, command: Any) -> Wr
 # -- tables of other catalogs, and sources of version 2 --------------------------------------------------------
 
 
-def _into_relation(mode: str, dynamic: bool = False) -> Callable[..., WriteFacts]:
-    def facts(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
+def _into_relation(mode: str, dynamic: bool = False) -> Callable[..., WriteFacts | None]:
+    def facts(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
         relation = command.table()
+        if simple_name(relation.table()) == "PythonTable":
+            return None  # its code may write anywhere
         is_table = relation.identifier().isDefined()
         target = relation_target_v2(relation)
         source = call.source if not is_table else ""

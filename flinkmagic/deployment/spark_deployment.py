@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 
+from flinkmagic.deployment.control_edges import control_edges
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
 from flinkmagic.deployment.independent_regions import FinishIndependentRegions
@@ -129,7 +130,7 @@ class SparkDeployment:
             start_run=self._host.start_run,
             session_slots=lambda: self._session_slots.total,
             slots=slots,
-            after=self._control_edges(planned_job),
+            after=control_edges(planned_job, self._vertices),
             idle=self._on_idle,
             event_log=event_log,
         )
@@ -343,12 +344,6 @@ class SparkDeployment:
             self._kept.clear()
         except (Py4JError, OSError) as gone:
             _LOG.debug("nothing to let go of, the session of the job %r is gone: %s", self._name, gone)
-
-    def _control_edges(self, planned: PlannedJob) -> dict[int, Sequence[int]]:
-        return {
-            self._vertices[later].index: [self._vertices[earlier].index for earlier in after]
-            for later, after in planned.control_edges.items()
-        }
 
     def _lost(self, loss: BaseException) -> None:
         if not self.scheduler.job_status.is_terminal:

@@ -34,6 +34,7 @@ TOUCHING = {
     "pandas reads the target": "import pandas\ntry:\n    pandas.read_parquet(at('out/x'))\nexcept OSError: pass",
     "process": "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'pass'])",
     "shell": "import os\nos.system('true')",
+    "signal": "import os\nos.kill(os.getpid(), 0)",
     "socket": "import socket\nsocket.create_connection(('127.0.0.1', port)).close()",
     "request over an open connection": "try:\n    connection.request('GET', '/')\nexcept OSError: pass",
     "database file in the target": "import sqlite3\nsqlite3.connect(at('out/x/db')).close()",
@@ -93,6 +94,10 @@ class TestEffects:
         cell.capture(WRITE)
         assert os.stat is stat
         assert not os.path.exists(tmp_path / "out")
+
+    def test_leave_no_pending_write_behind(self, cell: Any) -> None:
+        with pytest.raises(PendingWriteError):
+            cell.capture(WRITE + "import os\nos._exit(3)")
 
     def test_of_other_threads_are_not_the_cells(self, cell: Any) -> None:
         seen: list[bool] = []

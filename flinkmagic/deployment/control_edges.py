@@ -1,0 +1,54 @@
+"""Which job vertices wait for which sinks, because of what these write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.program import DeferredWrite
+    from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+    from flinkmagic.planning.planner import PlannedJob
+
+
+def control_edges(planned: PlannedJob, sinks: Sequence[ExecutionJobVertex]) -> dict[int, list[int]]:
+    """By the index of a job vertex those of the sinks that must be finished before it is submitted.
+
+    A sink waits for others because of its target. Where its functions may read what these write, all that is computed
+    for it alone waits, too. What an earlier sink needs never waits for a later one, so no two wait for each other.
+
+    Parameters
+    ----------
+    planned : PlannedJob
+        What is deployed.
+    sinks : sequence of ExecutionJobVertex
+        The vertices of its sinks.
+    """
+    found: dict[int, list[int]] = {}
+    of_earlier: set[int] = set()
+    for place, sink in enumerate(sinks):
+        own = _with_inputs(sink)
+        waits_for = planned.control_edges.get(place, ())
+        if waits_for:
+            found.setdefault(sink.index, []).extend(sinks[earlier].index for earlier in waits_for)
+        write = planned.sinks[place].write
+        seen = [sinks[earlier].index for earlier in waits_for if _may_read(write, planned.sinks[earlier].write)]
+        for index in (own - of_earlier - {sink.index}) if seen else ():
+            found.setdefault(index, []).extend(seen)
+        of_earlier |= own
+    return found
+
+
+def _may_read(write: DeferredWrite | None, earlier: DeferredWrite | None) -> bool:
+    return write is not None and earlier is not None and bool(write.impure - earlier.impure)
+
+
+def _with_inputs(sink: ExecutionJobVertex) -> set[int]:
+    found, open_ = {sink.index}, [sink]
+    while open_:
+        for connection in open_.pop().inputs:
+            producer = connection.result.producer
+            if producer.index not in found:
+                found.add(producer.index)
+                open_.append(producer)
+    return found
