@@ -119,8 +119,8 @@ def test_writers(cell: Any, numbers: Any, line: str) -> None:
         spark.read.parquet(at("x")).write.mode("overwrite").parquet(at("out"))
         {line}
         """
-    with pytest.raises(PendingWriteError, match=r"line 2: .* changes file:.*/x/new, which is an input"):
-        cell.capture(source.replace("PLACE", "'x/new'"))
+    with pytest.raises(PendingWriteError, match=r"line 2: .* changes file:.*/out, but the write of cell 3, line 1"):
+        cell.capture(source.replace("PLACE", "'out/new'"))
     assert cell.files() == before
     assert cell.capture(source.replace("PLACE", "'new'")).settlements == ()
     assert "new" in cell.made()
