@@ -90,14 +90,14 @@ def test_run_in_one_view_is_shown_in_the_other_and_can_be_run_again(kernel) -> N
 
 def test_cancel_in_a_view_ends_the_job_and_a_second_view_may_come_late(kernel) -> None:
     kernel.run(WATCH.format(idle=120))
-    kernel.run(NAP.format(name="late", seconds=60))
-    kernel.run("%flinkrun late --detach")
-    kernel.run("%flinkshow late")
+    kernel.run(NAP.format(name="belated", seconds=60))
+    kernel.run("%flinkrun belated --detach")
+    kernel.run("%flinkshow belated")
     running = kernel.run("time.sleep(0.6)\nprint([view._view._frame['action'] for view in made])")
     assert running.stdout.strip() == "['cancel', 'cancel']"
-    kernel.run("made[1]._view._handle_custom_msg({'type': 'cancel'}, [])\nlate.jobs[-1].wait()\ntime.sleep(0.6)")
-    assert kernel.run("print(late.jobs[-1].status, made[0]._closed)").stdout.strip() == "CANCELED True"
-    states = kernel.run("print([str(state) for state in late.jobs[-1].info().status_timestamps])").stdout
+    kernel.run("made[1]._view._handle_custom_msg({'type': 'cancel'}, [])\nbelated.jobs[-1].wait()\ntime.sleep(0.6)")
+    assert kernel.run("print(belated.jobs[-1].status, made[0]._closed)").stdout.strip() == "CANCELED True"
+    states = kernel.run("print([str(state) for state in belated.jobs[-1].info().status_timestamps])").stdout
     assert states.index("CANCELLING") < states.index("CANCELED")
 
 
