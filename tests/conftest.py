@@ -47,7 +47,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(autouse=True)
 def nothing_retained(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No test finds what an earlier one's jobs have computed."""
+    """No test finds what an earlier one's jobs have computed, or another session active."""
+    if "spark" in request.fixturenames:
+        session = request.getfixturevalue("spark")
+        session._jvm.SparkSession.setActiveSession(session._jsparkSession)
     yield
     if "spark" in request.fixturenames:
         from flinkmagic.session import release_retained, retained

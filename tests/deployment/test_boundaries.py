@@ -42,12 +42,12 @@ def passing(marks, fails):
 
 
 def program_over(spark, numbers, marks, out, fails=0):
-    """Two writes over one DataFrame that a Python function makes, and one that has nothing to do with them."""
+    """One write that has nothing to do with the others, and two over one DataFrame that a Python function makes."""
     with capture(spark) as program:
+        spark.range(0, 10, 1, 2).write.json(f"{out}/alone")
         marked = spark.read.parquet(numbers).mapInArrow(passing(marks, fails), "id long, k long, m long")
         marked.groupBy("k").agg(F.sum("id").alias("total")).write.json(f"{out}/totals")
         marked.where("m < 10").write.json(f"{out}/few")
-        spark.range(0, 10, 1, 2).write.json(f"{out}/alone")
     return program
 
 

@@ -166,6 +166,7 @@ def test_another_job_of_ours_goes_on(spark, deploy, tmp_path, eventually):
 
 
 def test_kept_rows_of_a_cancelled_job_are_let_go_of(spark, deploy, eventually):
+    spark.catalog.clearCache()  # of what other tests have cached
     cache = spark._jsparkSession.sharedState().cacheManager()
     persistent = spark.sparkContext._jsc.sc().getPersistentRDDs().size()
     assert cache.isEmpty()
