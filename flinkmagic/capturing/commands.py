@@ -90,11 +90,6 @@ def path_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, A
     return Effects(changes=(recorder.resolver.target(str(path)),))
 
 
-def unknown_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """A call that may touch anything."""
-    return _UNKNOWN
-
-
 def _reads(df: Any) -> tuple[Source, ...]:
     try:
         return sources_of(df._jdf.queryExecution().analyzed())

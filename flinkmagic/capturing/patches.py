@@ -87,7 +87,7 @@ def _hook(entries: Iterable[hook_table.Entry]) -> None:
 
 
 def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -> Any:
-    """What takes a method's place; made once for each that is found there, since a cell should begin at once."""
+    """What takes a method's place; made once for each that is found there, since a cell should begin immediately."""
     known, hooked = _made.get((owner, name), (_ABSENT, None))
     if known is not original:
         if isinstance(original, (property, functools.cached_property)):
