@@ -243,12 +243,14 @@ class TestPreparingARetry:
 
     def test_an_append_whose_tasks_write_to_the_target_is_not_repeated(self, spark, plan_of):
         made, hadoop = plan_of("append"), spark.sparkContext._jsc.hadoopConfiguration()
-        hadoop.set("mapreduce.fileoutputcommitter.algorithm.version", "2")
+        name = "mapreduce.fileoutputcommitter.algorithm.version"
+        before = hadoop.get(name)  # "1": Spark sets it, Hadoop's own default is "2"
+        hadoop.set(name, "2")
         try:
             with pytest.raises(WriteNotRepeatableError, match="before the commit"):
                 prepare_write_retry(spark.sparkContext, made, "out", EarlierRun(True, False))
         finally:
-            hadoop.unset("mapreduce.fileoutputcommitter.algorithm.version")
+            hadoop.set(name, before)
 
     def test_an_overwrite_can_always_be_repeated(self, spark, plan_of, tmp_path):
         made = plan_of("overwrite")
