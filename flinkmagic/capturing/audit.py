@@ -27,6 +27,7 @@ import pyspark
 from flinkmagic.capturing.current import HOOK_FILE, active, listening
 from flinkmagic.capturing.hooks import Args, Hook, Kwargs
 from flinkmagic.capturing.pending import Cause, Effects
+from flinkmagic.capturing.real_paths import forget, real_path
 from flinkmagic.capturing.targets import Source, Target
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ _SETTINGS = (".cache", ".config", ".ipython", ".jupyter", ".local", ".matplotlib
 _QUESTIONS = frozenset({"uname", "fc-list", "ldconfig", "lsb_release", "file", "lscpu", "nvidia-smi", "git"})
 """Commands that libraries of Python run to learn about the machine."""
 
+_KEEPS_FOLDERS = frozenset({"open", "os.listdir", "os.scandir", "os.walk", "os.mkdir", "os.chdir", "os.utime"})
+"""Events after which each path leads where it led before."""
+
 _is_installed = False
 
 
@@ -59,6 +63,8 @@ def install() -> None:
 def _hear(event: str, args: tuple[Any, ...]) -> None:
     if not active or event not in _EVENTS:
         return
+    if event not in _KEEPS_FOLDERS:
+        forget()
     recorder = listening()
     if recorder is None or not recorder.pending:
         return
@@ -140,7 +146,7 @@ def _places(recorder: Recorder, paths: tuple[Any, ...], folders: tuple[Any, ...]
         absolute = _absolute(path, folder)
         if absolute is None:
             return None
-        real = os.path.realpath(absolute)
+        real = real_path(absolute)
         if recorder.pending_impurity() and not _is_harmless(real) and not _is_own():
             return None
         found.append("file:" + real)
@@ -149,8 +155,10 @@ def _places(recorder: Recorder, paths: tuple[Any, ...], folders: tuple[Any, ...]
 
 def _absolute(path: Any, dir_fd: Any) -> str | None:
     text = os.fsdecode(path)
-    if os.path.isabs(text) or dir_fd in (None, -1):
-        return os.path.abspath(text)
+    if os.path.isabs(text):
+        return text
+    if dir_fd in (None, -1):
+        return os.path.join(os.getcwd(), text)
     try:
         return os.path.join(os.readlink(f"/proc/self/fd/{dir_fd}"), text)
     except OSError:  # no such file system here
@@ -295,7 +303,8 @@ class Look(Hook):
         path = args[0] if args else kwargs.get("path")
         if not recorder.pending or kwargs.get("dir_fd") is not None or isinstance(path, int) or path is None:
             return
-        real = os.path.realpath(os.fsdecode(path))
+        text = os.fsdecode(path)
+        real = real_path(text if os.path.isabs(text) else os.path.join(os.getcwd(), text))
         place = Source(path="file:" + real)
         touched = [write for write in recorder.pending.writes if place.overlaps(write.target)]
         if touched and not (all(place.holds(write.target) for write in touched) and os.path.isdir(real)):

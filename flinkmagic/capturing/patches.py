@@ -21,6 +21,7 @@ import pyspark
 from flinkmagic.capturing import audit, hook_table, native_hooks
 from flinkmagic.capturing.current import HOOK_FILE, active, enter, leave, listening
 from flinkmagic.capturing.hooks import Hook, JavaHalf
+from flinkmagic.capturing.real_paths import forget
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
@@ -64,6 +65,7 @@ def deactivate(recorder: Recorder) -> None:
 
 def _install() -> None:
     audit.install()
+    forget()
     _hook(hook_table.entries())
     sys.meta_path.insert(0, _imports)
 
