@@ -5,15 +5,14 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from flinkmagic.capturing import commands, hooks, jvm_hooks, native_hooks, rdd_hooks, session_hooks
+from flinkmagic.capturing import commands, hooks, jvm_hooks, ml_hooks, native_hooks, rdd_hooks, session_hooks
 from flinkmagic.capturing.audit import os_entries
 from flinkmagic.capturing.hooks import Hook
-from flinkmagic.capturing.ml_hooks import ml_entries
 from flinkmagic.capturing.observations import observation_entries
 from flinkmagic.capturing.thread_hooks import thread_entries
 
@@ -144,6 +143,18 @@ def entries() -> Iterator[Entry]:
             yield owner, name, make
 
 
+def is_hooked_when_imported(module: str) -> bool:
+    """Whether something of a module is hooked as soon as it is imported."""
+    return native_hooks.is_native(module) or ml_hooks.is_learning(module)
+
+
+def entries_of(module: ModuleType) -> Iterator[Entry]:
+    """Those of a module that was imported just now."""
+    yield from native_hooks.entries_of(module)
+    if ml_hooks.is_learning(module.__name__):
+        yield from ml_hooks.entries_of(module)
+
+
 def _command(effects: Callable[..., Any]) -> Make:
     return functools.partial(hooks.Command, effects=effects)
 
@@ -167,7 +178,7 @@ def _wanted() -> Iterator[Entry]:
     yield from _readers()
     yield from _writers()
     yield from _session_and_context()
-    yield from ml_entries()
+    yield from ml_hooks.ml_entries()
     yield from observation_entries()
     yield from thread_entries()
     yield from os_entries()

@@ -1,8 +1,8 @@
 """Machine learning: what trains, transforms, evaluates, and saves or loads models.
 
-Its packages are slow to import, so that they are hooked only where somebody has imported them. A model is saved by
-lines of PySpark's own and of the JVM's, some of them writes of DataFrames: it is one line of the user's, and runs
-immediately.
+Its packages are slow to import, so that they are hooked only where somebody imports them, before the cell or in it. A
+model is saved by lines of PySpark's own and of the JVM's, some of them writes of DataFrames: it is one line of the
+user's, and runs immediately.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing import commands, hooks
@@ -24,35 +25,47 @@ if TYPE_CHECKING:
 Make = Callable[[str, Any], Hook]
 
 
+def is_learning(name: str) -> bool:
+    """Whether a module is one of those packages'."""
+    return name.startswith(("pyspark.ml.", "pyspark.mllib."))
+
+
 def ml_entries() -> Iterator[tuple[Any, str, Make]]:
     """Class, attribute, and what makes its hook."""
-    base = sys.modules.get("pyspark.ml.base")
-    evaluation = sys.modules.get("pyspark.ml.evaluation")
-    util = sys.modules.get("pyspark.ml.util")
-    if base is not None:
-        yield base.Estimator, "fit", hooks.Action
-        yield base.Transformer, "transform", hooks.Transformation
-    if evaluation is not None:
-        yield evaluation.Evaluator, "evaluate", hooks.Action
-    if util is not None:
-        yield from _models(util.MLWriter, "save", commands.path_effects)
-        yield from _models(util.MLReader, "load", _loads)
-    yield from _mllib()
+    for module in [module for name, module in sys.modules.items() if is_learning(name)]:
+        yield from entries_of(module)
 
 
-def _models(base: type, method: str, effects: Callable[..., Effects]) -> Iterator[tuple[Any, str, Make]]:
-    for owner in (base, *_subclasses(base)):
-        if method in vars(owner):
+def entries_of(module: ModuleType) -> Iterator[tuple[Any, str, Make]]:
+    """Those of one module, which has been imported."""
+    name = module.__name__
+    if name == "pyspark.ml.base":
+        yield module.Estimator, "fit", hooks.Action
+        yield module.Transformer, "transform", hooks.Transformation
+    elif name == "pyspark.ml.evaluation":
+        yield module.Evaluator, "evaluate", hooks.Action
+    elif name == "pyspark.mllib.common":
+        # The older package works on RDDs in the JVM.
+        yield module, "callJavaFunc", functools.partial(hooks.Watched, effects=java_function_effects)
+    elif name == "pyspark.mllib.util":
+        yield module.JavaSaveable, "save", functools.partial(hooks.Command, effects=_saves)
+    util: Any = sys.modules.get("pyspark.ml.util")
+    if hasattr(util, "MLReader"):  # it has been imported, too: these modules import each other
+        yield from _models(module, util.MLWriter, "save", commands.path_effects)
+        yield from _models(module, util.MLReader, "load", _loads)
+
+
+def _models(
+    module: ModuleType, base: type, method: str, effects: Callable[..., Effects]
+) -> Iterator[tuple[Any, str, Make]]:
+    for owner in vars(module).values():
+        if (
+            isinstance(owner, type)
+            and issubclass(owner, base)
+            and owner.__module__ == module.__name__
+            and method in vars(owner)
+        ):
             yield owner, method, functools.partial(hooks.Command, effects=effects)
-
-
-def _mllib() -> Iterator[tuple[Any, str, Make]]:
-    """The older package, which works on RDDs in the JVM."""
-    common, util = sys.modules.get("pyspark.mllib.common"), sys.modules.get("pyspark.mllib.util")
-    if common is not None:
-        yield common, "callJavaFunc", functools.partial(hooks.Watched, effects=java_function_effects)
-    if util is not None:
-        yield util.JavaSaveable, "save", functools.partial(hooks.Command, effects=_saves)
 
 
 def _loads(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
@@ -63,10 +76,3 @@ def _loads(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
 def _saves(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     path = args[2] if len(args) > 2 else kwargs.get("path")
     return Effects(changes=(recorder.resolver.target(str(path)),))
-
-
-def _subclasses(base: type) -> Iterator[type]:
-    subclass: type
-    for subclass in base.__subclasses__():
-        yield subclass
-        yield from _subclasses(subclass)

@@ -31,6 +31,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _IN_MEMORY = frozenset({"", ":memory:"})
 
 
+def is_native(name: str) -> bool:
+    """Whether a module is in the table."""
+    return name in NATIVE_MODULES
+
+
 def entries() -> Iterator[Entry]:
     """The functions of libraries that are imported, and what makes the hook of each."""
     for name in NATIVE_MODULES:
@@ -136,21 +141,24 @@ class HookedName:
 
 
 class Imports(MetaPathFinder):
-    """Tells of libraries of the table that are imported while something is captured.
+    """Tells of libraries that are imported while something is captured.
 
     Parameters
     ----------
+    wanted : callable
+        Says whether a module of a name is to be told of.
     loaded : callable
         Called with the module when its code has run.
     """
 
-    def __init__(self, loaded: Callable[[ModuleType], None]) -> None:
+    def __init__(self, wanted: Callable[[str], bool], loaded: Callable[[ModuleType], None]) -> None:
+        self._wanted = wanted
         self._loaded = loaded
         self._finding: set[str] = set()
 
     def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
         """Find the module as others do, and listen to its loader."""
-        if name not in NATIVE_MODULES or name in self._finding:
+        if name in self._finding or not self._wanted(name):
             return None
         self._finding.add(name)
         try:

@@ -73,10 +73,10 @@ def _install() -> None:
 def _hook_imported(module: ModuleType) -> None:
     with _lock:
         if active:
-            _hook(native_hooks.entries_of(module))
+            _hook(hook_table.entries_of(module))
 
 
-_imports = native_hooks.Imports(_hook_imported)
+_imports = native_hooks.Imports(hook_table.is_hooked_when_imported, _hook_imported)
 
 
 def _hook(entries: Iterable[hook_table.Entry]) -> None:

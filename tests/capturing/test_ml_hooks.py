@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
+
+import pytest
 
 SAVE = """
 from pyspark.ml import Pipeline, PipelineModel
@@ -16,6 +19,18 @@ stages = PipelineModel.load(at("model")).stages
 """
 
 
+@pytest.fixture(params=["imported before", "imported by the cell"])
+def packages(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark's packages for machine learning, once as they are in a process that has not imported them yet."""
+    import pyspark.ml
+
+    monkeypatch.setattr(pyspark, "ml", pyspark.ml)  # the import puts another one there
+    if request.param == "imported by the cell":
+        for name in [name for name in sys.modules if (name + ".").startswith("pyspark.ml.")]:
+            monkeypatch.delitem(sys.modules, name)
+
+
+@pytest.mark.usefixtures("packages")
 def test_saving_a_pipeline_defers_none_of_its_files(cell: Any) -> None:
     program = cell.capture(SAVE)
     assert len(cell.namespace["stages"]) == 1
@@ -23,6 +38,7 @@ def test_saving_a_pipeline_defers_none_of_its_files(cell: Any) -> None:
     assert cell.made() == {"model"}
 
 
+@pytest.mark.usefixtures("packages")
 def test_saving_over_what_is_pending_settles_it(cell: Any) -> None:
     source = SAVE.replace('at("model")', 'at("letters/model")')
     program = cell.capture(source, deploying=True)
