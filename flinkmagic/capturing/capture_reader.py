@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark import SparkContext
 
 from flinkmagic.capturing.driver_classes import DriverClasses
+from flinkmagic.capturing.java import session_state
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
+    from pyspark.sql import SparkSession
 
 _CLASSES = DriverClasses("flinkmagic.capturing", ("CaptureReader",))
 
@@ -24,18 +26,19 @@ def output_ids(query_execution: JavaObject) -> tuple[int, ...]:
     return tuple(map(int, _reader().outputIds(query_execution).split()))
 
 
-def session_facts(jstate: JavaObject) -> bytes:
+def session_facts(spark: SparkSession) -> bytes:
     """A session's current catalog, namespace and SQL configuration, and Hadoop's settings.
 
-    Equal where nothing changed (see `as_json`).
+    Equal where nothing changed (see `as_json`). A session whose context is stopped has them, too.
     """
-    facts: bytes = _reader().state(jstate)
+    facts: bytes = _reader().state(session_state(spark), spark._jsparkSession.sparkContext())
     return facts
 
 
 def hadoop_settings() -> dict[str, str]:
     """What was set of the context's Hadoop configuration, by Spark or by the user; not Hadoop's own defaults."""
-    settings: dict[str, str] = as_json(_reader().hadoop())
+    context: Any = SparkContext._active_spark_context
+    settings: dict[str, str] = as_json(_reader().hadoop(context._jsc.hadoopConfiguration()))
     return settings
 
 

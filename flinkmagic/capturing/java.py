@@ -43,6 +43,12 @@ def session_state(spark: Any) -> Any:
 _SESSION_STATES: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
+def is_stopped(spark: Any) -> bool:
+    """Whether the context of a session has been stopped, by PySpark or in the JVM."""
+    context = spark.sparkContext._jsc
+    return context is None or bool(context.sc().isStopped())
+
+
 def java_words(text: str) -> str:
     """What an error of the JVM's says, without py4j's sentence about the call that met it."""
     return _PY4J_FRAME.sub("", text)

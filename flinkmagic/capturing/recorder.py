@@ -14,7 +14,7 @@ from flinkmagic.capturing import capture_reader, patches
 from flinkmagic.capturing.cell_labels import remember
 from flinkmagic.capturing.deferral import Deferral
 from flinkmagic.capturing.frames import FrameRegistry
-from flinkmagic.capturing.java import session_state
+from flinkmagic.capturing.java import is_stopped
 from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.operator_options import OperatorOptions
 from flinkmagic.capturing.pending import Cause, Effects, PendingWrites, check_overwrites
@@ -317,6 +317,12 @@ class Recorder:
         """Note the session's state for the last time: it is about to be stopped."""
         self._closing = self.snapshot(self.spark)
 
+    def closed(self) -> None:
+        """Hear nothing any more if the session has been stopped now."""
+        self.ended = is_stopped(self.spark)
+        if not self.ended:
+            self._closing = None
+
     def pending_impurity(self) -> bool:
         """Whether a function of a pending write may touch files, clocks or chance."""
         return any(write.impure for write in self.pending.writes)
@@ -331,7 +337,7 @@ class Recorder:
 
     def snapshot(self, spark: Any) -> SessionSnapshot:
         """The session's state now; the same object as before where nothing changed."""
-        state = capture_reader.session_facts(session_state(spark))
+        state = capture_reader.session_facts(spark)
         known = self._snapshots.get(id(spark))
         if known is not None and known[0] == state:
             return known[1]
@@ -376,7 +382,7 @@ class Recorder:
         check_overwrites(self.pending.writes)
         self._fill(self.program)
         name_results(self.program, before, self._without_rebound(before, after))
-        if self.ended:
+        if self.ended or is_stopped(self.spark):
             self.program.results = {}
         link(self.program, self._earlier)
 

@@ -72,8 +72,9 @@ def _streams() -> Iterator[tuple[type, str, Make]]:
     yield StreamingQueryManager, "awaitAnyTermination", _command(_stream)
     streaming = sys.modules.get("pyspark.streaming.context")
     if streaming is not None:
-        for name in ("start", "awaitTermination", "awaitTerminationOrTimeout", "stop"):
+        for name in ("start", "awaitTermination", "awaitTerminationOrTimeout"):
             yield streaming.StreamingContext, name, _command(_stream)
+        yield streaming.StreamingContext, "stop", Stop
 
 
 def _command(effects: Callable[[Recorder, Args, Kwargs], Effects]) -> Make:
@@ -81,7 +82,7 @@ def _command(effects: Callable[[Recorder, Args, Kwargs], Effects]) -> Make:
 
 
 class Stop(Command):
-    """`stop` of a session or of its context: what the cell does afterwards is plain PySpark."""
+    """`stop` of a session, of its context, of streams: where it stops the session, what follows is plain PySpark."""
 
     def __init__(self, method: str, original: Callable[..., Any]) -> None:
         super().__init__(method, original, lambda recorder, args, kwargs: Effects(unknown=True, cause=Cause.STOP))
@@ -92,8 +93,7 @@ class Stop(Command):
             recorder.close()
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
-        if recorder.spark.sparkContext._jsc is None:
-            recorder.ended = True
+        recorder.closed()
         return result
 
 

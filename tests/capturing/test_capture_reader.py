@@ -20,10 +20,10 @@ def test_the_ids_of_a_querys_columns_are_those_of_sparks_attributes(cell: Any) -
 
 def test_a_sessions_facts_are_equal_until_something_is_set(cell: Any) -> None:
     spark = cell.spark.newSession()
-    before = capture_reader.session_facts(session_state(spark))
-    assert capture_reader.session_facts(session_state(spark)) == before
+    before = capture_reader.session_facts(spark)
+    assert capture_reader.session_facts(spark) == before
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    after = capture_reader.session_facts(session_state(spark))
+    after = capture_reader.session_facts(spark)
     assert after != before
     facts = capture_reader.as_json(after)
     assert (facts["catalog"], facts["namespace"]) == ("spark_catalog", ["default"])

@@ -26,6 +26,11 @@ NEXT = """\
 %%flinkgraph next --run
 spark.range(7).write.parquet(folder + "/c")
 """
+STOPPED = """\
+%%flinkgraph stopped --run
+late = spark.range(2).groupBy().count()
+spark.sparkContext._jsc.stop()
+"""
 
 
 def session():
@@ -45,8 +50,13 @@ def main(folder: Path, line: str, options: str) -> None:
         errors.append(type(shell.run_cell(source).error_in_exec).__name__)
         if options == "":
             break
+    if options:
+        errors.append(type(shell.run_cell(STOPPED).error_in_exec).__name__)
+        shell.user_ns["spark"].stop()
+        assert session().range(9).count() == 9  # nothing has started a context of its own
+    files = sorted(path.name for path in folder.iterdir())
     print()
-    print(json.dumps([errors, shell.user_ns.get("told"), sorted(path.name for path in folder.iterdir())]))
+    print(json.dumps([errors, shell.user_ns.get("told"), files]))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def test_a_job_that_was_cancelled_just_before_is_canceled(tmp_path):
 def test_a_cell_that_stops_its_session_goes_on_as_a_plain_one(tmp_path, line):
     script = Path(__file__).with_name("stopping_process.py")
     found = told_by(str(script), str(tmp_path), line, "--run").value
-    assert found == [["NoneType", "NoneType"], [3, 5, 6, 3], ["a", "b", "c"]]
+    assert found == [["NoneType", "NoneType", "NoneType"], [3, 5, 6, 3], ["a", "b", "c"]]
 
 
 def test_without_run_the_stop_is_refused(tmp_path):

@@ -65,18 +65,18 @@ public class CaptureReader {
     }
 
     /** The current catalog and namespace, the SQL configuration and Hadoop's settings, as deflated JSON. */
-    public byte[] state(SessionState state) throws Exception {
+    public byte[] state(SessionState state, SparkContext context) throws Exception {
         Map facts = new LinkedHashMap();
         facts.put("catalog", state.catalogManager().currentCatalog().name());
         facts.put("namespace", Arrays.asList(state.catalogManager().currentNamespace()));
         facts.put("conf", texts(state.conf().getAllConfs()));
-        facts.put("hadoop", hadoopSettings(sharedConfiguration()));
+        facts.put("hadoop", hadoopSettings(context.hadoopConfiguration()));
         return deflated(facts);
     }
 
-    /** What was set of Hadoop's configuration of the context, as deflated JSON. */
-    public byte[] hadoop() throws Exception {
-        return deflated(hadoopSettings(sharedConfiguration()));
+    /** What was set of a context's Hadoop configuration, as deflated JSON. */
+    public byte[] hadoop(Configuration configuration) throws Exception {
+        return deflated(hadoopSettings(configuration));
     }
 
     /** By name what Hadoop says of settings where nothing was set, null where it says nothing; as deflated JSON. */
@@ -87,10 +87,6 @@ public class CaptureReader {
             defaults.put(names.get(i), unset.getRaw((String) names.get(i)));
         }
         return deflated(defaults);
-    }
-
-    private static Configuration sharedConfiguration() {
-        return SparkContext.getOrCreate().hadoopConfiguration();
     }
 
     /** All that does not come from Hadoop's own files of defaults. */
