@@ -78,9 +78,7 @@ def probe_java(executable: str | Path) -> JavaRuntime | None:
     release = Path(home[1].strip()) / "release"
     text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
     modules = re.search(r'^MODULES="([^"]*)"', text, re.MULTILINE)
-    return JavaRuntime(
-        Path(home[1].strip()), int(version[1]), frozenset(modules[1].split() if modules else ())
-    )
+    return JavaRuntime(Path(home[1].strip()), int(version[1]), frozenset(modules[1].split() if modules else ()))
 
 
 def newest_java() -> int | None:

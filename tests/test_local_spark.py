@@ -84,9 +84,7 @@ def test_a_java_that_does_not_run_is_named_as_such(tmp_path: Path, no_extra: Non
         local_spark.find_java({"PATH": str(broken.parent)})
 
 
-def test_the_wrapper_drops_only_the_module_that_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_wrapper_drops_only_the_module_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = fake_java(tmp_path / "it's", "25")
     monkeypatch.setenv("JAVA_HOME", str(home))
     java = local_spark.java_home() / "bin" / "java"

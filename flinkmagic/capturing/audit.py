@@ -37,9 +37,7 @@ _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _IMPORTS = "<frozen importlib"
 _SPARK = tuple(os.path.dirname(os.path.abspath(str(module.__file__))) + os.sep for module in (pyspark, py4j))
 _KERNEL = ("ipykernel", "zmq", "tornado", "jupyter_client", "debugpy", "comm")
-_LIBRARIES = tuple(
-    {os.path.realpath(path) for path in (*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix)}
-)
+_LIBRARIES = tuple({os.path.realpath(path) for path in (*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix)})
 _HOME = os.path.realpath(os.path.expanduser("~"))
 _SYSTEM = ("/dev", "/proc", "/sys", "/etc", "/usr/share", "/usr/lib")
 _SETTINGS = (".cache", ".config", ".ipython", ".jupyter", ".local", ".matplotlib")
@@ -324,5 +322,3 @@ def os_entries() -> Iterator[tuple[Any, str, type[Hook]]]:
         yield os, name, Look
     for name in ("_exit", "abort"):
         yield os, name, Leave
-
-

@@ -81,8 +81,7 @@ def _looks_at_exception(leave: FunctionType) -> bool:
     told = function.args.args[1:] + [one for one in (function.args.vararg,) if one is not None]
     names = {argument.arg for argument in told}
     return any(
-        (isinstance(node, ast.Name) and node.id in names)
-        or (isinstance(node, ast.Return) and not _says_no(node.value))
+        (isinstance(node, ast.Name) and node.id in names) or (isinstance(node, ast.Return) and not _says_no(node.value))
         for node in ast.walk(function)
     )
 

@@ -279,9 +279,7 @@ class Deferral:
         answer = self._pending.exists_by_then(facts.target, facts.exists())
         if isinstance(answer, bool):
             return answer
-        self._pending.settle(
-            Effects(reads=(Source(path=facts.target.path, table=facts.target.table),)), location
-        )
+        self._pending.settle(Effects(reads=(Source(path=facts.target.path, table=facts.target.table),)), location)
         return facts.exists()
 
     def _refuse_own_input(

@@ -176,8 +176,19 @@ HARMLESS: dict[str, frozenset[str]] = {
     "org.apache.spark.sql.classic.SparkSession": frozenset(_SESSION),
     "org.apache.spark.sql.execution.QueryExecution": frozenset(
         {
-            "analyzed", "assertAnalyzed", "debug", "executedPlan", "explainString", "id", "logical",
-            "optimizedPlan", "simpleString", "sparkPlan", "sparkSession", "stringWithStats", "tracker",
+            "analyzed",
+            "assertAnalyzed",
+            "debug",
+            "executedPlan",
+            "explainString",
+            "id",
+            "logical",
+            "optimizedPlan",
+            "simpleString",
+            "sparkPlan",
+            "sparkSession",
+            "stringWithStats",
+            "tracker",
             "withCachedData",
         }
     ),
@@ -188,8 +199,18 @@ HARMLESS: dict[str, frozenset[str]] = {
     ),
     "org.apache.spark.sql.internal.SessionState": frozenset(
         {
-            "analyzer", "catalog", "catalogManager", "conf", "experimentalMethods", "functionRegistry", "newHadoopConf",
-            "newHadoopConfWithOptions", "optimizer", "planner", "sqlParser", "udfRegistration",
+            "analyzer",
+            "catalog",
+            "catalogManager",
+            "conf",
+            "experimentalMethods",
+            "functionRegistry",
+            "newHadoopConf",
+            "newHadoopConfWithOptions",
+            "optimizer",
+            "planner",
+            "sqlParser",
+            "udfRegistration",
         }
     ),
     "org.apache.spark.sql.internal.SharedState": frozenset({"conf", "hadoopConf", "sparkContext", "statusStore"}),
@@ -198,9 +219,22 @@ HARMLESS: dict[str, frozenset[str]] = {
     ),
     "org.apache.hadoop.fs.FileSystem": frozenset(
         {
-            "close", "get", "getCanonicalServiceName", "getConf", "getDefaultBlockSize", "getDefaultReplication",
-            "getDefaultUri", "getHomeDirectory", "getLocal", "getScheme", "getStatistics", "getStatus", "getUri",
-            "getWorkingDirectory", "makeQualified", "newInstance",
+            "close",
+            "get",
+            "getCanonicalServiceName",
+            "getConf",
+            "getDefaultBlockSize",
+            "getDefaultReplication",
+            "getDefaultUri",
+            "getHomeDirectory",
+            "getLocal",
+            "getScheme",
+            "getStatistics",
+            "getStatus",
+            "getUri",
+            "getWorkingDirectory",
+            "makeQualified",
+            "newInstance",
         }
     ),
 }

@@ -256,9 +256,7 @@ class PendingWrites:
         return next((source for source in write.reads if source.overlaps(target)), None)
 
 
-def check_overwrites(
-    writes: Iterable[DeferredWrite], readers: Mapping[str, Iterable[Source]] | None = None
-) -> None:
+def check_overwrites(writes: Iterable[DeferredWrite], readers: Mapping[str, Iterable[Source]] | None = None) -> None:
     """Refuse a job that overwrites what it reads (rule 1); to be called before any part of it runs.
 
     A write that replaces only the partitions that it has rows for (``partitionOverwriteMode=dynamic``) may read its

@@ -84,9 +84,7 @@ class SourceReader:
             return SourceLocation("unknown", "", 0, "")
         called_from = None
         if self._cell is not None and frame.f_code.co_filename != self._cell.filename:
-            outer = next(
-                (f for f in _frames(frame.f_back) if f.f_code.co_filename == self._cell.filename), None
-            )
+            outer = next((f for f in _frames(frame.f_back) if f.f_code.co_filename == self._cell.filename), None)
             called_from = self._line(outer) if outer is not None else None
         return self._line(frame, called_from)
 
@@ -159,9 +157,7 @@ class SourceReader:
             return self._cell.source.splitlines()
         return linecache.getlines(filename, frame.f_globals)
 
-    def call_text(
-        self, frame: FrameType | None, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> str:
+    def call_text(self, frame: FrameType | None, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         """The call that a frame is executing, as it is written; put together again where that is not to be had."""
         node = self._call_node(frame, method) if frame is not None else None
         if frame is None or node is None:

@@ -178,5 +178,3 @@ def _setting(conf: Any, names: tuple[str, ...]) -> str | None:
     if not isinstance(conf, Mapping):
         return None
     return next((str(conf[name]) for name in names if name in conf), None)
-
-

@@ -142,9 +142,7 @@ def _bound_frames(namespace: Mapping[str, Any]) -> dict[str, DataFrame]:
     }
 
 
-def name_results(
-    program: Program, namespace_before: Mapping[str, Any], namespace_after: Mapping[str, Any]
-) -> None:
+def name_results(program: Program, namespace_before: Mapping[str, Any], namespace_after: Mapping[str, Any]) -> None:
     """Set a program's `variables` to the DataFrames that were bound between two states of a namespace.
 
     Where the program writes nothing, those of them that it did nothing else with become its `results`. A streaming
@@ -307,9 +305,7 @@ class Recorder:
             ids = expr_ids(df._jdf)
             number, self._seen_ids = self.frames.add(df), self._seen_ids.union(ids)
             index, text = len(self._calls), options.location.code
-            self._calls.append(
-                RecordedCall(index, "with_options", text, options.location, (), number, ids, ids)
-            )
+            self._calls.append(RecordedCall(index, "with_options", text, options.location, (), number, ids, ids))
         number = self.frames.add(df)
         self._options[number] = options.over(self._options.get(number))
 

@@ -150,10 +150,7 @@ def _paths_overlap(one: str, other: str, patterns: tuple[bool, bool]) -> bool:
         shorter = min(len(parts), len(others))
         return parts[:shorter] == others[:shorter]
     return any(
-        all(
-            _part_matches(part, another, globs)
-            for part, another in zip(_parts(first), _parts(second), strict=False)
-        )
+        all(_part_matches(part, another, globs) for part, another in zip(_parts(first), _parts(second), strict=False))
         for first in (_alternatives(one) if globs[0] else (one,))
         for second in (_alternatives(other) if globs[1] else (other,))
     )

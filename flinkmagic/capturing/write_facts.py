@@ -227,9 +227,7 @@ def in_full(spark: Any, command: Any) -> Any:
 
 def _with_identifier(description: Any, identifier: Any) -> Any:
     """A catalog table under another name: its case class's copy, whose first parameter that is."""
-    defaults = [
-        getattr(description, f"copy$default${n}")() for n in range(2, description.productArity() + 1)
-    ]
+    defaults = [getattr(description, f"copy$default${n}")() for n in range(2, description.productArity() + 1)]
     return description.copy(identifier, *defaults)
 
 

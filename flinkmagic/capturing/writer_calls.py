@@ -216,9 +216,7 @@ def _save_command_3(spark: Any, df: Any, jwrite: Any, path: str | None) -> Any:
     jvm, jsession = spark._jvm, spark._jsparkSession
     source = writer_field(jwrite, "source")
     options = writer_field(jwrite, "extraOptions")
-    bucketed = (
-        writer_field(jwrite, "numBuckets").isDefined() or writer_field(jwrite, "sortColumnNames").isDefined()
-    )
+    bucketed = writer_field(jwrite, "numBuckets").isDefined() or writer_field(jwrite, "sortColumnNames").isDefined()
     if bucketed or source.lower() == "hive" or (path is not None and options.contains("path")):
         return None  # plain Spark refuses these itself, or obeys its legacy setting
     sources = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource")

@@ -45,9 +45,7 @@ def path_exists_error(spark: Any, jpath: Any) -> Exception:
     return convert_exception(errors.outputPathAlreadyExistsError(jpath))
 
 
-def check_format(
-    spark: Any, df: Any, file_format: Any, options: Any, partition_by: tuple[str, ...]
-) -> None:
+def check_format(spark: Any, df: Any, file_format: Any, options: Any, partition_by: tuple[str, ...]) -> None:
     """Have the file format refuse schema and options that it cannot write, as it would when the write starts.
 
     Spark asks the format on the driver, before the first task: on a Hadoop job that is thrown away here.

@@ -30,9 +30,7 @@ def add_parser(subparsers: Any) -> None:
         description="Executes the quickstart notebook in a real kernel and writes its results, "
         "the executed notebook and an HTML copy into a folder.",
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("flinkmagic-demo"), help="folder to work in (%(default)s)"
-    )
+    parser.add_argument("--out", type=Path, default=Path("flinkmagic-demo"), help="folder to work in (%(default)s)")
     parser.add_argument("--lab", action="store_true", help="open the notebook in JupyterLab instead")
 
 
@@ -180,10 +178,7 @@ def _total(summaries: Sequence[str]) -> str:
     for summary in summaries:
         found = re.search(r"([\d,]+) job vert\w+, ([\d,]+) tasks?, ([\d,]+) regions?", summary)
         if found is not None:
-            numbers = [
-                total + int(text.replace(",", ""))
-                for total, text in zip(numbers, found.groups(), strict=True)
-            ]
+            numbers = [total + int(text.replace(",", "")) for total, text in zip(numbers, found.groups(), strict=True)]
     sinks = sum(summary.count("\n  ✓ ") for summary in summaries)
     vertices, tasks, regions = numbers
     return (

@@ -155,9 +155,7 @@ class Checkpoints:
         skip = self._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
         plan = session.sessionState().executePlan(read.queryExecution().analyzed(), skip).executedPlan()
         builder = result.over(plan)
-        rows = KeptRows(
-            lambda: builder.clearCache(False), lambda: bool(builder.isCachedColumnBuffersLoaded())
-        )
+        rows = KeptRows(lambda: builder.clearCache(False), lambda: bool(builder.isCachedColumnBuffersLoaded()))
         return RetainedResult(key.digest, "boundary", self._name, handle.name, False, (builder, rows), 0)
 
     # -- writing ---------------------------------------------------------------------------------------

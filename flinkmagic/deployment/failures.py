@@ -94,9 +94,7 @@ def short_reason(text: str) -> str:
     return found[1] if found is not None else cause_of(text)
 
 
-def vertex_failed(
-    vertex: str, error: BaseException, task_error: str, metadata: Mapping[str, Any]
-) -> VertexFailedError:
+def vertex_failed(vertex: str, error: BaseException, task_error: str, metadata: Mapping[str, Any]) -> VertexFailedError:
     """The error that a failed vertex is reported with.
 
     Parameters

@@ -213,9 +213,7 @@ class StageRunner:
             return handle.query_execution.sparkSession()
         return self.jsession
 
-    def _run_shuffle_map(
-        self, handle: ShuffleMapStageHandle, ready: Callable[[], None]
-    ) -> StageOutcome:
+    def _run_shuffle_map(self, handle: ShuffleMapStageHandle, ready: Callable[[], None]) -> StageOutcome:
         dependency = handle.shuffle_dependency
         tasks = dependency.rdd().getNumPartitions()
         if tasks == 0:
@@ -230,9 +228,7 @@ class StageRunner:
             raise self._as_python(answer.failed().get())
         return self._written(handle, answer.get())
 
-    def _written(
-        self, handle: ShuffleMapStageHandle, statistics: JavaObject, *, skipped: bool = False
-    ) -> StageOutcome:
+    def _written(self, handle: ShuffleMapStageHandle, statistics: JavaObject, *, skipped: bool = False) -> StageOutcome:
         if handle.written is not None:
             handle.written(statistics)
         # As text: each number of an array would cost a call.

@@ -114,6 +114,7 @@ class TaskMetrics(NamedTuple):
             duration_ms=duration_ms,
         )
 
+
 RESUBMITTED = "Resubmitted"
 """The reason of an end that takes back a success: the task's output is lost, and its stage still runs."""
 
@@ -209,9 +210,7 @@ def _parse(line: str) -> TaskEvent | None:
         case "R":
             return TaskGettingResult(int(rest[0]), float(rest[1]))
         case "G":
-            return StageSubmitted(
-                int(rest[0]), int(rest[1]), float(rest[2]), int(rest[3]), _shuffle(rest[4]), rest[5]
-            )
+            return StageSubmitted(int(rest[0]), int(rest[1]), float(rest[2]), int(rest[3]), _shuffle(rest[4]), rest[5])
         case "g":
             return StageCompleted(int(rest[0]), int(rest[1]), float(rest[2]), _unescape(rest[3]))
         case "J":

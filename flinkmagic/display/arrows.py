@@ -47,9 +47,7 @@ class Arrows:
     def labels(self) -> list[Element]:
         """Draw every edge's label: beside its line, or in the middle of its fan of lines where there is room."""
         spots = [
-            Box(0, 0, *label_size(edge))
-            if route.label is None
-            else _pill(edge, (route.label[0] + 3, route.label[1]))
+            Box(0, 0, *label_size(edge)) if route.label is None else _pill(edge, (route.label[0] + 3, route.label[1]))
             for edge, route in self._routed
         ]
         for index, ((edge, route), fan) in enumerate(zip(self._routed, self._fans, strict=True)):
@@ -58,28 +56,18 @@ class Arrows:
             wanted = _pill(edge, self._middle(edge))
             if not any(wanted.meets(spot, 4) for other, spot in enumerate(spots) if other != index):
                 spots[index] = wanted
-        return [
-            _label(edge, spot) for (edge, route), spot in zip(self._routed, spots, strict=True) if route.label
-        ]
+        return [_label(edge, spot) for (edge, route), spot in zip(self._routed, spots, strict=True) if route.label]
 
     def _middle(self, edge: EdgeView) -> Point:
         source, target = self._boxes[edge.source], self._boxes[edge.target]
-        ports = [
-            _port(self._width[name], placed)
-            for name, placed in ((edge.source, source), (edge.target, target))
-        ]
+        ports = [_port(self._width[name], placed) for name, placed in ((edge.source, source), (edge.target, target))]
         return sum(ports) / 2, (source.y + source.height + target.y) / 2
 
     def _fan(self, edge: EdgeView) -> str | None:
         """Lines between subtasks, from the foot of a card to the head of another; None where a third is in the way."""
         source, target = self._boxes[edge.source], self._boxes[edge.target]
         start_y, end_y = source.y + source.height, target.y
-        if (
-            not edge.pairs
-            or end_y <= start_y
-            or len(edge.pairs) > MAX_LINES
-            or self._in_the_way(source, target)
-        ):
+        if not edge.pairs or end_y <= start_y or len(edge.pairs) > MAX_LINES or self._in_the_way(source, target):
             return None
         producers, consumers = self._width[edge.source], self._width[edge.target]
         middle = (start_y + end_y) / 2
@@ -105,10 +93,7 @@ class Arrows:
         )
         near = self._by_top[bisect_left(self._tops, top - self._tallest) : bisect_left(self._tops, target.y)]
         return any(
-            part.meets(other)
-            for other in near
-            if other is not source and other is not target
-            for part in passed
+            part.meets(other) for other in near if other is not source and other is not target for part in passed
         )
 
 
@@ -122,9 +107,7 @@ def port(parallelism: int, subtask: int, width: float) -> float:
 
 def _port(parallelism: int, placed: Box) -> float:
     """Where the middle of all lines of a card is."""
-    return (
-        placed.x + (port(parallelism, 0, placed.width) + port(parallelism, parallelism - 1, placed.width)) / 2
-    )
+    return placed.x + (port(parallelism, 0, placed.width) + port(parallelism, parallelism - 1, placed.width)) / 2
 
 
 def _line(edge: EdgeView, route: Route, fan: str | None) -> Element:

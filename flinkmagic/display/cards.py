@@ -56,7 +56,6 @@ class Card:
     with_subtasks: bool
 
 
-
 def measure(node: NodeView, *, with_subtasks: bool = False, title_only: bool = False) -> Card:
     """Choose the lines of a card and its size."""
     lines: Sequence[OperatorLine] = node.operators or (OperatorLine(operator=node.name),)
@@ -239,11 +238,7 @@ def draw_footer(node: NodeView, width: float, height: float) -> Element:
     for name in BAR_ORDER:
         share = states.count(STATE_NAMES.index(name)) / max(len(states), 1) * (right - left)
         if share:
-            foot.add(
-                box(
-                    at, height - 8, share, 3, fill=palette.STATES[name].fill, class_="fm-bar", data_state=name
-                )
-            )
+            foot.add(box(at, height - 8, share, 3, fill=palette.STATES[name].fill, class_="fm-bar", data_state=name))
             at += share
     return foot
 

@@ -115,9 +115,7 @@ class _Groups:
             return nodes[0]
         name = f"group-{group}"
         first, last = nodes[0], nodes[-1]
-        between = (
-            OperatorLine(operator=f"… {labels.count(len(nodes) - 2, 'more vertex', 'more vertices')}"),
-        )
+        between = (OperatorLine(operator=f"… {labels.count(len(nodes) - 2, 'more vertex', 'more vertices')}"),)
         return NodeView(
             id=name,
             role=last.role,

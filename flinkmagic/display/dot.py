@@ -26,9 +26,7 @@ def to_dot(view: GraphView) -> str:
     expanded = {node.id for node in view.nodes if view.kind == "execution" and chips(node.parallelism)}
     framed = {node for cluster in view.clusters for node in cluster.nodes}
     for index, cluster in enumerate(view.clusters):
-        lines.append(
-            f"  subgraph cluster_{index} {{ label={labels.dot(labels.visible(cluster.label))}; style=rounded;"
-        )
+        lines.append(f"  subgraph cluster_{index} {{ label={labels.dot(labels.visible(cluster.label))}; style=rounded;")
         for node in view.nodes:
             if node.id in cluster.nodes:
                 lines += _node(node, numbers[node.id], node.id in expanded)
@@ -48,9 +46,7 @@ def _text(node: NodeView) -> str:
         words = [*words[:2], "…", *words[-2 * (_MAX_LINES - 1) :]]
     words.append(" · ".join([labels.count(node.parallelism, "subtask"), *map(labels.visible, node.badges)]))
     if set(node.state_counts) - {"CREATED"}:
-        words.append(
-            ", ".join(f"{found} {palette.STATES[name].word}" for name, found in node.state_counts.items())
-        )
+        words.append(", ".join(f"{found} {palette.STATES[name].word}" for name, found in node.state_counts.items()))
     return "\n".join(words)
 
 
@@ -60,9 +56,7 @@ def _node(node: NodeView, number: int, expanded: bool) -> list[str]:
     if not expanded:
         look = f"color={labels.dot(style.ink)}, penwidth=1.5"
         return [f"    n{number} [label={labels.dot(_text(node))}, tooltip={tip}, {look}];"]
-    lines = [
-        f"    subgraph cluster_n{number} {{ label={labels.dot(_text(node))}; tooltip={tip}; style=rounded;"
-    ]
+    lines = [f"    subgraph cluster_n{number} {{ label={labels.dot(_text(node))}; tooltip={tip}; style=rounded;"]
     for subtask in range(node.parallelism):
         state = STATE_NAMES[node.states[subtask]] if node.states else "CREATED"
         style = palette.STATES[state]

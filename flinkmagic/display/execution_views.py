@@ -106,8 +106,7 @@ def _nodes(graph: AccessExecutionGraph) -> tuple[NodeView, ...]:
     states = states_by_vertex(graph)
     width = {vertex.id: vertex.parallelism for vertex in graph.job_vertices}
     return tuple(
-        replace(node, parallelism=width[node.id], states=states[node.id])
-        for node in vertex_nodes(graph.job_graph)
+        replace(node, parallelism=width[node.id], states=states[node.id]) for node in vertex_nodes(graph.job_graph)
     )
 
 
@@ -117,9 +116,7 @@ def _edge(connection: Connection) -> EdgeView:
 
 def _pairs(connection: Connection) -> tuple[tuple[int, int], ...] | None:
     groups = range(connection.n_groups)
-    ranges = [
-        (connection.partition_range(group), connection.consumer_range(group)) for group in groups[:MAX_PAIRS]
-    ]
+    ranges = [(connection.partition_range(group), connection.consumer_range(group)) for group in groups[:MAX_PAIRS]]
     if len(groups) > MAX_PAIRS or sum(len(p) * len(c) for p, c in ranges) > MAX_PAIRS:
         return None
     return tuple((p, c) for partitions, consumers in ranges for p in partitions for c in consumers)

@@ -88,10 +88,7 @@ def _frames(request: LayoutRequest, placed: Placement, part_of: Sequence[int], c
             include(part_of[source], x, y)
         if route.label:
             include(part_of[source], route.label[0] - width / 2, route.label[1] - height / 2, width, height)
-    return [
-        Box(left[part], top[part], right[part] - left[part], bottom[part] - top[part])
-        for part in range(count)
-    ]
+    return [Box(left[part], top[part], right[part] - left[part], bottom[part] - top[part]) for part in range(count)]
 
 
 def _moved_box(box: Box, by: Point) -> Box:
@@ -102,6 +99,4 @@ def _moved_route(route: Route, by: Point) -> Route:
     def moved(point: Point) -> Point:
         return point[0] + by[0], point[1] + by[1]
 
-    return Route(
-        tuple(map(moved, route.points)), moved(route.tip), moved(route.label) if route.label else None
-    )
+    return Route(tuple(map(moved, route.points)), moved(route.tip), moved(route.label) if route.label else None)

@@ -46,9 +46,7 @@ def to_html(
     else:
         for view, picture in zip(several, pictures, strict=True):
             opened = " open" if view.kind == open_kind else ""
-            heading = (
-                f'<summary style="cursor:pointer;padding:4px 0;font-weight:600">{_text(view.title)}</summary>'
-            )
+            heading = f'<summary style="cursor:pointer;padding:4px 0;font-weight:600">{_text(view.title)}</summary>'
             parts.append(f"<details{opened}>{heading}{picture}</details>")
     if snapshot is not None:
         parts += _errors(snapshot)
@@ -87,9 +85,7 @@ def mime_bundle(
     plain = [to_text(shown), *notes]
     if snapshot is not None:
         plain.append(progress_line(snapshot))
-        plain += [
-            f"✗ {labels.visible(error.where)} {labels.visible(error.message)}" for error in snapshot.errors
-        ]
+        plain += [f"✗ {labels.visible(error.where)} {labels.visible(error.message)}" for error in snapshot.errors]
     if not engine_available():
         why = str(LayoutEngineNotFoundError())
         return {"text/plain": "\n".join([*plain, why])}
@@ -124,9 +120,7 @@ def _errors(snapshot: JobSnapshot) -> list[str]:
         where = f"<strong>{_text(error.where)}</strong>: " if error.where else ""
         parts.append(f'<div style="margin-top:6px">✗ {where}{_text(error.message)}</div>')
         if error.traceback:
-            parts.append(
-                f'<pre style="margin:2px 0 0 18px;white-space:pre-wrap">{_text(error.traceback)}</pre>'
-            )
+            parts.append(f'<pre style="margin:2px 0 0 18px;white-space:pre-wrap">{_text(error.traceback)}</pre>')
     return parts
 
 

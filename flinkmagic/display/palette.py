@@ -35,13 +35,9 @@ STATES: dict[str, StateStyle] = {
         f"{_RING}M6 2.4a3.6 3.6 0 1 1 0 7.2a3.6 3.6 0 1 1 0-7.2zM5.4 3.4h1.3v2.5l1.8 1.1l-.7 1.1l-2.4-1.5z",
     ),
     "DEPLOYING": StateStyle("deploying", "#f0e442", "#6b6300", "◑", "M6 1l4.6 5H7.6v5H4.4V6H1.4z"),
-    "INITIALIZING": StateStyle(
-        "initializing", "#56b4e9", "#1b6a99", "◕", f"{_RING}M6 2.6v6.8a3.4 3.4 0 1 0 0-6.8z"
-    ),
+    "INITIALIZING": StateStyle("initializing", "#56b4e9", "#1b6a99", "◕", f"{_RING}M6 2.6v6.8a3.4 3.4 0 1 0 0-6.8z"),
     "RUNNING": StateStyle("running", "#0072b2", "#0072b2", "▶", "M2.6 1.1l8 4.9l-8 4.9z"),
-    "FINISHED": StateStyle(
-        "finished", "#009e73", "#00765a", "✓", "M1.2 6.6l1.7-1.7l2 2l4.3-4.7l1.7 1.6l-6 6.5z"
-    ),
+    "FINISHED": StateStyle("finished", "#009e73", "#00765a", "✓", "M1.2 6.6l1.7-1.7l2 2l4.3-4.7l1.7 1.6l-6 6.5z"),
     "CANCELING": StateStyle(
         "canceling", "#e3b5cf", "#8e4b73", "◌", "M1.5 5h2.4v2H1.5zM4.8 5h2.4v2H4.8zM8.1 5h2.4v2H8.1z"
     ),

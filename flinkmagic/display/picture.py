@@ -78,9 +78,7 @@ def draw_picture(view: GraphView, *, heading: bool = True, far_titles: bool = Fa
             )
         )
         root.add(_heading(view, width), legend)
-        content.attributes["transform"] = (
-            f"translate({number((width - placement.width) / 2)} {number(MARGIN + top)})"
-        )
+        content.attributes["transform"] = f"translate({number((width - placement.width) / 2)} {number(MARGIN + top)})"
     return Picture(root.add(content), width, height, by_id)
 
 
@@ -169,9 +167,7 @@ def _heading(view: GraphView, width: float) -> Element:
 
 def _legend(view: GraphView, x: float, y: float) -> Element | None:
     """Name the states that occur, where any task has begun."""
-    present = [
-        name for code, name in enumerate(STATE_NAMES) if any(code in node.states for node in view.nodes)
-    ]
+    present = [name for code, name in enumerate(STATE_NAMES) if any(code in node.states for node in view.nodes)]
     if not any(name != "CREATED" for name in present):
         return None
     group = moved(x, y, class_="fm-legend")

@@ -46,9 +46,7 @@ class Element:
         return "".join(parts)
 
     def _write(self, parts: list[str]) -> None:
-        attributes = "".join(
-            f' {name}="{xml(lines_visible(value))}"' for name, value in self.attributes.items()
-        )
+        attributes = "".join(f' {name}="{xml(lines_visible(value))}"' for name, value in self.attributes.items())
         if not self.children:
             parts.append(f"<{self.tag}{attributes}/>")
             return
@@ -62,9 +60,7 @@ class Element:
 
     def to_json(self) -> list[Any]:
         """Return the element as ``[tag, attributes, children]``, for the widget."""
-        children = [
-            lines_visible(child) if isinstance(child, str) else child.to_json() for child in self.children
-        ]
+        children = [lines_visible(child) if isinstance(child, str) else child.to_json() for child in self.children]
         return [self.tag, {name: lines_visible(value) for name, value in self.attributes.items()}, children]
 
     def count(self) -> int:
@@ -80,9 +76,7 @@ def number(value: float) -> str:
 def element(tag: str, *children: Element | str | None, **attributes: Any) -> Element:
     """Make an element: ``stroke_width=2`` becomes ``stroke-width="2"``, ``class_`` becomes ``class``."""
     named = {
-        _ATTRIBUTE_NAMES.get(name, name.replace("_", "-")): number(value)
-        if isinstance(value, int | float)
-        else value
+        _ATTRIBUTE_NAMES.get(name, name.replace("_", "-")): number(value) if isinstance(value, int | float) else value
         for name, value in attributes.items()
         if value is not None
     }

@@ -25,8 +25,7 @@ REUSED = "reused"
 _CODE = {name: code for code, name in enumerate(STATE_NAMES)}
 _FINISHED = _CODE["FINISHED"]
 _SPEAKS = tuple(
-    _CODE[name]
-    for name in ("FAILED", "CANCELING", "CANCELED", "RUNNING", "INITIALIZING", "DEPLOYING", "SCHEDULED")
+    _CODE[name] for name in ("FAILED", "CANCELING", "CANCELED", "RUNNING", "INITIALIZING", "DEPLOYING", "SCHEDULED")
 )
 
 _NOT_YET_RUNNING = ("CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING")

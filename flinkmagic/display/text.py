@@ -137,9 +137,7 @@ def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> 
         lines.append("  ".join(padded).rstrip())
     lines.insert(1, "  ".join("─" * wide for wide in widths))
     for error in snapshot.errors:
-        lines.append(
-            f"✗ {labels.visible(error.where)}{': ' if error.where else ''}{labels.visible(error.message)}"
-        )
+        lines.append(f"✗ {labels.visible(error.where)}{': ' if error.where else ''}{labels.visible(error.message)}")
         lines += [f"    {labels.visible(line)}" for line in error.traceback.splitlines()]
     return "\n".join(lines)
 
@@ -161,9 +159,7 @@ def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
     states = snapshot.states.get(node.vertex_id, node.states)
     cost = snapshot.costs.get(node.vertex_id) or VertexCost(None)
     words = [
-        f"{states.count(code):,} {palette.STATES[name].word}"
-        for code, name in enumerate(STATE_NAMES)
-        if code in states
+        f"{states.count(code):,} {palette.STATES[name].word}" for code, name in enumerate(STATE_NAMES) if code in states
     ]
     rows = ["–" if each is None else f"{each:,}" for each in (cost.rows_in, cost.rows_out)]
     return (

@@ -57,9 +57,7 @@ def role(node: StreamNode) -> str:
         return "sink"
     words = f"{node.name} {(node.metadata or {}).get('operator') or ''}".lower()
     if len(node.in_edges) > 1 and node.invokable is not Invokable.ONE_INPUT:
-        return (
-            "union" if "union" in words else "join" if "join" in words or "cartesian" in words else "operator"
-        )
+        return "union" if "union" in words else "join" if "join" in words or "cartesian" in words else "operator"
     return "operator"
 
 

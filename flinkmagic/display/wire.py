@@ -39,8 +39,7 @@ def about(job: GraphView, collapsed: GraphView | None) -> dict[str, Any]:
         "order": [node.vertex_id for node in job.nodes],
         "edges": [[edge.source, edge.target] for edge in job.edges],
         "groups": {
-            name: {"title": labels.visible(node.name), "members": list(node.members)}
-            for name, node in groups.items()
+            name: {"title": labels.visible(node.name), "members": list(node.members)} for name, node in groups.items()
         },
         "group_of": {member: name for name, node in groups.items() for member in node.members},
         "search": [[node.vertex_id, _searched(node)] for node in job.nodes],

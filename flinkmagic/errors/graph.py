@@ -57,9 +57,7 @@ class SideOutputTypeClashError(StreamGraphRefusedError):
 
     def __init__(self, tag: str, types: tuple[str, str]) -> None:
         self.tag, self.types = tag, types
-        super().__init__(
-            f"The side output {tag!r} is read as {types[0]} and as {types[1]}. Use one type, or two tags."
-        )
+        super().__init__(f"The side output {tag!r} is read as {types[0]} and as {types[1]}. Use one type, or two tags.")
 
 
 class EmptyUnionError(StreamGraphRefusedError):

@@ -90,9 +90,7 @@ class UnknownGraphError(UserError):
 
     def __init__(self, name: str, known: list[str]) -> None:
         self.name, self.known = name, known
-        choices = (
-            f"Known: {', '.join(known)}." if known else "No cell has defined one yet (%%flinkgraph NAME)."
-        )
+        choices = f"Known: {', '.join(known)}." if known else "No cell has defined one yet (%%flinkgraph NAME)."
         super().__init__(f"There is no graph named {name!r}. {choices}{_meant(name, known)}")
 
 
@@ -108,9 +106,7 @@ class UnknownResultError(UserError):
 
     def __init__(self, name: str, known: list[str]) -> None:
         self.name, self.known = name, known
-        choices = (
-            f"Its results: {', '.join(known)}." if known else "Its sinks are writes; it keeps no results."
-        )
+        choices = f"Its results: {', '.join(known)}." if known else "Its sinks are writes; it keeps no results."
         super().__init__(f"The job has no result named {name!r}. {choices}")
 
 

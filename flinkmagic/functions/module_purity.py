@@ -193,4 +193,3 @@ def _is_skipped(statement: ast.stmt) -> bool:
     names = {node.id for node in ast.walk(statement.test) if isinstance(node, ast.Name)}
     names |= {node.attr for node in ast.walk(statement.test) if isinstance(node, ast.Attribute)}
     return bool(names & {"TYPE_CHECKING"}) or (isinstance(statement.test, ast.Compare) and "__name__" in names)
-

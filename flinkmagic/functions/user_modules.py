@@ -22,6 +22,7 @@ _LIBRARIES = frozenset({"py4j", "pyspark"})
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
+
 class CannotCompareError(Exception):
     """Something of a plan that cannot be compared with that of another run. No user's error: it costs a reuse."""
 

@@ -37,7 +37,15 @@ class Columns:
     """
 
     __slots__ = (
-        "attempt", "created_at_ms", "errors", "name_numbers", "names", "priors", "resource", "slot", "state",
+        "attempt",
+        "created_at_ms",
+        "errors",
+        "name_numbers",
+        "names",
+        "priors",
+        "resource",
+        "slot",
+        "state",
         "timestamps",
     )
 
@@ -255,9 +263,7 @@ class AccessExecutionGraph:
         subtask = index - job_vertex.first
         for connection, group in zip(job_vertex.inputs, self.consumed_partition_groups(index), strict=True):
             for partition in group.partitions:
-                yield ExecutionEdge(
-                    partition, index, connection.input_index, connection.subpartition_of(subtask)
-                )
+                yield ExecutionEdge(partition, index, connection.input_index, connection.subpartition_of(subtask))
 
 
 def _frozen(column: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:

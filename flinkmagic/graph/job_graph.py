@@ -84,8 +84,13 @@ class JobVertex:
     )
 
     def __init__(
-        self, id: str, name: str, head: StreamNode, operators: tuple[StreamNode, ...],
-        operator_ids: tuple[OperatorIDPair, ...], configs: dict[int, StreamConfig],
+        self,
+        id: str,
+        name: str,
+        head: StreamNode,
+        operators: tuple[StreamNode, ...],
+        operator_ids: tuple[OperatorIDPair, ...],
+        configs: dict[int, StreamConfig],
     ) -> None:
         self.id = id
         self.name = name
@@ -118,7 +123,10 @@ class JobVertex:
         return dataset
 
     def consume(
-        self, dataset: IntermediateDataSet, pattern: DistributionPattern, partitioner: StreamPartitioner,
+        self,
+        dataset: IntermediateDataSet,
+        pattern: DistributionPattern,
+        partitioner: StreamPartitioner,
         stream_edge: StreamEdge,
     ) -> JobEdge:
         """Read a result. With :meth:`add_result` it mirrors ``JobVertex.connectNewDataSetAsInput``."""
@@ -157,8 +165,13 @@ class JobEdge:
     __slots__ = ("input_index", "partitioner", "pattern", "source", "stream_edge", "target")
 
     def __init__(
-        self, source: IntermediateDataSet, target: JobVertex, input_index: int, pattern: DistributionPattern,
-        partitioner: StreamPartitioner, stream_edge: StreamEdge,
+        self,
+        source: IntermediateDataSet,
+        target: JobVertex,
+        input_index: int,
+        pattern: DistributionPattern,
+        partitioner: StreamPartitioner,
+        stream_edge: StreamEdge,
     ) -> None:
         self.source = source
         self.target = target
@@ -210,7 +223,11 @@ class JobGraph:
     """
 
     def __init__(
-        self, name: str, job_type: RuntimeExecutionMode, config: ExecutionConfig, settings: JobSettings,
+        self,
+        name: str,
+        job_type: RuntimeExecutionMode,
+        config: ExecutionConfig,
+        settings: JobSettings,
         job_id: str | None = None,
     ) -> None:
         self.name = name

@@ -184,9 +184,7 @@ class _JobGraphGenerator:
                 left += ["]", *_separated(inputs), " ["]
         return "".join(parts)
 
-    def _make_config(
-        self, node: StreamNode, info: _ChainInfo, index: int, chained: list[StreamEdge]
-    ) -> StreamConfig:
+    def _make_config(self, node: StreamNode, info: _ChainInfo, index: int, chained: list[StreamEdge]) -> StreamConfig:
         inputs: dict[int, NetworkInputConfig | ChainedInputConfig] = {}
         gates = 0
         for edge in node.in_edges:
@@ -235,16 +233,26 @@ class _JobGraphGenerator:
                 result_type = self._result_type(edge)
                 target = edge.target
                 key = (
-                    edge.source.id, "HYBRID" if result_type.is_hybrid else result_type, target.parallelism,
-                    target.max_parallelism, edge.dataset_id, edge.output_tag, edge.partitioner,
+                    edge.source.id,
+                    "HYBRID" if result_type.is_hybrid else result_type,
+                    target.parallelism,
+                    target.max_parallelism,
+                    edge.dataset_id,
+                    edge.output_tag,
+                    edge.partitioner,
                 )
                 output = None
                 if may_share and (result_type.is_reconsumable or result_type.is_hybrid):
                     output = shared.get(key)
                 if output is None:
                     output = shared[key] = NonChainedOutput(
-                        edge.source.id, target.parallelism, target.max_parallelism, edge.output_tag,
-                        edge.partitioner, result_type, edge.dataset_id,
+                        edge.source.id,
+                        target.parallelism,
+                        target.max_parallelism,
+                        edge.output_tag,
+                        edge.partitioner,
+                        result_type,
+                        edge.dataset_id,
                     )
                     info.configs[edge.source.id].non_chained_outputs.append(output)
                 elif output.result_type is ResultPartitionType.HYBRID_SELECTIVE:

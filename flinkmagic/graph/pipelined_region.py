@@ -97,7 +97,9 @@ def pipelined_regions(job_graph: JobGraph, job_vertices: Sequence[ExecutionJobVe
 
 
 def _fill(
-    region_of: npt.NDArray[np.int32], first_number: int, vertices: Sequence[ExecutionJobVertex],
+    region_of: npt.NDArray[np.int32],
+    first_number: int,
+    vertices: Sequence[ExecutionJobVertex],
     inner: Sequence[Connection],
 ) -> int:
     """Write the regions of one logical region, numbered from ``first_number``; return how many they are."""
@@ -115,7 +117,9 @@ def _fill(
 
 
 def _fill_by_components(
-    region_of: npt.NDArray[np.int32], first_number: int, vertices: Sequence[ExecutionJobVertex],
+    region_of: npt.NDArray[np.int32],
+    first_number: int,
+    vertices: Sequence[ExecutionJobVertex],
     inner: Sequence[Connection],
 ) -> int:
     offsets: dict[int, int] = {}

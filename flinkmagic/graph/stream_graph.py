@@ -67,8 +67,14 @@ class StreamNode:
     )
 
     def __init__(
-        self, id: int, name: str, invokable: Invokable, parallelism: int, max_parallelism: int,
-        slot_sharing_group: str | None, co_location_group: str | None,
+        self,
+        id: int,
+        name: str,
+        invokable: Invokable,
+        parallelism: int,
+        max_parallelism: int,
+        slot_sharing_group: str | None,
+        co_location_group: str | None,
     ) -> None:
         self.id = id
         self.name = name
@@ -123,9 +129,16 @@ class StreamEdge:
     )
 
     def __init__(
-        self, source: StreamNode, target: StreamNode, type_number: int, partitioner: StreamPartitioner,
-        exchange_mode: StreamExchangeMode, output_tag: OutputTag | None = None,
-        selected_names: tuple[str, ...] | None = (), dataset_id: str | None = None, unique_id: int = 0,
+        self,
+        source: StreamNode,
+        target: StreamNode,
+        type_number: int,
+        partitioner: StreamPartitioner,
+        exchange_mode: StreamExchangeMode,
+        output_tag: OutputTag | None = None,
+        selected_names: tuple[str, ...] | None = (),
+        dataset_id: str | None = None,
+        unique_id: int = 0,
     ) -> None:
         self.source = source
         self.target = target
@@ -147,9 +160,14 @@ class VirtualNode:
     __slots__ = ("dataset_id", "exchange_mode", "origin", "output_tag", "partitioner", "selected_names")
 
     def __init__(
-        self, origin: int, *, partitioner: StreamPartitioner | None = None,
-        exchange_mode: StreamExchangeMode = StreamExchangeMode.UNDEFINED, output_tag: OutputTag | None = None,
-        selected_names: tuple[str, ...] | None = None, dataset_id: str | None = None,
+        self,
+        origin: int,
+        *,
+        partitioner: StreamPartitioner | None = None,
+        exchange_mode: StreamExchangeMode = StreamExchangeMode.UNDEFINED,
+        output_tag: OutputTag | None = None,
+        selected_names: tuple[str, ...] | None = None,
+        dataset_id: str | None = None,
     ) -> None:
         self.dataset_id = dataset_id
         self.origin = origin
@@ -176,7 +194,11 @@ class StreamGraph:
     """
 
     def __init__(
-        self, name: str, runtime_mode: RuntimeExecutionMode, config: ExecutionConfig, settings: JobSettings,
+        self,
+        name: str,
+        runtime_mode: RuntimeExecutionMode,
+        config: ExecutionConfig,
+        settings: JobSettings,
         global_exchange_mode: GlobalStreamExchangeMode,
     ) -> None:
         self.name = name
@@ -249,12 +271,20 @@ class StreamGraph:
                 raise SideOutputOfSelectError(tag.id if tag else "")
             else:
                 names = names or virtual.selected_names
-        self._connect(self.nodes[source_id], self.nodes[target_id], type_number, partitioner, mode, tag,
-                      names, dataset_id)
+        self._connect(
+            self.nodes[source_id], self.nodes[target_id], type_number, partitioner, mode, tag, names, dataset_id
+        )
 
     def _connect(
-        self, source: StreamNode, target: StreamNode, type_number: int, partitioner: StreamPartitioner | None,
-        mode: StreamExchangeMode, tag: OutputTag | None, names: tuple[str, ...] | None, dataset_id: str | None,
+        self,
+        source: StreamNode,
+        target: StreamNode,
+        type_number: int,
+        partitioner: StreamPartitioner | None,
+        mode: StreamExchangeMode,
+        tag: OutputTag | None,
+        names: tuple[str, ...] | None,
+        dataset_id: str | None,
     ) -> None:
         same_parallelism = source.parallelism == target.parallelism
         if partitioner is None:

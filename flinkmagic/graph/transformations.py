@@ -207,8 +207,14 @@ class CacheTransformation(Transformation):
     is_physical = True
 
     def __init__(
-        self, input: Transformation, name: str = "Cache", *, dataset_id: str | None = None, cached: bool = False,
-        read_by_job: bool = False, **common: Any,
+        self,
+        input: Transformation,
+        name: str = "Cache",
+        *,
+        dataset_id: str | None = None,
+        cached: bool = False,
+        read_by_job: bool = False,
+        **common: Any,
     ) -> None:
         super().__init__(name, (input,), output_type=input.output_type, **common)
         self.dataset_id = dataset_id
@@ -254,8 +260,13 @@ class PartitionTransformation(_OfOneStream):
     __slots__ = ("exchange_mode", "partitioner")
 
     def __init__(
-        self, input: Transformation, partitioner: StreamPartitioner | PartitionerKind,
-        exchange_mode: StreamExchangeMode = StreamExchangeMode.UNDEFINED, *, name: str | None = None, **common: Any,
+        self,
+        input: Transformation,
+        partitioner: StreamPartitioner | PartitionerKind,
+        exchange_mode: StreamExchangeMode = StreamExchangeMode.UNDEFINED,
+        *,
+        name: str | None = None,
+        **common: Any,
     ) -> None:
         if isinstance(partitioner, PartitionerKind):
             partitioner = StreamPartitioner(partitioner)
@@ -290,9 +301,7 @@ class SideOutputTransformation(_OfOneStream):
 
     __slots__ = ("tag",)
 
-    def __init__(
-        self, input: Transformation, tag: OutputTag | str, *, name: str | None = None, **common: Any
-    ) -> None:
+    def __init__(self, input: Transformation, tag: OutputTag | str, *, name: str | None = None, **common: Any) -> None:
         if isinstance(tag, str):
             tag = OutputTag(tag)
         super().__init__(input, name or f"side-{tag.id}", output_type=tag.type, **common)
@@ -331,9 +340,7 @@ class FeedbackTransformation(_OfOneStream):
 
     __slots__ = ("feedback_edges", "wait_time_ms")
 
-    def __init__(
-        self, input: Transformation, name: str = "Feedback", *, wait_time_ms: int = 0, **common: Any
-    ) -> None:
+    def __init__(self, input: Transformation, name: str = "Feedback", *, wait_time_ms: int = 0, **common: Any) -> None:
         super().__init__(input, name, **common)
         self.wait_time_ms = wait_time_ms
         self.feedback_edges: list[Transformation] = []

@@ -84,7 +84,5 @@ def _frames(namespace: dict[str, Any]) -> Iterable[str]:
     from pyspark.sql import DataFrame
 
     return [
-        name
-        for name, value in list(namespace.items())
-        if isinstance(value, DataFrame) and not name.startswith("_")
+        name for name, value in list(namespace.items()) if isinstance(value, DataFrame) and not name.startswith("_")
     ]

@@ -68,9 +68,7 @@ class FlinkMagics(Magics):
         help="How many partitions shuffles make; None: the smaller of the session's shuffle partitions "
         "and twice the slots.",
     ).tag(config=True)
-    slots = Int(None, allow_none=True, min=1, help="How many slots a job may use; None: all cores.").tag(
-        config=True
-    )
+    slots = Int(None, allow_none=True, min=1, help="How many slots a job may use; None: all cores.").tag(config=True)
     share = Enum(
         SHARING,
         "auto",
@@ -234,11 +232,7 @@ class FlinkMagics(Magics):
         if options.release or options.retained:
             self._show_retained(options.release, graphs)
         elif options.log or options.errors or options.full:
-            jobs = (
-                [self._job(options.name)]
-                if options.name
-                else [graph.jobs[-1] for graph in graphs if graph.jobs]
-            )
+            jobs = [self._job(options.name)] if options.name else [graph.jobs[-1] for graph in graphs if graph.jobs]
             for job in jobs:
                 log = lines_visible("\n".join(job.log())) if options.log else ""
                 print(log or errors_text(job, full=options.full))

@@ -73,9 +73,7 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         return [
             graph.program
             for graph in self.values()
-            if isinstance(graph.program, Program)
-            and not graph.program.parts
-            and graph.spark.sparkContext is context
+            if isinstance(graph.program, Program) and not graph.program.parts and graph.spark.sparkContext is context
         ]
 
     def awaited(self) -> list[tuple[CompiledGraph, DeferredWrite]]:

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from flinkmagic.session import CompiledGraph, Job
 
 
-def jobs_table(
-    graphs: Sequence[CompiledGraph], replaced: Sequence[Job] = (), past: Sequence[PastRun] = ()
-) -> str:
+def jobs_table(graphs: Sequence[CompiledGraph], replaced: Sequence[Job] = (), past: Sequence[PastRun] = ()) -> str:
     """One line for each run of each graph, those of replaced ones first: name, run, status, time, tasks."""
     rows = [("graph", "run", "status", "time", "tasks")]
     rows += [_row(run, "old") for run in (*past, *map(PastRun.of, replaced))]

@@ -58,17 +58,32 @@ restart.suggestions = (  # type: ignore[attr-defined]
 _JOB_ARGUMENTS = (
     argument("--parallelism", "-p", type=parallelism, metavar="N", help="how many partitions shuffles make"),
     argument("--slots", type=count, metavar="N", help="how many slots its vertices may hold side by side"),
-    argument("--share", choices=SHARING, help="what several sinks share: what is worth keeping (auto), everything "
-             "but bare scans, nothing"),
-    argument("--storage-level", choices=STORAGE_LEVELS, metavar="LEVEL", help="where shared rows are kept, by "
-             "PySpark's names (MEMORY_AND_DISK_DESER)"),
-    argument("--restart", type=restart, metavar="STRATEGY", help="of failed tasks: none, fixed-delay:3:1s, "
-             "failure-rate:3:5m:1s, exponential-delay"),
+    argument(
+        "--share",
+        choices=SHARING,
+        help="what several sinks share: what is worth keeping (auto), everything but bare scans, nothing",
+    ),
+    argument(
+        "--storage-level",
+        choices=STORAGE_LEVELS,
+        metavar="LEVEL",
+        help="where shared rows are kept, by PySpark's names (MEMORY_AND_DISK_DESER)",
+    ),
+    argument(
+        "--restart",
+        type=restart,
+        metavar="STRATEGY",
+        help="of failed tasks: none, fixed-delay:3:1s, failure-rate:3:5m:1s, exponential-delay",
+    ),
     argument("--scheduler", choices=sorted(SCHEDULERS), help="which of Flink's schedulers decides"),
-    argument("--retain", choices=RETAIN, help="for whom results are retained: nobody, later runs under the same name, "
-             "all later graphs"),
-    argument("--retain-bytes", type=size, metavar="BYTES", help="how much is retained at most, over all graphs (500m, "
-             "8g)"),
+    argument(
+        "--retain",
+        choices=RETAIN,
+        help="for whom results are retained: nobody, later runs under the same name, all later graphs",
+    ),
+    argument(
+        "--retain-bytes", type=size, metavar="BYTES", help="how much is retained at most, over all graphs (500m, 8g)"
+    ),
     argument("--checkpoint-dir", metavar="DIR", help="record there how far a run came, for another kernel to take up"),
 )
 

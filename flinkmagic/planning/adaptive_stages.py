@@ -39,7 +39,6 @@ class JoinChoice(NamedTuple):
     side: str
     bytes: int
 
-
     def __str__(self) -> str:
         return f"{self.planned} run as ShuffledHashJoin, its {self.side} side hashed ({self.bytes:,} bytes)"
 

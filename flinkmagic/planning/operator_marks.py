@@ -84,9 +84,7 @@ def apply_marks(
 class _Members:
     """The operators of each marked call."""
 
-    def __init__(
-        self, operators: Sequence[Transformation], calls: Mapping[int, Calls], direct: frozenset[int]
-    ) -> None:
+    def __init__(self, operators: Sequence[Transformation], calls: Mapping[int, Calls], direct: frozenset[int]) -> None:
         self._direct: dict[int, list[Transformation]] = {}
         self._inherited: dict[int, list[Transformation]] = {}
         for operator in operators:

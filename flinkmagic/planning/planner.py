@@ -262,9 +262,7 @@ class _Planner:
         self._handles.keep(boundary.relation)
 
         def handle(stage: Stage, rows: PartitionCount) -> StageHandle:
-            return self._handles.of_boundary(
-                boundary.name, boundary.query_execution, boundary.relation, stage, rows
-            )
+            return self._handles.of_boundary(boundary.name, boundary.query_execution, boundary.relation, stage, rows)
 
         kept = KeptStage(unit, boundary.name, boundary.dataset_id, handle)
         self._translator.keep(root, kept)
@@ -321,9 +319,7 @@ class _Planner:
     def _only_reads(self, request: SinkRequest, jvm_plan: JavaObject) -> bool:
         return request.kind == "result" and only_reads(self._kinds.of(jvm_plan).splitlines())
 
-    def _planned_sink(
-        self, index: int, request: SinkRequest, made: SinkTransformation, light: bool
-    ) -> PlannedSink:
+    def _planned_sink(self, index: int, request: SinkRequest, made: SinkTransformation, light: bool) -> PlannedSink:
         assert made.id is not None
         names: tuple[str, ...] = ()
         if self._program is not None and request.frame is not None:

@@ -129,9 +129,7 @@ class Provenance:
                 waiting.extend(call.inputs)
         return found
 
-    def _by_new_attributes(
-        self, nodes: Iterable[PlanNode], lineage: dict[int, RecordedCall]
-    ) -> dict[int, Calls]:
+    def _by_new_attributes(self, nodes: Iterable[PlanNode], lineage: dict[int, RecordedCall]) -> dict[int, Calls]:
         found: dict[int, Calls] = {}
         for node in nodes:
             made = set(node.output).difference(*(child.output for child in _below(node)))

@@ -43,7 +43,9 @@ def shared_stages(
             SharedStage(
                 transformation_id=partition.id,
                 what=_of_sql(facts, translator.exchange_of(number))
-                or facts.get("call") or facts.get("operator") or partition.name,
+                or facts.get("call")
+                or facts.get("operator")
+                or partition.name,
                 # What a SQL text made has the name, and not each of its operators.
                 variable="" if "reads" in facts else facts.get("variable", ""),
                 sinks=_names(requests, _sinks_of(units, len(requests), kept)),

@@ -329,6 +329,4 @@ def _partitioner(exchange: PlanNode) -> PartitionerKind:
 
 
 def _changes_parallelism(upstream: Transformation) -> bool:
-    return (
-        isinstance(upstream, PartitionTransformation) and upstream.partitioner.kind is PartitionerKind.RESCALE
-    )
+    return isinstance(upstream, PartitionTransformation) and upstream.partitioner.kind is PartitionerKind.RESCALE

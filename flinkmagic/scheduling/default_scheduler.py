@@ -118,20 +118,27 @@ class DefaultScheduler(SchedulerBase):
             self.executions, self.allocator, self.tracker, self.topology, rpc_timeout_ms
         )
         self._versioner = ExecutionVertexVersioner(self.topology.n_vertices)
-        self._descriptors = TaskDeploymentDescriptorFactory(
-            execution_graph.job_id, self.topology, self.executions
-        )
+        self._descriptors = TaskDeploymentDescriptorFactory(execution_graph.job_id, self.topology, self.executions)
         self._deployer = DefaultExecutionDeployer(
-            self.executions, self.allocator, self._versioner, self.tracker, self._descriptors, self,
-            self.event_log, rpc_timeout_ms,
+            self.executions,
+            self.allocator,
+            self._versioner,
+            self.tracker,
+            self._descriptors,
+            self,
+            self.event_log,
+            rpc_timeout_ms,
         )
-        self.input_dependency = (
-            input_dependency or execution_graph.job_graph.settings.input_dependency_constraint
-        )
+        self.input_dependency = input_dependency or execution_graph.job_graph.settings.input_dependency_constraint
         self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, self.input_dependency)
         failover = make_failover_strategy(failover_strategy, execution_graph, self.topology, self.tracker)
         self._recovery = JobRecovery(
-            execution_graph, self.topology, self.executions, self.tracker, self.release_strategy, failover,
+            execution_graph,
+            self.topology,
+            self.executions,
+            self.tracker,
+            self.release_strategy,
+            failover,
             self._descriptors,
         )
         self._failure_handler = ExecutionFailureHandler(

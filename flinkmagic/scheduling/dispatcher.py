@@ -109,8 +109,15 @@ class Dispatcher:
         def start_process(session_id: str, on_over: Callable[[JobStatus], None]) -> JobMasterServiceProcess:
             self._event_log.add("job manager", f"leads job {job_id}")
             return JobMasterServiceProcess(
-                self._store, job_id, session_id, job_graph, self._main_thread, self._job_master_factory,
-                self._holder_of, self._event_log, on_over,
+                self._store,
+                job_id,
+                session_id,
+                job_graph,
+                self._main_thread,
+                self._job_master_factory,
+                self._holder_of,
+                self._event_log,
+                on_over,
             )
 
         election = FileLockLeaderElection(self._store.lock_path(job_id), self._main_thread, self._retry_ms)

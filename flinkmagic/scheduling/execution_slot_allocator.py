@@ -125,9 +125,7 @@ class SlotSharingExecutionSlotAllocator:
             slot_will_be_occupied_indefinitely=self._occupied_indefinitely,
         )
 
-    def _when_fulfilled(
-        self, shared: SharedSlot
-    ) -> Callable[[PhysicalSlot | None, BaseException | None], None]:
+    def _when_fulfilled(self, shared: SharedSlot) -> Callable[[PhysicalSlot | None, BaseException | None], None]:
         def fulfilled(physical: PhysicalSlot | None, error: BaseException | None) -> None:
             if self._shared_slots.get(shared.group) is not shared:
                 if physical is not None:

@@ -146,8 +146,6 @@ class Executions:
         job_vertex = self.graph.job_vertex_of(vertex)
         return job_vertex.task_name(vertex - job_vertex.first)
 
-    def _tell(
-        self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
-    ) -> None:
+    def _tell(self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None) -> None:
         for listener in self._listeners:
             listener.on_execution_state_changed(vertices, state, at_ms, error)

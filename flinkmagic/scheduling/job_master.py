@@ -186,9 +186,7 @@ class JobMaster:
 
     # -- the job (JobListener) -------------------------------------------------------------------------
 
-    def on_job_status_changed(
-        self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None
-    ) -> None:
+    def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
         """Let everything go when the job is over, once the call that ended it has returned."""
         if new.is_terminal:
             self._main_thread.execute(lambda: self._over(new))

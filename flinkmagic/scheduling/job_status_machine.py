@@ -35,9 +35,7 @@ class JobStatusMachine:
         """Move to another status, or raise `IllegalStateTransitionError` with the job's story."""
         old = self.status
         if (old, to) not in TRANSITIONS:
-            raise IllegalStateTransitionError(
-                f"Job {self._job_name!r}", str(old), str(to), tuple(self._history)
-            )
+            raise IllegalStateTransitionError(f"Job {self._job_name!r}", str(old), str(to), tuple(self._history))
         at_ms = self._clock.now_ms()
         self.status = to
         self.timestamps[to] = at_ms

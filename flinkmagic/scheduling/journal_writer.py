@@ -53,9 +53,7 @@ class JournalWriter:
         self._is_sync_due = False
         self._is_closed = False
 
-    def on_job_status_changed(
-        self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None
-    ) -> None:
+    def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
         if self._is_closed or new in (JobStatus.CREATED, JobStatus.RECONCILING):
             return
         append_status(self._journal, new)
@@ -100,9 +98,7 @@ class JournalWriter:
     def _task(self, vertex: int) -> FinishedTask:
         execution = self._graph.current_execution(vertex)
         attempt_id = execution.attempt_id
-        return FinishedTask(
-            attempt_id.job_vertex_id, attempt_id.subtask, attempt_id.attempt, execution.resource_id
-        )
+        return FinishedTask(attempt_id.job_vertex_id, attempt_id.subtask, attempt_id.attempt, execution.resource_id)
 
     def _sync_soon(self) -> None:
         if not self._is_sync_due:

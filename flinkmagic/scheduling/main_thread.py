@@ -170,9 +170,7 @@ class MainThreadExecutor:
         logged; the thread goes on either way, as one job's broken call must not stop another's.
     """
 
-    def __init__(
-        self, name: str, clock: Clock, on_uncaught: Callable[[BaseException], None] | None = None
-    ) -> None:
+    def __init__(self, name: str, clock: Clock, on_uncaught: Callable[[BaseException], None] | None = None) -> None:
         self.on_uncaught = on_uncaught
         self._clock = clock
         self._agenda = _Agenda()

@@ -13,9 +13,7 @@ Match = tuple[PhysicalSlotRequest, PhysicalSlot]
 class RequestSlotMatchingStrategy(Protocol):
     """Pairs slots with requests; at most one of each, and no more than there are."""
 
-    def match(
-        self, slots: Sequence[PhysicalSlot], requests: Iterable[PhysicalSlotRequest]
-    ) -> list[Match]:
+    def match(self, slots: Sequence[PhysicalSlot], requests: Iterable[PhysicalSlotRequest]) -> list[Match]:
         """Pair `slots` with `requests`, which come in the order in which they were made."""
         ...
 
@@ -23,9 +21,7 @@ class RequestSlotMatchingStrategy(Protocol):
 class SimpleRequestSlotMatchingStrategy:
     """First come, first served."""
 
-    def match(
-        self, slots: Sequence[PhysicalSlot], requests: Iterable[PhysicalSlotRequest]
-    ) -> list[Match]:
+    def match(self, slots: Sequence[PhysicalSlot], requests: Iterable[PhysicalSlotRequest]) -> list[Match]:
         return [(request, slot) for slot, request in zip(slots, requests, strict=False)]
 
 
@@ -37,9 +33,7 @@ class PreferredAllocationRequestSlotMatchingStrategy:
     request names.
     """
 
-    def match(
-        self, slots: Sequence[PhysicalSlot], requests: Iterable[PhysicalSlotRequest]
-    ) -> list[Match]:
+    def match(self, slots: Sequence[PhysicalSlot], requests: Iterable[PhysicalSlotRequest]) -> list[Match]:
         served = [request for _, request in zip(slots, requests, strict=False)]
         free = dict.fromkeys(slots)
         by_executor: dict[str, list[PhysicalSlot]] = {}

@@ -83,9 +83,7 @@ class ResourceManagerGateway(Protocol):
         """Let go of a job: it needs nothing any more."""
         ...
 
-    def register_task_executor(
-        self, resource_id: str, gateway: ManagedTaskExecutorGateway, slots: int
-    ) -> None:
+    def register_task_executor(self, resource_id: str, gateway: ManagedTaskExecutorGateway, slots: int) -> None:
         """Take on an executor and its free slots."""
         ...
 

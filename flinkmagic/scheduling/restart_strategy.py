@@ -65,9 +65,7 @@ class FixedDelayRestartBackoffTimeStrategy:
         return self._delay_ms
 
     def __str__(self) -> str:
-        return (
-            f"FixedDelayRestartBackoffTimeStrategy(attempts={self._attempts}, delay={self._delay_ms:g} ms)"
-        )
+        return f"FixedDelayRestartBackoffTimeStrategy(attempts={self._attempts}, delay={self._delay_ms:g} ms)"
 
 
 class FailureRateRestartBackoffTimeStrategy:

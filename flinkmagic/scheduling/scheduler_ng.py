@@ -43,9 +43,7 @@ class JobListener(Protocol):
     A listener must be quick and must not call the scheduler; it may hand work to the main thread.
     """
 
-    def on_job_status_changed(
-        self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None
-    ) -> None:
+    def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
         """Hear of the job as a whole (Flink's `JobStatusListener`)."""
         ...
 

@@ -118,18 +118,14 @@ class SchedulingTopology:
         """The groups that a vertex reads, one for each input, in the inputs' order."""
         job_vertex = self.job_vertex_of[vertex]
         subtask = vertex - self.first_vertex[job_vertex]
-        return [
-            first if offsets is None else first + offsets[subtask]
-            for first, offsets in self.inputs_of[job_vertex]
-        ]
+        return [first if offsets is None else first + offsets[subtask] for first, offsets in self.inputs_of[job_vertex]]
 
     def produced_groups(self, vertex: int) -> list[int]:
         """The groups that hold a partition made by a vertex, one for each consuming edge."""
         job_vertex = self.job_vertex_of[vertex]
         subtask = vertex - self.first_vertex[job_vertex]
         return [
-            first if offsets is None else first + offsets[subtask]
-            for first, offsets in self.outputs_of[job_vertex]
+            first if offsets is None else first + offsets[subtask] for first, offsets in self.outputs_of[job_vertex]
         ]
 
     def produced_partitions(self, vertex: int) -> list[int]:

@@ -83,8 +83,12 @@ class _Run:
         self._running: deque[ExecutionAttemptID] = deque()
         self.scheduled: list[list[int]] = []
         self.scheduler = DefaultScheduler(
-            self.graph, main_thread=self._main_thread, clock=clock, slot_provider=self,
-            restart_strategy=FixedDelayRestartBackoffTimeStrategy(1, 0.0), listeners=(self,),
+            self.graph,
+            main_thread=self._main_thread,
+            clock=clock,
+            slot_provider=self,
+            restart_strategy=FixedDelayRestartBackoffTimeStrategy(1, 0.0),
+            listeners=(self,),
         )
         self._main_thread.execute(self.scheduler.start_scheduling)
         self._settle()
@@ -94,9 +98,7 @@ class _Run:
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
         for request in requests:
             self._slots += 1
-            request.slot_future.complete(
-                PhysicalSlot(f"slot-{self._slots}", self.resource_id, self._slots, self)
-            )
+            request.slot_future.complete(PhysicalSlot(f"slot-{self._slots}", self.resource_id, self._slots, self))
 
     def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
         raise AssertionError(f"{slot_request_id} was fulfilled at once")
@@ -120,9 +122,7 @@ class _Run:
 
     # The listener.
 
-    def on_job_status_changed(
-        self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None
-    ) -> None:
+    def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
         """Read off the scheduler at the end."""
 
     def on_execution_state_changed(
@@ -147,9 +147,7 @@ class _Run:
     def _report(
         self, attempt_id: ExecutionAttemptID, state: ExecutionState, error: BaseException | None = None
     ) -> bool:
-        return self.scheduler.update_task_execution_state(
-            TaskExecutionStateTransition(attempt_id, state, error)
-        )
+        return self.scheduler.update_task_execution_state(TaskExecutionStateTransition(attempt_id, state, error))
 
     def running(self) -> list[int]:
         """The running tasks' vertices, those deployed first in front."""

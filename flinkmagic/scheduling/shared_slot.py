@@ -32,9 +32,7 @@ class SharedSlot:
         Told when the last share is gone; gives the physical slot, or its request, back.
     """
 
-    def __init__(
-        self, group: int, request: PhysicalSlotRequest, on_empty: Callable[[SharedSlot], None]
-    ) -> None:
+    def __init__(self, group: int, request: PhysicalSlotRequest, on_empty: Callable[[SharedSlot], None]) -> None:
         self.group = group
         self.request = request
         self.physical: PhysicalSlot | None = None

@@ -251,11 +251,7 @@ class CompiledGraph:
     def only_shown(self) -> tuple[str, ...]:
         """The results that only read, filter and project: a cell that is run shows them, and computes them not."""
         shared = {name for stage in self.shared for name in stage.sinks}
-        return tuple(
-            sink.name
-            for sink in self.sinks
-            if sink.only_reads and sink.name not in shared
-        )
+        return tuple(sink.name for sink in self.sinks if sink.only_reads and sink.name not in shared)
 
     def summary(self) -> str:
         """What the graph holds, in a line, and after a run what became of it, sink by sink."""

@@ -19,9 +19,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def graph_summary(
-    stream_graph: StreamGraph, job_graph: JobGraph, execution_graph: ExecutionGraph, slots: int
-) -> str:
+def graph_summary(stream_graph: StreamGraph, job_graph: JobGraph, execution_graph: ExecutionGraph, slots: int) -> str:
     """Such as ``9 operators in 5 job vertices, 17 tasks, 17 regions; 4 slots``."""
     return (
         f"{counted(len(stream_graph.nodes), 'operator')} in "

@@ -75,9 +75,7 @@ class FaultInjector:
 
     # -- the listener ------------------------------------------------------------------------------------
 
-    def on_job_status_changed(
-        self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None
-    ) -> None:
+    def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
         self.last_change_ms = at_ms
 
     def on_execution_state_changed(

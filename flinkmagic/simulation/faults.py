@@ -87,9 +87,7 @@ class SuspendJob:
     at_ms: float
 
 
-Fault = (
-    FailTask | LoseTaskManager | SilenceTaskManager | LoseSlot | LosePartition | FailJob | CancelJob | SuspendJob
-)
+Fault = FailTask | LoseTaskManager | SilenceTaskManager | LoseSlot | LosePartition | FailJob | CancelJob | SuspendJob
 
 
 def parse_duration(text: str) -> float:

@@ -121,9 +121,7 @@ class SimulatedTaskExecutor:
         self._inbox.send(lambda: self._shuffle.release(partitions, self._resource_id))
 
     def heartbeat_from_job_manager(self, job_id: str) -> None:
-        self._inbox.send(
-            lambda: self._tell_master(job_id, lambda m: m.heartbeat_from_task_manager(self._resource_id))
-        )
+        self._inbox.send(lambda: self._tell_master(job_id, lambda m: m.heartbeat_from_task_manager(self._resource_id)))
 
     def heartbeat_from_resource_manager(self) -> None:
         def answer() -> None:

@@ -122,9 +122,7 @@ class Simulation:
     STALL_MS = 60_000.0
     """A job in which nothing is under way for so long is stuck."""
 
-    def __init__(
-        self, job_graph: JobGraph, options: SimulationOptions, listeners: Sequence[JobListener] = ()
-    ) -> None:
+    def __init__(self, job_graph: JobGraph, options: SimulationOptions, listeners: Sequence[JobListener] = ()) -> None:
         self.options = options
         self.execution_graph: ExecutionGraph = build_execution_graph(job_graph)
         constraint = options.input_dependency or job_graph.settings.input_dependency_constraint

@@ -15,9 +15,7 @@ class TraceRecorder:
     def __init__(self) -> None:
         self._moves: list[str] = []
 
-    def on_job_status_changed(
-        self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None
-    ) -> None:
+    def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
         self._moves.append(f"{at_ms:.6f} job {old} -> {new}{_because(cause)}")
 
     def on_execution_state_changed(

@@ -90,9 +90,7 @@ class StandaloneCluster:
 
     def executors(self) -> dict[str, int]:
         """The process of each executor, by Spark's id of it."""
-        return {
-            executor: pid for worker in self.workers for pid, executor in _executors_of(worker.pid).items()
-        }
+        return {executor: pid for worker in self.workers for pid, executor in _executors_of(worker.pid).items()}
 
     def kill_executor(self, executor: str) -> None:
         """SIGKILL an executor; its worker starts another one."""

@@ -214,9 +214,7 @@ def frames(vertices: int, seconds: float) -> dict[str, float]:
             code = NOTEBOOK.format(folder=str(BROWSER_TESTS), vertices=vertices)
             lab.write("frames.ipynb", code, "job.view")
             with sync_playwright() as driver:
-                browser = driver.chromium.launch(
-                    executable_path=lab_server.chromium(), args=lab_server.CHROMIUM_FLAGS
-                )
+                browser = driver.chromium.launch(executable_path=lab_server.chromium(), args=lab_server.CHROMIUM_FLAGS)
                 page = browser.new_page(viewport={"width": 1280, "height": 900})
                 notebook = lab_server.Notebook(page, lab, "frames.ipynb")
                 notebook.run_all()
@@ -225,9 +223,7 @@ def frames(vertices: int, seconds: float) -> dict[str, float]:
                 if collapse.is_visible():
                     collapse.click()
                 page.wait_for_timeout(1000)
-                elements = page.evaluate(
-                    "document.querySelectorAll('.flinkmagic-view .fm-surface-svg *').length"
-                )
+                elements = page.evaluate("document.querySelectorAll('.flinkmagic-view .fm-surface-svg *').length")
                 return {"frames_per_s": page.evaluate(COUNT_FRAMES, seconds), "elements": elements}
         finally:
             lab_server.stop_lab(server)

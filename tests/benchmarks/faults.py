@@ -219,5 +219,3 @@ def _is_short_of_slots(outcome: Outcome) -> bool:
     while error is not None and not isinstance(error, NoResourceAvailableError):
         error = error.__cause__
     return error is not None
-
-

@@ -197,9 +197,7 @@ def compare(bench: Bench, notebook: Notebook, tally: Tally) -> None:
         else:
             tally.figures["values_lost"] += 1
             what = "value" if before.value != after.value else "text"
-            pair = (
-                (before.value, after.value) if what == "value" else (before.left.stdout, after.left.stdout)
-            )
+            pair = (before.value, after.value) if what == "value" else (before.left.stdout, after.left.stdout)
             tally.tell(f"lost {where}: {what}\n  plain {pair[0]!s:.300}\n  ours  {pair[1]!s:.300}")
 
 

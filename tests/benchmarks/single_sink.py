@@ -78,9 +78,7 @@ def measure(
     return ratios
 
 
-def _run_each(
-    spark: SparkSession, query: str, out: Path, order: Sequence[str], times: dict[str, list[float]]
-) -> None:
+def _run_each(spark: SparkSession, query: str, out: Path, order: Sequence[str], times: dict[str, list[float]]) -> None:
     # What ours takes where nobody says otherwise.
     partitions = 2 * spark.sparkContext.defaultParallelism
     runs: dict[str, Callable[[], object]] = {

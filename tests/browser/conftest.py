@@ -43,9 +43,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def browser(lab: Any) -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(
-            executable_path=lab_server.chromium(), args=lab_server.CHROMIUM_FLAGS
-        )
+        started = driver.chromium.launch(executable_path=lab_server.chromium(), args=lab_server.CHROMIUM_FLAGS)
         yield started
         started.close()
 

@@ -49,9 +49,7 @@ def delays(parallelism: int = 4, wide: int = 4) -> tuple[StreamGraph, ExecutionG
     env = StreamExecutionEnvironment("delays", RuntimeExecutionMode.BATCH, parallelism)
     read = said('spark.read.parquet("data/flights.parquet")', "Scan parquet", 1, "flights")
     flights = SourceTransformation("flights", metadata=read)
-    late = OneInputTransformation(
-        flights, "Filter", metadata=said('where("dep_delay > 15")', "Filter", 2, "late")
-    )
+    late = OneInputTransformation(flights, "Filter", metadata=said('where("dep_delay > 15")', "Filter", 2, "late"))
     airlines = said('spark.read.csv("data/airlines.csv", header=True)', "Scan csv", 3, "carriers")
     carriers = SourceTransformation("carriers", parallelism=1, metadata=airlines)
     join = TwoInputTransformation(
@@ -66,9 +64,7 @@ def delays(parallelism: int = 4, wide: int = 4) -> tuple[StreamGraph, ExecutionG
         metadata=said(HOUR, "HashAggregate", 5, "by_hour"),
     )  # fmt: skip
     write = 'by_hour.write.mode("overwrite").parquet("out/by_hour")'
-    sink = SinkTransformation(
-        hour, "by_hour", parallelism=wide, metadata=said(write, "InsertIntoHadoopFs", 7)
-    )
+    sink = SinkTransformation(hour, "by_hour", parallelism=wide, metadata=said(write, "InsertIntoHadoopFs", 7))
     name = OneInputTransformation(
         exchange(two, PartitionerKind.HASH, "name"), "Agg", metadata=said(NAME, "HashAggregate", 6, "by_line")
     )
@@ -94,9 +90,7 @@ def large(vertices: int = 500) -> tuple[StreamGraph, ExecutionGraph]:
         ends: list[Transformation] = []
         for table in range(4):
             name = f"area{area}_table{table}"
-            at: Transformation = SourceTransformation(
-                name, metadata=said(f'spark.table("{name}")', "Scan", area, name)
-            )
+            at: Transformation = SourceTransformation(name, metadata=said(f'spark.table("{name}")', "Scan", area, name))
             for step in range(1 + (area + table) % 3):
                 at = aggregated(env, at, f"key{step}", area)
             ends.append(at)
@@ -113,9 +107,7 @@ def large(vertices: int = 500) -> tuple[StreamGraph, ExecutionGraph]:
     return stream_graph, build_execution_graph(create_job_graph(stream_graph))
 
 
-def aggregated(
-    env: StreamExecutionEnvironment, upstream: Transformation, key: str, line: int
-) -> Transformation:
+def aggregated(env: StreamExecutionEnvironment, upstream: Transformation, key: str, line: int) -> Transformation:
     call = f'groupBy("{key}").agg(F.sum("amount").alias("total"))'
     made = OneInputTransformation(
         exchange(upstream, PartitionerKind.HASH, key),
@@ -126,9 +118,7 @@ def aggregated(
     return made
 
 
-def joined(
-    env: StreamExecutionEnvironment, left: Transformation, right: Transformation, line: int
-) -> Transformation:
+def joined(env: StreamExecutionEnvironment, left: Transformation, right: Transformation, line: int) -> Transformation:
     made = TwoInputTransformation(
         exchange(left, PartitionerKind.HASH, "id"), exchange(right, PartitionerKind.HASH, "id"), "SortMergeJoin",
         metadata=said('join(other, "id")', "SortMergeJoin", line),
@@ -260,9 +250,7 @@ class FakeJob:
         over = {"FINISHED": "FINISHED"}.get(status, "CANCELED")
         for vertex, names in states.items():
             for subtask, state in enumerate(names):
-                if state in ("RUNNING", "DEPLOYING", "SCHEDULED") or (
-                    over == "CANCELED" and state == "CREATED"
-                ):
+                if state in ("RUNNING", "DEPLOYING", "SCHEDULED") or (over == "CANCELED" and state == "CREATED"):
                     names[subtask] = over
                 if (vertex, subtask) in made and made[vertex, subtask].end_ms is None:
                     made[vertex, subtask] = replace(made[vertex, subtask], state=names[subtask], end_ms=now)

@@ -30,9 +30,7 @@ TIMEOUT_MS = 60_000
 def chromium() -> str | None:
     """Where the browser is: $FLINKMAGIC_CHROMIUM, else Chromium or Chrome from PATH."""
     named = os.environ.get("FLINKMAGIC_CHROMIUM")
-    return named or next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
+    return named or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 @dataclass(frozen=True)
@@ -76,13 +74,9 @@ class Lab:
 
 def start_lab(home: Path) -> tuple[Lab, subprocess.Popen[bytes]]:
     """Start a server and wait until it answers."""
-    folders = {
-        name: home / name.lower()
-        for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
-    }
+    folders = {name: home / name.lower() for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")}
     folders |= {
-        name: home / name.lower()
-        for name in ("IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR")
+        name: home / name.lower() for name in ("IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR")
     }
     for folder in folders.values():
         folder.mkdir(parents=True)
@@ -145,9 +139,7 @@ class Notebook:
         page.wait_for_function("window.jupyterapp && document.querySelector('.jp-Notebook .jp-Cell')")
 
     def command(self, name: str, **arguments: Any) -> None:
-        self.page.evaluate(
-            "([name, args]) => window.jupyterapp.commands.execute(name, args)", [name, arguments]
-        )
+        self.page.evaluate("([name, args]) => window.jupyterapp.commands.execute(name, args)", [name, arguments])
 
     def theme(self, dark: bool) -> None:
         self.command("apputils:change-theme", theme="JupyterLab Dark" if dark else "JupyterLab Light")

@@ -122,9 +122,7 @@ def test_keyboard(lab: Any, open_notebook: Callable[..., Any]) -> None:
     assert page.locator(f"{VIEW} .fm-details").count() == 0
     before = page.locator(f"{VIEW} .fm-viewport").get_attribute("transform")
     page.keyboard.press("+")
-    page.wait_for_function(
-        f"document.querySelector('{VIEW} .fm-viewport').getAttribute('transform') !== '{before}'"
-    )
+    page.wait_for_function(f"document.querySelector('{VIEW} .fm-viewport').getAttribute('transform') !== '{before}'")
     page.locator(f"{VIEW} [data-kind=job]").focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_selector(f"{VIEW} [data-kind=execution][aria-selected=true]")
@@ -160,9 +158,7 @@ def test_pan_zoom_and_fit(lab: Any, open_notebook: Callable[..., Any]) -> None:
     assert at() == pytest.approx(start, abs=1)
 
 
-def test_a_failed_job_names_the_subtask_and_the_users_line(
-    lab: Any, open_notebook: Callable[..., Any]
-) -> None:
+def test_a_failed_job_names_the_subtask_and_the_users_line(lab: Any, open_notebook: Callable[..., Any]) -> None:
     lab.write("failed.ipynb", LOAD, "job = FakeJob(*delays(), fail_at=(3, 2))\njob.run(0.1)\njob.view")
     notebook = open_notebook("failed.ipynb")
     page = notebook.page
@@ -232,17 +228,13 @@ def test_hostile_text_stays_text(lab: Any, open_notebook: Callable[..., Any]) ->
     page.wait_for_selector(f"{VIEW} .fm-details")
     assert "<script>alert(2)</script>" in page.locator(f"{VIEW} .fm-details").inner_text()
     assert "⟨U+202E⟩␀" in page.locator(f"{VIEW} .fm-details").inner_text()
-    assert (
-        page.locator(f"{VIEW} script, {VIEW} img, {VIEW} a, {VIEW} [onload], {VIEW} [onerror]").count() == 0
-    )
+    assert page.locator(f"{VIEW} script, {VIEW} img, {VIEW} a, {VIEW} [onload], {VIEW} [onerror]").count() == 0
     page.wait_for_selector(".jp-OutputArea details[open] img[src^='data:image/svg+xml']")
     assert notebook.dialogs == []
     assert notebook.foreign_requests() == []
 
 
-def test_a_reopened_notebook_shows_the_picture_without_a_kernel(
-    lab: Any, open_notebook: Callable[..., Any]
-) -> None:
+def test_a_reopened_notebook_shows_the_picture_without_a_kernel(lab: Any, open_notebook: Callable[..., Any]) -> None:
     lab.write(
         "saved.ipynb", LOAD,
         "job = FakeJob(*delays())\nhandle = display(job.view, display_id='job')\njob.run(0.3)\n"
@@ -262,9 +254,7 @@ def test_a_reopened_notebook_shows_the_picture_without_a_kernel(
         page = open_notebook(name).page
         page.wait_for_selector(".jp-OutputArea details[open] img[src^='data:image/svg+xml']")
         assert "Error displaying widget" not in page.content()
-        shown = page.evaluate(
-            "[...document.querySelectorAll('.jp-OutputArea details img')].map(i => i.naturalWidth)"
-        )
+        shown = page.evaluate("[...document.querySelectorAll('.jp-OutputArea details img')].map(i => i.naturalWidth)")
         assert len(shown) == 4
         assert max(shown) > 500
         page.close()
@@ -283,9 +273,7 @@ def test_two_views_of_one_job(lab: Any, open_notebook: Callable[..., Any]) -> No
     )
 
 
-def test_states_change_and_cancel_works_while_the_kernel_is_busy(
-    lab: Any, open_notebook: Callable[..., Any]
-) -> None:
+def test_states_change_and_cancel_works_while_the_kernel_is_busy(lab: Any, open_notebook: Callable[..., Any]) -> None:
     lab.write(
         "busy.ipynb", LOAD, "job = FakeJob(*delays())\njob.view",
         "job.start(60.0)\nwhile job.thread.is_alive(): job.thread.join(0.05)\nprint('free again')",

@@ -135,9 +135,7 @@ def test_a_view_keeps_its_state_while_the_picture_beneath_it_changes_and_when_th
     assert page.locator(f"{VIEW} .fm-job-state").all_inner_texts() == ["✓ FINISHED"] * 2
 
 
-def test_in_notebook_7_a_view_leaves_its_picture_when_it_is_closed(
-    lab: Any, open_notebook: Callable[..., Any]
-) -> None:
+def test_in_notebook_7_a_view_leaves_its_picture_when_it_is_closed(lab: Any, open_notebook: Callable[..., Any]) -> None:
     pytest.importorskip("notebook")
     lab.write(
         "closed.ipynb", PREPARE, NAP.format(seconds=0.5, out="closed"), "%flinkshow nap",

@@ -38,9 +38,7 @@ def scroll_to(page: Any, source: str) -> None:
     page.wait_for_timeout(500)
 
 
-def test_the_quickstart_runs_and_is_saved_with_its_pictures(
-    lab: Any, open_notebook: Callable[..., Any]
-) -> None:
+def test_the_quickstart_runs_and_is_saved_with_its_pictures(lab: Any, open_notebook: Callable[..., Any]) -> None:
     lay_out(lab.root)
     notebook = open_notebook("quickstart.ipynb")
     page = notebook.page
@@ -54,13 +52,9 @@ def test_the_quickstart_runs_and_is_saved_with_its_pictures(
 
     outputs = [output for cell in saved["cells"] for output in cell.get("outputs", ())]
     assert not [output for output in outputs if output["output_type"] == "error"]
-    assert not [
-        output for output in outputs if "application/vnd.jupyter.widget-view+json" in output.get("data", {})
-    ]
+    assert not [output for output in outputs if "application/vnd.jupyter.widget-view+json" in output.get("data", {})]
     finished = [
-        "".join(output["data"]["text/plain"])
-        for output in outputs
-        if "image/svg+xml" in output.get("data", {})
+        "".join(output["data"]["text/plain"]) for output in outputs if "image/svg+xml" in output.get("data", {})
     ]
     # The compiled graph, and the two that ran.
     assert [("FINISHED" in text) for text in finished] == [False, True, True]

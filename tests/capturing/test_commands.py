@@ -157,9 +157,7 @@ def test_calls_that_run_at_once(cell_at: Any, line: str, touches: str | None) ->
         with pytest.raises(Exception, match=touches):
             cell_at.capture(PENDING + line)
     elif touches is not None:
-        with pytest.raises(
-            PendingWriteError, match=rf"cell 3, line 3: .*{touches} .*/out, .* cell 3, line 2"
-        ):
+        with pytest.raises(PendingWriteError, match=rf"cell 3, line 3: .*{touches} .*/out, .* cell 3, line 2"):
             cell_at.capture(PENDING + line)
     else:
         assert len(cell_at.capture(PENDING + line).writes) == 1

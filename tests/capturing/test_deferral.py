@@ -197,10 +197,10 @@ def database(cell: Any) -> Iterator[str]:
 
 
 OWN_VERSION_2 = [
-    'spark.table(t).writeTo(t).overwrite(F.lit(True))',
+    "spark.table(t).writeTo(t).overwrite(F.lit(True))",
     'spark.table(t).where("id = 1").writeTo(t).replace()',
     'spark.sql(f"SELECT * FROM {t}").writeTo(t).createOrReplace()',
-    'spark.table(t).write.insertInto(t, overwrite=True)',
+    "spark.table(t).write.insertInto(t, overwrite=True)",
     'spark.table(t).write.mode("overwrite").saveAsTable(t)',
 ]
 

@@ -32,7 +32,7 @@ TOUCHING = {
     "by a file": 'jvm.java.io.File(at("out")).exists()',
     "static": 'jvm.org.apache.hadoop.fs.FileUtil.fullyDelete(jvm.java.io.File(at("in")))',
     "rows": 'spark.read.parquet(at("in"))._jdf.union(df._jdf).write().mode("append").parquet(at("in"))',
-    "SQL": 'spark._jsparkSession.sql(f"select count(*) from parquet.`{at(chr(111) + \'ut\')}`").first().getLong(0)',
+    "SQL": "spark._jsparkSession.sql(f\"select count(*) from parquet.`{at(chr(111) + 'ut')}`\").first().getLong(0)",
     "lists later": '[*map(str, [files.listFiles(Path(at("out")), True).hasNext()])]',
 }
 

@@ -27,9 +27,7 @@ def test_the_metrics_of_a_pending_write_need_it_done(cell: Any) -> None:
     of_seen = seen.get
     """
     )
-    with pytest.raises(
-        PendingWriteError, match=r"cell 3, line 9: `of_seen = seen.get` waits for what is observed in"
-    ):
+    with pytest.raises(PendingWriteError, match=r"cell 3, line 9: `of_seen = seen.get` waits for what is observed in"):
         cell.capture(source)
     assert cell.made() == set()
     assert cell.namespace["of_past"] == {"n": 3}  # of the action that has run, as in a plain cell

@@ -167,9 +167,7 @@ ACTIONS += [
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_an_action_on_what_a_pending_write_overwrites_is_refused(
-    cell: Any, numbers: Any, action: str
-) -> None:
+def test_an_action_on_what_a_pending_write_overwrites_is_refused(cell: Any, numbers: Any, action: str) -> None:
     numbers("x", 3)
     before = cell.files()
     cell.plain('df = spark.read.parquet(at("x"))')
@@ -224,9 +222,7 @@ def test_an_action_on_something_else_goes_on(cell: Any, numbers: Any) -> None:
     assert len(program.writes) == 1
 
 
-def test_a_frame_made_before_an_append_reads_what_it_listed_as_in_a_plain_run(
-    cell: Any, numbers: Any
-) -> None:
+def test_a_frame_made_before_an_append_reads_what_it_listed_as_in_a_plain_run(cell: Any, numbers: Any) -> None:
     source = """\
         df = spark.read.parquet(at("{x}"))
         spark.range(10, 12).write.mode("append").parquet(at("{x}"))
@@ -268,9 +264,7 @@ def test_appending_to_what_is_read_stays_allowed(cell: Any, numbers: Any) -> Non
 
 
 def test_appending_where_an_earlier_write_reads_a_table_comes_after_it(cell: Any) -> None:
-    cell.plain(
-        "spark.range(4).withColumn('k', F.col('id') % 2).write.partitionBy('k').saveAsTable('read_numbers')"
-    )
+    cell.plain("spark.range(4).withColumn('k', F.col('id') % 2).write.partitionBy('k').saveAsTable('read_numbers')")
     try:
         program = cell.capture("""\
             table = spark.table("read_numbers")
@@ -324,9 +318,7 @@ def test_overwriting_what_the_write_reads_is_refused_and_rows_stay(
         """)
     cell.namespace["a_file"] = str(next((cell.folder / "x").glob("*.parquet")))
     try:
-        with pytest.raises(
-            OverwritesInputError, match=r"cell 3, line 1: the write overwrites .* nothing has been"
-        ):
+        with pytest.raises(OverwritesInputError, match=r"cell 3, line 1: the write overwrites .* nothing has been"):
             cell.capture(line, deploying)
     finally:
         cell.plain("spark.sql('drop table xt')")
@@ -567,17 +559,13 @@ def test_a_cycle_of_two_sinks_is_refused_and_rows_stay(cell: Any, numbers: Any) 
     assert (cell.rows("a"), cell.rows("b")) == ([0, 1, 2], [0, 1, 2, 3, 4])
 
 
-def test_overwriting_what_an_earlier_write_reads_is_refused_or_runs_that_first(
-    cell: Any, numbers: Any
-) -> None:
+def test_overwriting_what_an_earlier_write_reads_is_refused_or_runs_that_first(cell: Any, numbers: Any) -> None:
     numbers("x", 3)
     source = """\
         spark.read.parquet(at("x")).write.parquet(at("copy"))
         spark.range(9).write.mode("overwrite").parquet(at("x"))
         """
-    with pytest.raises(
-        OverwritesInputError, match=r"line 2: .*/x, and the write to .*/copy \(cell 3, line 1\) reads"
-    ):
+    with pytest.raises(OverwritesInputError, match=r"line 2: .*/x, and the write to .*/copy \(cell 3, line 1\) reads"):
         cell.capture(source)
     assert cell.rows("x") == [0, 1, 2]
     program = cell.capture(source, deploying=True)

@@ -12,9 +12,7 @@ from flinkmagic.capturing.program import CellSource
 from flinkmagic.capturing.provenance import TEXT_LIMIT, SourceReader, reconstruct, shorten, user_frame
 
 FILE = "/tmp/ipykernel_7/1.py"
-exact = pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="positions of calls are known since Python 3.11"
-)
+exact = pytest.mark.skipif(sys.version_info < (3, 11), reason="positions of calls are known since Python 3.11")
 
 
 class Spy:

@@ -12,9 +12,7 @@ import pytest
 from flinkmagic.capturing.recorder import capture, name_results
 from flinkmagic.errors import SparkConnectSessionError
 
-exact = pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="positions of calls are known since Python 3.11"
-)
+exact = pytest.mark.skipif(sys.version_info < (3, 11), reason="positions of calls are known since Python 3.11")
 
 
 @exact
@@ -214,9 +212,7 @@ def test_persist_and_checkpoint_do_what_they_do(cell: Any) -> None:
         """)
     try:
         assert cell.namespace["level"].useMemory
-        assert (
-            cell.namespace["cut"]._jdf.queryExecution().analyzed().getClass().getSimpleName() == "LogicalRDD"
-        )
+        assert cell.namespace["cut"]._jdf.queryExecution().analyzed().getClass().getSimpleName() == "LogicalRDD"
         assert [call.method for call in program.calls] == ["range", "limit", "localCheckpoint"]
     finally:
         cell.namespace["kept"].unpersist()

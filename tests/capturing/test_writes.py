@@ -18,18 +18,14 @@ FORMATS = {
 
 
 @pytest.mark.parametrize(("file_format", "line"), FORMATS.items())
-def test_each_format_is_deferred_and_written_as_plain_spark_writes_it(
-    cell: Any, file_format: str, line: str
-) -> None:
+def test_each_format_is_deferred_and_written_as_plain_spark_writes_it(cell: Any, file_format: str, line: str) -> None:
     cell.plain("df = spark.range(4).select('id', F.concat(F.lit('n'), 'id').alias('name')).coalesce(1)")
     program = cell.capture(line)
     (write,) = program.writes
     assert cell.made() == set()
     assert (write.format, write.mode, write.name) == (file_format, "errorifexists", "out")
     assert write.path == f"file:{cell.at('out')}"
-    assert (
-        write.text == line.split(".", 1)[1] if file_format != "text" else write.text.startswith("write.text(")
-    )
+    assert write.text == line.split(".", 1)[1] if file_format != "text" else write.text.startswith("write.text(")
     cell.deploy(program)
     cell.plain(line.replace('"out"', '"plain"'))
     assert _data(cell.folder / "out") == _data(cell.folder / "plain")
@@ -179,9 +175,7 @@ def test_the_session_is_that_of_the_writes_own_line(cell: Any) -> None:
         assert clone.conf().get("spark.sql.files.maxRecordsPerFile") == "7"
         first.apply_to(clone.sessionState().conf())
         assert clone.conf().get("spark.sql.session.timeZone") != "Asia/Tokyo"
-        assert (
-            clone.sessionState().conf().getAllConfs().contains("spark.sql.files.maxRecordsPerFile") is False
-        )
+        assert clone.sessionState().conf().getAllConfs().contains("spark.sql.files.maxRecordsPerFile") is False
     finally:
         cell.plain("spark.sql('use default'); spark.sql('drop database elsewhere')")
         cell.spark.conf.unset("spark.sql.session.timeZone")

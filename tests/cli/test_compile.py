@@ -87,9 +87,7 @@ def test_a_mistake_is_one_line_and_the_others_go_on(
 
 
 @pytest.mark.parametrize("view", command.VIEWS)
-def test_a_view_is_drawn_in_each_format(
-    run: Run, folder: Path, capsys: pytest.CaptureFixture[str], view: str
-) -> None:
+def test_a_view_is_drawn_in_each_format(run: Run, folder: Path, capsys: pytest.CaptureFixture[str], view: str) -> None:
     starts = {"svg": "<svg ", "dot": "digraph ", "text": "good · ", "json": "{"}
     for form in command.FORMATS:
         assert run(folder / "good.json", "--view", view, "--format", form) == 0

@@ -55,9 +55,7 @@ def main() -> None:
             write(df, f"ours_{name}")
         before = spark.table(f"ours_{name}").count() if stored else spark.catalog.tableExists(f"ours_{name}")
         job = flinkmagic.compile(program, name=name).run()
-        rows_of = [
-            sorted(map(str, spark.table(f"{who}_{name}").collect())) for who in ("plain", "ours")
-        ]
+        rows_of = [sorted(map(str, spark.table(f"{who}_{name}").collect())) for who in ("plain", "ours")]
         told[name] = [str(job.status), before, *rows_of]
     print(json.dumps(told))
     spark.stop()

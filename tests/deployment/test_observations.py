@@ -108,9 +108,9 @@ def test_the_first_write_of_the_cell_completes_it_whichever_ends_first(spark, n,
     deployment = deploy(program, share="never")
     finish(deployment)
     plain = Observation()
-    spark.range(0, 50, 1, 1).observe(plain, n).limit(3).coalesce(1).select(wait("id")).write.format(
-        "noop"
-    ).mode("overwrite").save()
+    spark.range(0, 50, 1, 1).observe(plain, n).limit(3).coalesce(1).select(wait("id")).write.format("noop").mode(
+        "overwrite"
+    ).save()
     assert metrics_of(seen) == metrics_of(plain) != {"n": 50}
 
 
@@ -180,6 +180,4 @@ def test_what_is_observed_is_computed_by_every_run(spark, n, deploy, tmp_path):
     run(Observation("same"))
     again = run(Observation("same"))
     assert not again.taken_up.finished
-    assert {reason.partition(",")[0] for reason in again.not_retained.values()} == {
-        "it is observed (observe)"
-    }
+    assert {reason.partition(",")[0] for reason in again.not_retained.values()} == {"it is observed (observe)"}

@@ -156,9 +156,7 @@ def test_a_fetch_failure_fails_the_reader_and_makes_its_input_anew():
     shuffle = spark.stage("Map").stage_id
     recovery = Recovery(spark, "Write", "Map")
     reader = spark.launch("Write", 0, executor="2")
-    lose(
-        spark, reader, f"FetchFailed:{shuffle}:1", f"FetchFailed(null, shuffleId={shuffle}, mapIndex=1, mapId=5, ...)"
-    )
+    lose(spark, reader, f"FetchFailed:{shuffle}:1", f"FetchFailed(null, shuffleId={shuffle}, mapIndex=1, mapId=5, ...)")
     assert spark.state("Write") == ["SCHEDULED", "SCHEDULED"]
     error = vertex(spark, "Write", 0).prior_executions[0].error
     assert isinstance(error, OutputLostError)

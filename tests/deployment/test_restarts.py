@@ -53,9 +53,7 @@ def vertex_of(deployment, kind):
 
 def attempts(deployment, vertex):
     graph = deployment.execution_graph
-    return [
-        [prior.state.name for prior in graph.execution_vertex(index).prior_executions] for index in vertex.vertices
-    ]
+    return [[prior.state.name for prior in graph.execution_vertex(index).prior_executions] for index in vertex.vertices]
 
 
 def test_a_failed_broadcast_is_built_anew(spark, deploy, marks):

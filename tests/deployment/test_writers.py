@@ -75,12 +75,16 @@ def rows(spark, numbers):
     """Rows behind two shuffles, with nulls, numbers, dates, arrays and structs."""
     frame = spark.read.parquet(numbers)
     sums = frame.groupBy("k", "m").agg(F.sum("id").alias("total"))
-    return sums.where("m < 9").groupBy("k").agg(
-        F.sum("total").alias("total"),
-        F.max(F.when(F.col("k") > 2, F.concat(F.lit("n"), F.col("m").cast("string")))).alias("name"),
-        F.min(F.expr("date_add(DATE'2024-02-28', CAST(m AS INT))")).alias("day"),
-        F.max(F.array("m", "total")).alias("pair"),
-        F.max(F.struct("m", F.lit(None).cast("double").alias("nothing"))).alias("both"),
+    return (
+        sums.where("m < 9")
+        .groupBy("k")
+        .agg(
+            F.sum("total").alias("total"),
+            F.max(F.when(F.col("k") > 2, F.concat(F.lit("n"), F.col("m").cast("string")))).alias("name"),
+            F.min(F.expr("date_add(DATE'2024-02-28', CAST(m AS INT))")).alias("day"),
+            F.max(F.array("m", "total")).alias("pair"),
+            F.max(F.struct("m", F.lit(None).cast("double").alias("nothing"))).alias("both"),
+        )
     )
 
 
@@ -245,9 +249,15 @@ def test_a_database_is_written_by_every_writer(spark, deploy, rows, url, catalog
     def writes(t):
         yield lambda: flat.write.jdbc(url, f"APP.{t}", properties=properties)
         yield lambda: flat.where("k > 5").write.jdbc(url, f"APP.{t}", mode="append", properties=properties)
-        yield lambda: flat.where("k < 2").write.mode("overwrite").options(
-            url=url, dbtable=f"APP.{t}", driver=DRIVER, truncate=True
-        ).format("jdbc").save()
+        yield (
+            lambda: (
+                flat.where("k < 2")
+                .write.mode("overwrite")
+                .options(url=url, dbtable=f"APP.{t}", driver=DRIVER, truncate=True)
+                .format("jdbc")
+                .save()
+            )
+        )
         yield lambda: flat.writeTo(f"{catalog}.{t}2").create()
         yield lambda: flat.where("k > 4").writeTo(f"{catalog}.{t}2").append()
         yield lambda: flat.where("k > 4").write.insertInto(f"{catalog}.{t}2")

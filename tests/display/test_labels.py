@@ -83,8 +83,6 @@ def test_durations(ms: float | None, words: str) -> None:
     assert labels.duration(ms) == words
 
 
-@pytest.mark.parametrize(
-    ("amount", "words"), [(None, "–"), (512, "512 B"), (1536, "1.5 KiB"), (3 << 40, "3.0 TiB")]
-)
+@pytest.mark.parametrize(("amount", "words"), [(None, "–"), (512, "512 B"), (1536, "1.5 KiB"), (3 << 40, "3.0 TiB")])
 def test_sizes(amount: int | None, words: str) -> None:
     assert labels.size(amount) == words

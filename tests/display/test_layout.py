@@ -116,9 +116,7 @@ def test_layouts_from_several_threads_at_once() -> None:
 
 
 def test_unconnected_parts_are_set_in_rows() -> None:
-    many = LayoutRequest(
-        ((300.0, 100.0), (200.0, 80.0)) * 24, tuple((2 * i, 2 * i + 1, 50, 20) for i in range(24))
-    )
+    many = LayoutRequest(((300.0, 100.0), (200.0, 80.0)) * 24, tuple((2 * i, 2 * i + 1, 50, 20) for i in range(24)))
     placed = place(many)
     assert placed.width < 2.5 * placed.height
     for one, other in combinations(placed.nodes, 2):
@@ -154,7 +152,5 @@ def test_an_engine_that_was_started_ahead_answers_and_is_used_once(
 def test_an_engine_that_is_not_needed_ends_with_its_input() -> None:
     pytest.importorskip("pygraphviz")
     script = Path(engine.__file__).with_name("dot_command.py")
-    done = subprocess.run(
-        [sys.executable, script, "-Kdot", "-Tjson0"], input=b"", capture_output=True, check=True
-    )
+    done = subprocess.run([sys.executable, script, "-Kdot", "-Tjson0"], input=b"", capture_output=True, check=True)
     assert (done.stdout, done.stderr) == (b"", b"")

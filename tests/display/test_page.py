@@ -47,9 +47,7 @@ def test_several_pictures_open_and_close_without_a_script(
     sources = [attrs["src"] or "" for tag, attrs in read.tags if tag == "img"]
     prefix = "data:image/svg+xml;base64,"
     assert all(source.startswith(prefix) for source in sources)
-    assert [base64.b64decode(source.removeprefix(prefix)).decode() for source in sources] == [
-        to_svg(v) for v in views
-    ]
+    assert [base64.b64decode(source.removeprefix(prefix)).decode() for source in sources] == [to_svg(v) for v in views]
 
 
 def test_one_picture_stands_open(view: Callable[..., GraphView]) -> None:
@@ -88,9 +86,7 @@ def test_the_package_is_cheap_to_import() -> None:
     import sys
 
     heavy = ("anywidget", "ipywidgets", "graphviz", "IPython", "pyspark")
-    code = (
-        f"import sys, flinkmagic.display as d; d.GraphView; print([m for m in {heavy} if m in sys.modules])"
-    )
+    code = f"import sys, flinkmagic.display as d; d.GraphView; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     assert engine.engine_available()

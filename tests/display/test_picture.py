@@ -154,9 +154,7 @@ def test_hostile_text_is_shown_as_text(text: str) -> None:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=80), st.text(max_size=30))
 def test_any_text_makes_inert_xml_whose_words_fit_their_card(call: str, badge: str) -> None:
-    card = measure(
-        NodeView("n", "operator", call, (OperatorLine(call, badge, "line 1"),), 3, "n", badges=(badge,))
-    )
+    card = measure(NodeView("n", "operator", call, (OperatorLine(call, badge, "line 1"),), 3, "n", badges=(badge,)))
     assert all(row.width <= card.width for row in card.rows)
     from flinkmagic.display.cards import draw
 

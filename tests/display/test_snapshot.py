@@ -39,9 +39,7 @@ def test_one_state_speaks_for_a_vertex(states: str, speaker: str) -> None:
     assert leading_state(state_codes(states.split())) == speaker
 
 
-def test_painting_gives_nodes_the_states_of_their_vertex(
-    view: Callable[..., GraphView], snapshot: JobSnapshot
-) -> None:
+def test_painting_gives_nodes_the_states_of_their_vertex(view: Callable[..., GraphView], snapshot: JobSnapshot) -> None:
     plain = view()
     painted = plain.paint(snapshot)
     assert painted.node("v1").state_counts == {"SCHEDULED": 1, "RUNNING": 1, "FINISHED": 2}

@@ -67,9 +67,7 @@ def test_progress_line(snapshot: JobSnapshot) -> None:
     assert progress_line(JobSnapshot("empty")) == "empty ○ INITIALIZING [                    ] 0/0 tasks"
 
 
-def test_table_of_vertices_longest_first_and_errors(
-    view: Callable[..., GraphView], snapshot: JobSnapshot
-) -> None:
+def test_table_of_vertices_longest_first_and_errors(view: Callable[..., GraphView], snapshot: JobSnapshot) -> None:
     known = {"v3": VertexCost(220.0, 4000, 3000, 8192, 6144), "v1": VertexCost(90.0, rows_out=7)}
     traceback = 'File "cell 3", line 2\nZeroDivisionError'
     errors = [ErrorView("division by zero", "where (2/4), line 2", traceback=traceback)]

@@ -34,9 +34,7 @@ def said(call: str, operator: str, line: int, variable: str = "", cell: str = "c
     }  # fmt: skip
 
 
-def exchange(
-    upstream: Transformation, kind: PartitionerKind, key: str | None = None
-) -> PartitionTransformation:
+def exchange(upstream: Transformation, kind: PartitionerKind, key: str | None = None) -> PartitionTransformation:
     return PartitionTransformation(upstream, StreamPartitioner(kind, key), StreamExchangeMode.BATCH)
 
 
@@ -44,9 +42,7 @@ def compiled(cell_of_carriers: str = "cell 3") -> tuple[StreamGraph, JobGraph, E
     """Flights joined with broadcast carriers; one aggregate read by two sinks."""
     env = StreamExecutionEnvironment("delays", RuntimeExecutionMode.BATCH, 4)
     flights = SourceTransformation("flights", metadata=said("spark.read.parquet('f')", "Scan parquet", 1))
-    late = OneInputTransformation(
-        flights, "Filter", metadata=said('where("delay > 15")', "Filter", 2, "late")
-    )
+    late = OneInputTransformation(flights, "Filter", metadata=said('where("delay > 15")', "Filter", 2, "late"))
     carriers = SourceTransformation(
         "carriers", parallelism=1, metadata=said("spark.read.csv('c')", "Scan csv", 3, cell=cell_of_carriers)
     )
@@ -122,9 +118,7 @@ def test_cells_are_named_where_there_are_several() -> None:
 
 
 def test_operators_of_one_call_are_one_line() -> None:
-    lines = [OperatorLine("agg()", op, "line 5") for op in ("Project", "HashAggregate")] + [
-        OperatorLine("", "Sort")
-    ]
+    lines = [OperatorLine("agg()", op, "line 5") for op in ("Project", "HashAggregate")] + [OperatorLine("", "Sort")]
     assert [(line.call, line.operator) for line in merged(lines)] == [
         ("agg()", "Project → HashAggregate"),
         ("", "Sort"),
@@ -184,10 +178,7 @@ def test_snapshots_carry_the_states_of_the_execution_graph() -> None:
     assert painted.node(first).state_counts == {"INITIALIZING": 1}
     assert snapshot.task_counts == {"CREATED": 12, "INITIALIZING": 1}
     assert stream_view(compiled()[0]).nodes[0].states == b""
-    assert (
-        job_view(job_graph).paint(job_snapshot(graph, status="RUNNING")).node(first).leading_state
-        == "RUNNING"
-    )
+    assert job_view(job_graph).paint(job_snapshot(graph, status="RUNNING")).node(first).leading_state == "RUNNING"
 
 
 def test_a_node_that_nothing_was_said_of_goes_by_flinks_name() -> None:

@@ -55,9 +55,7 @@ def test_updates_from_a_thread(made: Callable[..., JobView], snapshot: JobSnapsh
     assert widget._frame["vertices"]["v1"]["lead"] == "RUNNING"
 
 
-def test_tasks_are_merged_and_sent_less_often_than_states(
-    made: Callable[..., JobView], snapshot: JobSnapshot
-) -> None:
+def test_tasks_are_merged_and_sent_less_often_than_states(made: Callable[..., JobView], snapshot: JobSnapshot) -> None:
     widget = made()
     many = tuple(TaskView("v1", i, 0, "RUNNING") for i in range(20_000))
     widget.update(replace(snapshot, tasks=many))
@@ -107,9 +105,7 @@ def test_large_graphs_open_collapsed() -> None:
     assert widget.wait_drawn(30)
     assert widget._job["tree"][0] == "svg"
     widget.update(JobSnapshot("large", "RUNNING", states={node.id: b"\x05" for node in nodes}))
-    assert {box["lead"] for name, box in widget._frame["vertices"].items() if name.startswith("group")} == {
-        "FINISHED"
-    }
+    assert {box["lead"] for name, box in widget._frame["vertices"].items() if name.startswith("group")} == {"FINISHED"}
 
 
 def test_the_saved_output_has_the_last_colours(made: Callable[..., JobView], snapshot: JobSnapshot) -> None:

@@ -12,7 +12,7 @@ from pyspark import cloudpickle
 
 from flinkmagic.functions.purity import impurity
 
-IMPURE = r'''
+IMPURE = r"""
 ### files
 
 ## open
@@ -551,7 +551,7 @@ f = lambda x, *a: x.frobnicate(*a)
 
 ## a method with a keyword
 f = lambda x: x.frobnicate(deep=True)
-'''
+"""
 """Cells, each under its name; each binds `f`."""
 
 CELLS = dict(re.findall(r"^## (.+)\n((?:(?!##).*\n)+)", IMPURE, re.MULTILINE))

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-ORDINARY = r'''
+ORDINARY = r"""
 ### text
 
 ## clean
@@ -474,7 +474,7 @@ def f(rows):
     for row in rows:
         total += row[1]
     yield total
-'''
+"""
 """Cells, each under its name; each binds `f`."""
 
 CELLS = dict(re.findall(r"^## (.+)\n((?:(?!##).*\n)+)", ORDINARY, re.MULTILINE))

@@ -18,8 +18,12 @@ JobGraphOf = Callable[..., JobGraph]
 
 
 def _stream_graph(
-    *operators: Transformation, parallelism: int = 2, batch: bool = False, chaining: bool = True,
-    shuffle_mode: str | None = None, max_parallelism: int | None = None,
+    *operators: Transformation,
+    parallelism: int = 2,
+    batch: bool = False,
+    chaining: bool = True,
+    shuffle_mode: str | None = None,
+    max_parallelism: int | None = None,
 ) -> StreamGraph:
     environment = StreamExecutionEnvironment(
         "job",

@@ -33,7 +33,8 @@ NEVER = ChainingStrategy.NEVER
 
 
 def exchange(
-    stream: Transformation, kind: PartitionerKind = PartitionerKind.REBALANCE,
+    stream: Transformation,
+    kind: PartitionerKind = PartitionerKind.REBALANCE,
     mode: StreamExchangeMode = StreamExchangeMode.UNDEFINED,
 ) -> PartitionTransformation:
     return PartitionTransformation(stream, kind, mode)
@@ -95,9 +96,7 @@ def test_the_pattern_is_the_partitioners(
 def test_the_result_type_is_the_exchange_modes(
     job_graph: JobGraphOf, mode: StreamExchangeMode, result_type: str
 ) -> None:
-    (edge,) = job_graph(
-        SinkTransformation(exchange(SourceTransformation("s"), mode=mode), "sink"), batch=True
-    ).edges
+    (edge,) = job_graph(SinkTransformation(exchange(SourceTransformation("s"), mode=mode), "sink"), batch=True).edges
     assert edge.result_type is ResultPartitionType(result_type)
 
 

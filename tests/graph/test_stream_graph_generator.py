@@ -144,11 +144,13 @@ def test_an_iteration_has_a_head_and_a_tail_of_its_own(stream_graph: StreamGraph
     assert head.slot_sharing_group == tail.slot_sharing_group == "loop"
     assert (head.max_parallelism, tail.max_parallelism) == (-1, 2)
     assert head.iteration_wait_time_ms == 500
-    assert sorted(arrows(graph)) == sorted([
-        "Source: source -FORWARD-> body",
-        f"IterationSource-{feedback.id} -FORWARD-> body",
-        f"body -FORWARD-> IterationSink-{feedback.id}",
-    ])
+    assert sorted(arrows(graph)) == sorted(
+        [
+            "Source: source -FORWARD-> body",
+            f"IterationSource-{feedback.id} -FORWARD-> body",
+            f"body -FORWARD-> IterationSink-{feedback.id}",
+        ]
+    )
 
 
 def test_a_co_iteration_feeds_the_second_input(stream_graph: StreamGraphOf) -> None:

@@ -20,9 +20,7 @@ totals.where("total > 49700").write.mode("overwrite").parquet("{out}/high")
 
 
 def rows(folder: Path) -> dict[int, int]:
-    found = [
-        json.loads(line) for part in folder.glob("part-*.json") for line in part.read_text().splitlines()
-    ]
+    found = [json.loads(line) for part in folder.glob("part-*.json") for line in part.read_text().splitlines()]
     return {row["last"]: row["total"] for row in found}
 
 
@@ -37,17 +35,13 @@ def test_a_cell_is_compiled_and_shown_and_nothing_is_written(kernel, folder) -> 
     for title in ("Stream graph", "Job graph", "Execution graph"):
         assert title in shown["text/html"]
     ElementTree.fromstring(shown["image/svg+xml"])
-    assert (
-        "groupBy(&quot;last&quot;)" in shown["image/svg+xml"] or 'groupBy("last")' in shown["image/svg+xml"]
-    )
+    assert "groupBy(&quot;last&quot;)" in shown["image/svg+xml"] or 'groupBy("last")' in shown["image/svg+xml"]
     assert "line 3" in shown["image/svg+xml"]
 
 
 def test_the_graph_is_a_variable(kernel) -> None:
     kernel.run(TWO_SINKS.format(name="held", out="held", options=""))
-    told = kernel.run(
-        "print(type(held).__name__, len(held.job_graph.vertices), held.execution_graph.n_vertices)\nheld"
-    )
+    told = kernel.run("print(type(held).__name__, len(held.job_graph.vertices), held.execution_graph.n_vertices)\nheld")
     # One map stage for the aggregate, one that keeps its rows, one final stage for each sink.
     assert told.stdout.strip() == "CompiledGraph 4 8"
     assert {"image/svg+xml", "text/html", "text/plain"} <= set(told.value)
@@ -159,9 +153,7 @@ def test_one_graph_is_shown_or_saved(kernel, folder, kind: str) -> None:
         assert told.stdout.strip() == f"Written to {kind}.{suffix}"
     ElementTree.parse(folder / f"{kind}.svg")
     assert (folder / f"{kind}.dot").read_text().startswith("digraph")
-    assert (
-        kernel.run(f"%flinkgraph pictured --view {kind} --save {kind}.png").error_name == "UnknownFormatError"
-    )
+    assert kernel.run(f"%flinkgraph pictured --view {kind} --save {kind}.png").error_name == "UnknownFormatError"
 
 
 def test_a_function_of_another_cell_is_named_by_that_cell(kernel) -> None:
@@ -351,9 +343,7 @@ def test_a_cell_without_a_write_keeps_its_results(kernel) -> None:
 
 
 def test_dataframes_made_elsewhere(kernel) -> None:
-    kernel.run(
-        "left = spark.range(4)\nright = spark.range(6).groupBy((F.col('id') % 2).alias('odd')).count()"
-    )
+    kernel.run("left = spark.range(4)\nright = spark.range(6).groupBy((F.col('id') % 2).alias('odd')).count()")
     cell = kernel.run("%flinkgraph left right --name pair")
     assert "image/svg+xml" in cell.value
     assert kernel.run("print([s.name for s in pair.sinks])").stdout.strip() == "['left', 'right']"

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-BAD = "<img src=http://evil.invalid/x onerror=alert(1)><script>alert(2)</script>]]>&amp;\\n\" ]; x [URL=\"javascript:0"
+BAD = '<img src=http://evil.invalid/x onerror=alert(1)><script>alert(2)</script>]]>&amp;\\n" ]; x [URL="javascript:0'
 DIRTY = "\u202e[31m\x1b[2J\x07**bold** $x^2$ | a | [l](javascript:1)"
 
 SOURCE = f"""\

@@ -71,4 +71,3 @@ def test_another_kernel_does_the_rest_of_a_cell(start_kernel: Callable[[], Any],
     again = second.run(CELL)
     assert again.status == "ok", again.error
     assert len(written(tmp_path / "sound")) == 2 * len(expected), "a finished job is no longer taken up"
-

@@ -154,9 +154,7 @@ def plain(spark: SparkSession, status: StatusStore) -> Callable[..., tuple[list[
         try:
             for key, value in settings.items():
                 spark.conf.set(key, value)
-            fresh = dataset_class(spark).ofRows(
-                spark._jsparkSession, df._jdf.queryExecution().analyzed()
-            )
+            fresh = dataset_class(spark).ofRows(spark._jsparkSession, df._jdf.queryExecution().analyzed())
             rdd = fresh.queryExecution().toRdd
             with status.watch() as ran:
                 whole = spark._jsparkSession.internalCreateDataFrame(rdd(), fresh.schema(), False)

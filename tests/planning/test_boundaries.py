@@ -382,9 +382,12 @@ def test_a_frame_below_a_cached_one_is_read_by_the_cache_itself(spark, tables, r
 
 def test_lines_of_different_configuration_share_nothing(spark, tables, tmp_path, runner):
     with captured(spark) as (names, program):
-        names["days"] = days = spark.range(0, 4, 1, 2).selectExpr("CAST(id * 40000 AS TIMESTAMP) AS t").groupBy(
-            F.expr("CAST(t AS DATE)").alias("day")
-        ).count()
+        names["days"] = days = (
+            spark.range(0, 4, 1, 2)
+            .selectExpr("CAST(id * 40000 AS TIMESTAMP) AS t")
+            .groupBy(F.expr("CAST(t AS DATE)").alias("day"))
+            .count()
+        )
         days.write.parquet(f"{tmp_path}/here")
         spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
         try:

@@ -66,9 +66,10 @@ def test_an_adaptive_cache_is_a_source_that_runs_its_own_stages(tables, settings
         assert (handle.tasks, handle.exact, handle.starts_jobs_early) == (4, False, True)
         [warning] = job.warnings
         assert warning.startswith("A DataFrame is cached, the cache is not filled yet, and its plan is adaptive:")
-        assert len(runner.run(job)["rows"]) == tables.flights.groupBy("hour").agg(F.max("delay")).where(
-            "`max(delay)` > 70"
-        ).count()
+        assert (
+            len(runner.run(job)["rows"])
+            == tables.flights.groupBy("hour").agg(F.max("delay")).where("`max(delay)` > 70").count()
+        )
         filled = plan({"rows": cached.where("worst > 70")}, parallelism=3)
         assert filled.warnings == ()
         [vertex] = compiled(filled).vertices.values()

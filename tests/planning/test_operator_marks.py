@@ -24,9 +24,7 @@ def test_the_job_of_flinks_documentation(spark):
 
     with capture(spark) as program:
         source = with_options(spark.range(0, 100, 1, 4), name="Source", slot_sharing_group="pipeline")
-        mapped = with_options(
-            source.select((F.col("id") % 7).alias("key"), "id"), name="Map", chaining="head"
-        )
+        mapped = with_options(source.select((F.col("id") % 7).alias("key"), "id"), name="Map", chaining="head")
         reduced = with_options(mapped.groupBy("key").agg(F.sum("id").alias("total")), name="Reduce")
     job = plan(program, parallelism=3)
     assert list(program.results) == ["reduced"]
@@ -110,9 +108,7 @@ def test_more_partitions_than_max_parallelism_are_refused(spark):
 def test_never_parts_an_operator_from_both_sides(spark):
     with capture(spark) as program:
         numbers = spark.range(0, 8, 1, 2)
-        doubled = with_options(
-            numbers.select((F.col("id") * 2).alias("n"), "id"), name="Double", chaining="never"
-        )
+        doubled = with_options(numbers.select((F.col("id") * 2).alias("n"), "id"), name="Double", chaining="never")
         kept = doubled.select(F.explode(F.array("n", "id")).alias("one"))
     job = plan(program, parallelism=2)
     del kept

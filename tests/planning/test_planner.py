@@ -140,7 +140,7 @@ def test_every_kind_of_operator_finds_its_call(spark, tables):
         ("Coalesce", "coalesce(2)"),
         ("Sample", "sample(0.5, seed=1)"),
         ("Sort", 'sort("hour", "carrier")'),
-        ("Filter", 'filter(flights.hour > 18)'),
+        ("Filter", "filter(flights.hour > 18)"),
         ("Filter", 'where("hour < 6")'),
         ("Project", 'withColumn("twice", F.col("delay") * 2)'),
         ("Project", 'select("*", F.lit(0.0).alias("twice"))'),

@@ -61,9 +61,7 @@ def pivot(spark, t):
 @query
 def grouping_sets(spark, t):
     t.flights.createOrReplaceTempView("kinds_flights")
-    return spark.sql(
-        "SELECT month, hour, SUM(delay) FROM kinds_flights GROUP BY GROUPING SETS ((month), (hour), ())"
-    )
+    return spark.sql("SELECT month, hour, SUM(delay) FROM kinds_flights GROUP BY GROUPING SETS ((month), (hour), ())")
 
 
 @query

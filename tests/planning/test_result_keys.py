@@ -25,10 +25,15 @@ def key(spark):
     def make(frame, keys=None):
         spark.conf.set("spark.sql.adaptive.enabled", "false")
         try:
-            plan = frame._jdf.sparkSession().sessionState().executePlan(
-                frame._jdf.queryExecution().analyzed(),
-                spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP(),
-            ).executedPlan()
+            plan = (
+                frame._jdf.sparkSession()
+                .sessionState()
+                .executePlan(
+                    frame._jdf.queryExecution().analyzed(),
+                    spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP(),
+                )
+                .executedPlan()
+            )
         finally:
             spark.conf.unset("spark.sql.adaptive.enabled")
         return (keys or ResultKeys(spark.sparkContext)).of(plan)

@@ -129,9 +129,7 @@ class Bench:
 
     # The listener.
 
-    def on_job_status_changed(
-        self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None
-    ) -> None:
+    def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
         self.statuses.append(new)
 
     def on_execution_state_changed(

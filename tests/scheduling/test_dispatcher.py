@@ -67,9 +67,7 @@ class Service:
     def suspend(self, cause: BaseException) -> None:
         self.scheduler.suspend(cause)
 
-    def on_job_status_changed(
-        self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None
-    ) -> None:
+    def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
         if new.is_terminal:
             self.kernel.main_thread.execute(lambda: self.on_over(new))
 

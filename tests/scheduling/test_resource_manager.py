@@ -87,7 +87,10 @@ class Cluster:
         self.log = JobEventLog(self.clock)
         settings = {"start_up_ms": 1_000.0, "heartbeat_interval_ms": 100.0, "heartbeat_timeout_ms": 500.0, **options}
         self.manager = ResourceManager(
-            clock=self.clock, main_thread=self.main_thread, event_log=self.log, **settings  # type: ignore[arg-type]
+            clock=self.clock,
+            main_thread=self.main_thread,
+            event_log=self.log,
+            **settings,  # type: ignore[arg-type]
         )
 
     def executor(self, resource_id: str, slots: int) -> Executor:
@@ -217,7 +220,11 @@ class Job(Cluster):
             main_thread=self.main_thread,
             clock=self.clock,
             scheduler_factory=lambda graph, provider, listeners, log: DefaultScheduler(
-                graph, main_thread=self.main_thread, clock=self.clock, slot_provider=provider, listeners=listeners,
+                graph,
+                main_thread=self.main_thread,
+                clock=self.clock,
+                slot_provider=provider,
+                listeners=listeners,
                 event_log=log,
             ),
             resource_manager=self.retriever,

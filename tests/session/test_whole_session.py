@@ -89,9 +89,7 @@ def test_a_cell_that_extends_another_says_so_and_labels_both(two_cells: Notebook
     assert [sink.name for sink in graph.sinks] == ["high", "sorted"]
 
 
-def test_all_programs_are_one_graph_in_which_the_shared_dataframe_stands_once(
-    two_cells: Notebook, spark: Any
-) -> None:
+def test_all_programs_are_one_graph_in_which_the_shared_dataframe_stands_once(two_cells: Notebook, spark: Any) -> None:
     two_cells.run("apart", "aside = spark.range(5).where('id > 1')")
     jobs = spark_jobs(spark)
     whole = flinkmagic.compile(two_cells.programs, name="whole")
@@ -107,9 +105,7 @@ def test_all_programs_are_one_graph_in_which_the_shared_dataframe_stands_once(
         if edge.source.metadata["cell"] != edge.target.metadata["cell"]
     }
     assert crossing == {("cell 1", "cell 2")}
-    shared = [
-        len(dataset.consumers) for vertex in whole.job_graph.vertices.values() for dataset in vertex.produced
-    ]
+    shared = [len(dataset.consumers) for vertex in whole.job_graph.vertices.values() for dataset in vertex.produced]
     assert max(shared) >= 2
     assert "use uses late of prep, cell 1" in whole.summary()
     assert json.loads(whole.to_json())["name"] == "whole"
@@ -138,9 +134,7 @@ def test_a_cell_that_ran_again_is_there_once_and_what_is_outdated_is_said(two_ce
     assert "use uses late of prep, cell 1, as it was before that cell ran again" in whole.summary()
 
 
-def test_a_whole_that_would_overwrite_its_input_is_shown_and_refused_to_run(
-    notebook: Notebook, spark: Any
-) -> None:
+def test_a_whole_that_would_overwrite_its_input_is_shown_and_refused_to_run(notebook: Notebook, spark: Any) -> None:
     spark.range(8).write.parquet(f"{notebook.namespace['out']}/in")
     notebook.run("reads", "spark.read.parquet(f'{out}/in').where('id > 3').write.json(f'{out}/copy')")
     notebook.run("writes", "spark.range(5).write.mode('overwrite').parquet(f'{out}/in')")

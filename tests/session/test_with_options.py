@@ -20,9 +20,7 @@ def documented(spark):
     """The job of Flink's page on job scheduling: source and map with parallelism 4, reduce with 3."""
     with flinkmagic.capture(spark) as program:
         source = with_options(spark.range(0, 1000, 1, 4), name="Source", slot_sharing_group="pipeline")
-        mapped = with_options(
-            source.select((F.col("id") % 7).alias("key"), "id"), name="Map", chaining="head"
-        )
+        mapped = with_options(source.select((F.col("id") % 7).alias("key"), "id"), name="Map", chaining="head")
         reduced = with_options(mapped.groupBy("key").agg(F.sum("id").alias("total")), name="Reduce")
     graph = flinkmagic.compile(program, name="documented", parallelism=3)
     return graph, reduced

@@ -56,9 +56,7 @@ class Printer:
         self._graph = graph
         self._left = hang_after
 
-    def on_job_status_changed(
-        self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None
-    ) -> None:
+    def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
         say(event="status", status=new.value)
 
     def on_execution_state_changed(
