@@ -22,8 +22,13 @@ _CLASSES = DriverClasses("flinkmagic.capturing", ("CaptureReader",))
 
 
 def output_ids(query_execution: JavaObject) -> tuple[int, ...]:
-    """The expression ids of an analysed query's output attributes."""
+    """The expression ids of a query's output attributes; none of one that is a part of another."""
     return tuple(map(int, _reader().outputIds(query_execution).split()))
+
+
+def is_part_of_another(query_execution: JavaObject) -> bool:
+    """Whether a query is analysed only as a part of another, of which it names a column (`Column.outer`)."""
+    return bool(_reader().isPartOfAnother(query_execution))
 
 
 def session_facts(spark: SparkSession) -> bytes:

@@ -45,6 +45,8 @@ class Hook:
 
     only_pending = False
     """Whether it is of interest only while writes are pending."""
+    runs_users_code = False
+    """Whether code of the cell's own runs in it, such as a generator that it is given: that is heard, too."""
 
     def __init__(self, method: str, original: Callable[..., Any]) -> None:
         self.method = method

@@ -151,7 +151,7 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
         try:
             hook.before(recorder, args, kwargs)
             given, named = hook.arguments(recorder, args, kwargs)
-            return hook.after(recorder, args, kwargs, original(*given, **named))
+            return hook.after(recorder, args, kwargs, _called(hook, recorder, given, named))
         except Exception as error:
             trace = error.__traceback__
             error.__traceback__ = _without_ours(trace.tb_next if trace is not None else None)
@@ -162,6 +162,16 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
 
     call.__code__ = call.__code__.replace(co_filename=HOOK_FILE)
     return functools.wraps(original)(call)
+
+
+def _called(hook: Hook, recorder: Recorder, args: Any, kwargs: Any) -> Any:
+    if not hook.runs_users_code:
+        return hook.original(*args, **kwargs)
+    recorder.depth -= 1
+    try:
+        return hook.original(*args, **kwargs)
+    finally:
+        recorder.depth += 1
 
 
 def _without_ours(trace: TracebackType | None) -> TracebackType | None:

@@ -346,6 +346,8 @@ class Program:
         Writes that had to be run while the cell was running, because a later line needed them.
     immediate : tuple of ImmediateStatement
         Lines that changed rows when they were met: MERGE, UPDATE, DELETE, scripts, and writes that cannot be put off.
+    local_rdds : frozenset of int
+        The ids of the RDDs that `createDataFrame` made of rows of this process, here or in an earlier program.
     options : dict of int to OperatorOptions
         By frame number, what `with_options` asked for.
     session : SessionSnapshot, optional
@@ -377,6 +379,7 @@ class Program:
     skipped: tuple[SkippedWrite, ...] = ()
     settlements: tuple[Settlement, ...] = ()
     immediate: tuple[ImmediateStatement, ...] = ()
+    local_rdds: frozenset[int] = frozenset()
     options: dict[int, OperatorOptions] = field(default_factory=dict)
     session: SessionSnapshot | None = None
     complete: bool = False

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from flinkmagic.capturing.capture_reader import rdd_paths
 from flinkmagic.capturing.hooks import Args, Kwargs, Transformation, Watched, strings_in
 from flinkmagic.capturing.impurity import functions_of_rdd, impure_function, impure_reason
+from flinkmagic.capturing.java import simple_name
 from flinkmagic.capturing.pending import Cause, Effects
 from flinkmagic.capturing.targets import Source, Target, resolve_uri, sources_of
 
@@ -64,12 +65,25 @@ def _command(effects: Callable[..., Effects]) -> Callable[[str, Any], Watched]:
 
 
 class FrameOfRows(Transformation):
-    """`createDataFrame`: of an RDD it looks at the first rows, where no schema is given."""
+    """`createDataFrame`: of an RDD it looks at the first rows, where no schema is given.
+
+    Rows of this process are no computation that would be worth keeping, those of an RDD may be.
+    """
+
+    runs_users_code = True
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         data = args[1] if len(args) > 1 else kwargs.get("data")
         if recorder.pending and isinstance(data, RDD):
             recorder.settle(rdd_effects([data]))
+
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        data = args[1] if len(args) > 1 else kwargs.get("data")
+        if isinstance(result, DataFrame) and not isinstance(data, RDD):
+            leaf = result._jdf.queryExecution().analyzed()
+            if simple_name(leaf) == "LogicalRDD":
+                recorder.local_rdds.add(leaf.rdd().id())
+        return super().after(recorder, args, kwargs, result)
 
 
 def job_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:

@@ -167,7 +167,7 @@ def name_results(program: Program, namespace_before: Mapping[str, Any], namespac
 
 
 def _has_rows_to_keep(df: DataFrame) -> bool:
-    if df.isStreaming:
+    if capture_reader.is_part_of_another(df._jdf.queryExecution()) or df.isStreaming:
         return False
     return bool(df._jdf.queryExecution().commandExecuted().nodeName() != "CommandResult")
 
@@ -192,6 +192,7 @@ class Recorder:
     ) -> None:
         self.program = program
         self.on_write = on_write
+        self.local_rdds = {number for program in earlier for number in program.local_rdds}
         self.awaited: list[DeferredWrite] = []
         self.on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None
         self._earlier = earlier
@@ -357,6 +358,7 @@ class Recorder:
         program.used, program.actions = frozenset(self._used), self._actions
         program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
         program.immediate = tuple(self._immediate)
+        program.local_rdds = frozenset(self.local_rdds)
         program.options = dict(self._options)
         program.session = self._closing or self.snapshot(self.spark)
         program.frames = dict(self.frames.kept)

@@ -88,18 +88,29 @@ def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:
     parser, jvm = session_state(spark).sqlParser(), spark._jvm
     if not arguments:
         return parser.parsePlan(text)
-    expression = spark._jsparkSession.expression if _has_contexts(jvm) else lambda column: column.expr()
-    if isinstance(arguments, Mapping):
-        bound = jvm.PythonUtils.toScalaMap({name: expression(column) for name, column in arguments.items()})
+    has_contexts = _has_contexts(jvm)
+    expression = spark._jsparkSession.expression if has_contexts else lambda column: column.expr()
+    is_named = isinstance(arguments, Mapping)
+    names = list(arguments) if is_named else [str(place) for place in range(len(arguments))]
+    values = {name: expression(column) for name, column in zip(names, _columns(arguments), strict=True)}
+    if has_contexts:  # these take constants only, which functions of constants become here, as in SparkSession.sql
+        constants = spark._jsparkSession.resolveAndValidateParameters(jvm.PythonUtils.toScalaMap(values))
+        values = {name: constants.apply(name) for name in names}
+    if is_named:
+        bound = jvm.PythonUtils.toScalaMap(values)
         context, query = f"{_PARSER}.NamedParameterContext", f"{_ANALYSIS}.NameParameterizedQuery"
     else:
-        bound = jvm.PythonUtils.toSeq([expression(column) for column in arguments])
+        bound = jvm.PythonUtils.toSeq(list(values.values()))
         context, query = f"{_PARSER}.PositionalParameterContext", f"{_ANALYSIS}.PosParameterizedQuery"
-    if not _has_contexts(jvm):  # Spark 3.5 and 4.0 bind them when they analyse
+    if not has_contexts:  # Spark 3.5 and 4.0 bind them when they analyse
         return getattr(jvm, query).apply(parser.parsePlan(text), bound)
     plan = parser.parsePlanWithParameters(text, java_class(jvm, context)(bound))
     is_legacy = session_state(spark).conf().getConfString(_LEGACY_PARAMETERS, "false") == "true"
     return getattr(jvm, query).apply(plan, bound) if is_legacy else plan
+
+
+def _columns(arguments: Any) -> list[Any]:
+    return list(arguments.values()) if isinstance(arguments, Mapping) else list(arguments)
 
 
 def constant(spark: Any, expression: JavaObject) -> str | None:

@@ -317,7 +317,8 @@ class _Planner:
         return facts
 
     def _only_reads(self, request: SinkRequest, jvm_plan: JavaObject) -> bool:
-        return request.kind == "result" and only_reads(self._kinds.of(jvm_plan).splitlines())
+        local = sorted(self._program.local_rdds) if self._program is not None else []
+        return request.kind == "result" and only_reads(self._kinds.of(jvm_plan, local).splitlines())
 
     def _planned_sink(self, index: int, request: SinkRequest, made: SinkTransformation, light: bool) -> PlannedSink:
         assert made.id is not None

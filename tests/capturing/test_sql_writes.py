@@ -48,7 +48,7 @@ def test_what_is_known_of_a_statement_that_writes(cell: Any, table: Any) -> None
         spark.sql("from few insert into there select id, k insert into other select id + 1, k")
         spark.sql("insert into {target} select * from {rows} where id > :least and id < :most".replace(
             "{target}", "there"), args={"least": 0, "most": 2}, rows=spark.range(4).selectExpr("id", "1L AS k"))
-        spark.sql("insert into there values (?, ?)", args=[40, 1])
+        spark.sql("insert into there values (element_at(?, 1), ?)", args=[F.array(F.lit(40), F.lit(41)), 1])
         spark.sql("execute immediate 'insert into ' || 'there values (41, 1)'")
         spark.sql("insert into identifier('th' || 'ere') values (42, 1)")
         """)

@@ -1,6 +1,7 @@
 package flinkmagic.capturing;
 
 import java.io.ByteArrayOutputStream;
+import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Paths;
@@ -53,10 +54,32 @@ import scala.collection.Iterator;
  */
 public class CaptureReader {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final Method LAZY_ANALYSIS = lazyAnalysis();
 
-    /** The expression ids of a query's output, separated by blanks. */
-    public String outputIds(QueryExecution query) {
+    /**
+     * Whether a query is analysed only as a part of another: it names a column of that one (`Column.outer`). From 4.0 on
+     * a Dataset asks `QueryExecution.isLazyAnalysis`, as here.
+     */
+    public boolean isPartOfAnother(QueryExecution query) throws Exception {
+        return LAZY_ANALYSIS != null && ((Boolean) LAZY_ANALYSIS.invoke(query, new Object[0])).booleanValue();
+    }
+
+    private static Method lazyAnalysis() {
+        Method[] methods = QueryExecution.class.getMethods();
+        for (int i = 0; i < methods.length; i++) {
+            if (methods[i].getName().equals("isLazyAnalysis")) {
+                return methods[i];
+            }
+        }
+        return null;
+    }
+
+    /** The expression ids of a query's output, separated by blanks; none of a query that is a part of another. */
+    public String outputIds(QueryExecution query) throws Exception {
         StringBuilder ids = new StringBuilder();
+        if (isPartOfAnother(query)) {
+            return "";
+        }
         Iterator output = ((QueryPlan) query.analyzed()).output().iterator();
         while (output.hasNext()) {
             ids.append(((Attribute) output.next()).exprId().id()).append(' ');

@@ -2,6 +2,7 @@ package flinkmagic.planning;
 
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
+import java.util.List;
 
 import org.apache.spark.Dependency;
 import org.apache.spark.rdd.RDD;
@@ -15,38 +16,43 @@ import scala.collection.Iterator;
 public class PlanKinds {
     /** What a physical plan is made of: the classes of its operators, of version-2 scans and of the RDDs it reads. */
     public String of(SparkPlan plan) {
+        return of(plan, new ArrayList());
+    }
+
+    /** The same without the RDDs that have one of these ids, and what lies behind those. */
+    public String of(SparkPlan plan, List left) {
         StringBuilder found = new StringBuilder();
-        addKinds(plan, found);
+        addKinds(plan, left, found);
         return found.toString();
     }
 
-    private static void addKinds(SparkPlan plan, StringBuilder found) {
+    private static void addKinds(SparkPlan plan, List left, StringBuilder found) {
         found.append(plan.getClass().getName()).append('\n');
         if (plan instanceof BatchScanExec) {
             found.append(((BatchScanExec) plan).scan().getClass().getName()).append('\n');
         } else if (plan instanceof RDDScanExec) {
-            addLineage(((RDDScanExec) plan).rdd(), found, 200);
+            addLineage(((RDDScanExec) plan).rdd(), left, found, 200);
         } else if (plan instanceof ExternalRDDScanExec) {
-            addLineage(((ExternalRDDScanExec) plan).rdd(), found, 200);
+            addLineage(((ExternalRDDScanExec) plan).rdd(), left, found, 200);
         }
         Iterator children = plan.children().iterator();
         while (children.hasNext()) {
-            addKinds((SparkPlan) children.next(), found);
+            addKinds((SparkPlan) children.next(), left, found);
         }
         Iterator subqueries = plan.subqueries().iterator();
         while (subqueries.hasNext()) {
-            addKinds((SparkPlan) subqueries.next(), found);
+            addKinds((SparkPlan) subqueries.next(), left, found);
         }
     }
 
     /** A lineage that was never cut by a checkpoint may be endless. */
-    private static void addLineage(RDD rdd, StringBuilder found, int most) {
+    private static void addLineage(RDD rdd, List left, StringBuilder found, int most) {
         ArrayList waiting = new ArrayList();
         IdentityHashMap seen = new IdentityHashMap();
         waiting.add(rdd);
         while (!waiting.isEmpty() && seen.size() < most) {
             RDD next = (RDD) waiting.remove(waiting.size() - 1);
-            if (seen.put(next, next) == null) {
+            if (!left.contains(Integer.valueOf(next.id())) && seen.put(next, next) == null) {
                 found.append(next.getClass().getName()).append('\n');
                 Iterator dependencies = next.dependencies().iterator();
                 while (dependencies.hasNext()) {
