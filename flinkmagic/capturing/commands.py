@@ -79,6 +79,11 @@ def lookup_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str,
     return Effects(reads=(Source(path=table.path, table=table.table),) if wanted else ())
 
 
+def cached_table_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """``Catalog.cacheTable``: the cache keeps the list of the table's files as it is now."""
+    return table_effects(recorder, str(args[1] if len(args) > 1 else kwargs.get("tableName")))
+
+
 def listing_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
     """``Catalog.listTables``."""
     return _UNKNOWN if _defines_tables(recorder) else Effects()

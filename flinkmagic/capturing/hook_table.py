@@ -236,8 +236,9 @@ def _session_and_context() -> Iterator[Entry]:
     )
     for name in on_table:
         yield Catalog, name, _command(commands.catalog_effects)
-    for name in ("tableExists", "getTable", "listColumns", "cacheTable", "isCached"):
+    for name in ("tableExists", "getTable", "listColumns", "isCached"):
         yield Catalog, name, _command(commands.lookup_effects)
+    yield Catalog, "cacheTable", _command(commands.cached_table_effects)
     yield Catalog, "listTables", _command(commands.listing_effects)
     for name in ("tableNames", "tables"):
         yield SQLContext, name, _command(commands.listing_effects)
