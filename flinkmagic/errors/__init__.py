@@ -11,6 +11,7 @@ from flinkmagic.errors.base import (
     UserError,
 )
 from flinkmagic.errors.capturing import (
+    AwaitedMetricsError,
     HandledWriteError,
     InputChangedError,
     InputChangedWarning,
@@ -122,6 +123,7 @@ from flinkmagic.errors.usage import (
 )
 
 __all__ = [
+    "AwaitedMetricsError",
     "CacheInStreamingError",
     "CacheOfVirtualStreamError",
     "CheckpointInUseError",

@@ -61,6 +61,27 @@ class PendingWriteError(UserError):
         )
 
 
+class AwaitedMetricsError(UserError):
+    """The metrics of an observation are asked for before the graph has run whose write collects them.
+
+    Parameters
+    ----------
+    name
+        The observation's.
+    write_path, write_location
+        The write.
+    graph
+        The graph's name, where it has one.
+    """
+
+    def __init__(self, name: object, write_path: str, write_location: object, graph: str | None) -> None:
+        run = "run its graph" if graph is None else f"run it: %flinkrun {graph}"
+        super().__init__(
+            f"The metrics {name} come with the write to {write_path} ({write_location}), which has not run yet. First "
+            f"{run}."
+        )
+
+
 class OverwritesInputError(UserError):
     """A job would overwrite what it reads.
 
