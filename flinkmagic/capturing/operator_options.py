@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flinkmagic.capturing import patches
+from flinkmagic.capturing.hooks import patches
 from flinkmagic.errors import NotCapturedError, OperatorOptionsError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flinkmagic.capturing.program import SourceLocation
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
 
 CHAININGS = ("always", "head", "never")
 

@@ -10,27 +10,22 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from flinkmagic.capturing import capture_reader, patches
-from flinkmagic.capturing.cell_labels import remember
-from flinkmagic.capturing.deferral import Deferral
+from flinkmagic.capturing.driver import capture_reader
 from flinkmagic.capturing.frames import FrameRegistry
+from flinkmagic.capturing.hooks import patches
+from flinkmagic.capturing.hooks.observations import await_metrics
 from flinkmagic.capturing.java import is_stopped
 from flinkmagic.capturing.merging import link
-from flinkmagic.capturing.observations import await_metrics
 from flinkmagic.capturing.operator_options import OperatorOptions
-from flinkmagic.capturing.pending import Cause, Effects, PendingWrites, check_overwrites
-from flinkmagic.capturing.program import (
-    CellSource,
-    DeferredWrite,
-    ImmediateStatement,
-    Program,
-    RecordedCall,
-    SessionSnapshot,
-    SkippedWrite,
-    SourceLocation,
-)
-from flinkmagic.capturing.provenance import SourceReader, expr_ids, user_frame
-from flinkmagic.capturing.targets import PathResolver, Source
+from flinkmagic.capturing.program import ImmediateStatement, Program, RecordedCall
+from flinkmagic.capturing.session_snapshot import SessionSnapshot
+from flinkmagic.capturing.source_code.cell_labels import remember
+from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
+from flinkmagic.capturing.source_code.source_reader import SourceReader, expr_ids, user_frame
+from flinkmagic.capturing.writes.deferral import Deferral
+from flinkmagic.capturing.writes.deferred_write import DeferredWrite, SkippedWrite
+from flinkmagic.capturing.writes.pending import Cause, Effects, PendingWrites, check_overwrites
+from flinkmagic.capturing.writes.targets import PathResolver, Source
 from flinkmagic.errors import SparkConnectSessionError
 from flinkmagic.errors.base import add_note
 

@@ -38,13 +38,13 @@ from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, 
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
 from flinkmagic.scheduling.clock import SystemClock
-from flinkmagic.scheduling.exception_history import RootExceptionHistoryEntry
+from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
+from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
-from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy
 from flinkmagic.scheduling.scheduler_factory import create_scheduler
-from flinkmagic.scheduling.scheduler_ng import JobListener
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

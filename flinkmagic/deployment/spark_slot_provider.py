@@ -13,7 +13,7 @@ from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
 
 _FINISHED = ExecutionState.FINISHED.value
 

@@ -32,7 +32,7 @@ from flinkmagic.planning.handles import (
 )
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
 
 _LOG = logging.getLogger(__name__)

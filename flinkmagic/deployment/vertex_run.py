@@ -36,7 +36,7 @@ from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.handles import StageHandle
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import TaskDeploymentDescriptor
 
 NO_TASK = "no task"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.errors import RestartStrategyError, UnknownSchedulerError
 from flinkmagic.scheduling.clock import Clock
-from flinkmagic.scheduling.restart_strategy import (
+from flinkmagic.scheduling.failover.restart_strategy import (
     ExponentialDelayRestartBackoffTimeStrategy,
     FailureRateRestartBackoffTimeStrategy,
     FixedDelayRestartBackoffTimeStrategy,

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.listed_inputs import check_inputs
+from flinkmagic.capturing.hooks.observations import release_metrics
 from flinkmagic.capturing.merging import check_runnable, merge, spanning
-from flinkmagic.capturing.observations import release_metrics
 from flinkmagic.capturing.program import Program
+from flinkmagic.capturing.writes.listed_inputs import check_inputs
 from flinkmagic.display import (
     GraphView,
     JobSnapshot,
