@@ -111,7 +111,7 @@ def test_the_users_frame_is_this_one() -> None:
 def test_a_line_in_a_plain_file_is_labelled_by_the_file() -> None:
     location = SourceReader().location(user_frame())
     assert (location.cell, location.code) == (
-        "test_provenance.py",
+        "test_source_reader.py",
         "location = SourceReader().location(user_frame())",
     )
     assert location.called_from is None
