@@ -15,10 +15,10 @@ from flinkmagic.capturing.frames import FrameRegistry
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from flinkmagic.capturing.hooks.observations import AwaitedMetrics
     from flinkmagic.capturing.operator_options import OperatorOptions
     from flinkmagic.capturing.session_snapshot import SessionSnapshot
     from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
+    from flinkmagic.capturing.writes.awaited_metrics import AwaitedMetrics
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite, Settlement, SkippedWrite
 
 
@@ -172,6 +172,12 @@ class Program:
     def frame_of(self, df: DataFrame) -> int | None:
         """The number of a DataFrame object (compared by identity), None where it is not of this program."""
         return self.registry.number(df)
+
+    def release_metrics(self) -> None:
+        """Let observations wait for the metrics of this program: it has begun to run."""
+        for part in (self, *self.parts):
+            for metrics in part.awaited_metrics:
+                metrics.release()
 
     def session_of(self, result: str) -> SessionSnapshot | None:
         """The session as it stood when a result was defined."""

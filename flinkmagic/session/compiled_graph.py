@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.hooks.observations import release_metrics
 from flinkmagic.capturing.merging import check_runnable, merge, spanning
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.listed_inputs import check_inputs
@@ -244,7 +243,7 @@ class CompiledGraph:
             job._start()
             self.jobs.append(job)
             if isinstance(self.program, Program):
-                release_metrics(self.program)
+                self.program.release_metrics()
         for tell in tuple(self.started):
             tell(job)
         if wait:

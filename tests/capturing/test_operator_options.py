@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flinkmagic.capturing.operator_options import OperatorOptions, with_options
+from flinkmagic.capturing.operator_options import OperatorOptions
+from flinkmagic.capturing.with_options import with_options
 from flinkmagic.errors import NotCapturedError, OperatorOptionsError
 
 IMPORT = "from flinkmagic import with_options\n"

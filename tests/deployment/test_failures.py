@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.source_code import cell_labels
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.deployment.failures import cause_of, python_traceback, short_reason, vertex_failed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.handles import BroadcastStageHandle, SubqueryStageHandle
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.deployment import SparkDeployment
 from flinkmagic.deployment.vertex_run import NO_TASK

@@ -10,7 +10,7 @@ import threading
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.errors import NoResultError, NotAProgramError, StreamingFrameError
 from flinkmagic.planning import plan

@@ -26,12 +26,12 @@ import pyspark
 
 from flinkmagic.capturing.hooks.call_hooks import Args, Hook, Kwargs
 from flinkmagic.capturing.hooks.current import HOOK_FILE, active, listening
-from flinkmagic.capturing.hooks.real_paths import forget, real_path
 from flinkmagic.capturing.writes.pending import Cause, Effects
+from flinkmagic.capturing.writes.real_paths import forget, real_path
 from flinkmagic.capturing.writes.targets import Source, Target
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.recorder import Recorder
+    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _IMPORTS = "<frozen importlib"
@@ -80,11 +80,11 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def _is_apart(recorder: Recorder, path: Any) -> bool:
+def _is_apart(recorder: CallRecorder, path: Any) -> bool:
     return isinstance(path, str) and os.path.isabs(path) and recorder.pending.are_apart_from(path)
 
 
-def _opened(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _opened(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     path, mode, flags = args
     if isinstance(mode, str):
         changes = any(letter in mode for letter in "wax+")
@@ -96,42 +96,42 @@ def _opened(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     return _changes(recorder, path) if changes else _reads(recorder, path)
 
 
-def _listed(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _listed(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     """A folder that is listed, or made the working directory."""
     path = args[0] if args and args[0] is not None else "."
     # Imports look into every folder of `sys.path`, the working directory among them.
     return None if _caller().startswith(_IMPORTS) else _reads(recorder, path)
 
 
-def _made(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _made(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     """A new folder; a folder above a target is there, or is made by the write."""
     path = _absolute(args[0], args[2] if len(args) > 2 else None)
     return None if path is not None and os.path.isdir(path) else _changes(recorder, args[0], dir_fd=args[-1])
 
 
-def _both_changed(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _both_changed(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     folders = args[2:4] if len(args) >= 4 else (None, None)
     return _changes(recorder, args[0], args[1], dir_fd=folders)
 
 
-def _removed(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _removed(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     """`os.remove`, `os.rmdir`, `shutil.rmtree`: a path, and the folder that it is relative to."""
     return _changes(recorder, args[0], dir_fd=args[1] if len(args) > 1 else None)
 
 
-def _copied(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _copied(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     """`shutil.copytree`: what it reads, folder by folder, is told by events of its own."""
     return _changes(recorder, args[1])
 
 
-def _reads(recorder: Recorder, *paths: Any) -> Effects | None:
+def _reads(recorder: CallRecorder, *paths: Any) -> Effects | None:
     places = _places(recorder, paths, (None,) * len(paths))
     if places is None:
         return Effects(unknown=True, cause=Cause.FILE)
     return Effects(reads=tuple(Source(path=place) for place in places), cause=Cause.FILE) if places else None
 
 
-def _changes(recorder: Recorder, *paths: Any, dir_fd: Any = None) -> Effects | None:
+def _changes(recorder: CallRecorder, *paths: Any, dir_fd: Any = None) -> Effects | None:
     folders = dir_fd if isinstance(dir_fd, tuple) else (dir_fd,) * len(paths)
     places = _places(recorder, paths, folders)
     if places is None:
@@ -141,7 +141,7 @@ def _changes(recorder: Recorder, *paths: Any, dir_fd: Any = None) -> Effects | N
     return Effects(changes=tuple(Target(path=place) for place in places), cause=Cause.FILE, apart=True)
 
 
-def _places(recorder: Recorder, paths: tuple[Any, ...], folders: tuple[Any, ...]) -> list[str] | None:
+def _places(recorder: CallRecorder, paths: tuple[Any, ...], folders: tuple[Any, ...]) -> list[str] | None:
     """Qualified paths as Spark has them; None where a path cannot be told, or any may be touched (rule 2)."""
     found = []
     for path, folder in zip(paths, folders, strict=True):
@@ -211,7 +211,7 @@ _PASSED_OVER = (
 # -- what cannot be judged -----------------------------------------------------------------------------------------
 
 
-def _process(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _process(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     command = args[0] if args else None
     name = os.path.basename(os.fsdecode(command)) if isinstance(command, (str, bytes, os.PathLike)) else ""
     caller = _caller()
@@ -220,7 +220,7 @@ def _process(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     return Effects(unknown=True, cause=Cause.PROCESS)
 
 
-def _socket(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _socket(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     """Those of py4j, and those by which PySpark fetches rows, are Spark's; the kernel has its own."""
     for frame in _frames():
         name = frame.f_code.co_filename
@@ -235,7 +235,7 @@ def _package(filename: str) -> str:
     return filename.rpartition(f"{os.sep}site-packages{os.sep}")[2].split(os.sep)[0]
 
 
-def _database(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _database(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     """`sqlite3.connect`: a file; or the database that a pending write reaches through JDBC."""
     name = os.fsdecode(args[0]) if isinstance(args[0], (str, bytes, os.PathLike)) else ""
     if name in ("", ":memory:"):
@@ -246,7 +246,7 @@ def _database(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     return _changes(recorder, name)
 
 
-_EVENTS: dict[str, Callable[[Recorder, tuple[Any, ...]], Effects | None]] = {
+_EVENTS: dict[str, Callable[[CallRecorder, tuple[Any, ...]], Effects | None]] = {
     "open": _opened,
     "os.listdir": _listed,
     "os.scandir": _listed,
@@ -303,7 +303,7 @@ class Look(Hook):
             if self.original in functions:
                 functions.add(hooked)
 
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         path = args[0] if args else kwargs.get("path")
         if not recorder.pending or kwargs.get("dir_fd") is not None or isinstance(path, int) or path is None:
             return
@@ -320,7 +320,7 @@ class Look(Hook):
 class Leave(Hook):
     """`os._exit` and its like, after which nothing of this process runs."""
 
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         recorder.settle(Effects(unknown=True, cause=Cause.PROCESS))
 
 

@@ -18,7 +18,7 @@ from flinkmagic.capturing.writes.targets import Source, sources_of, temp_views_o
 from flinkmagic.capturing.writes.writer_calls import DeferringTableWriter, DeferringWriter, WriterCall, writer_field
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.recorder import Recorder
+    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
 
 Args = Sequence[Any]
 Kwargs = Mapping[str, Any]
@@ -50,14 +50,14 @@ class Hook:
     def made(self, hooked: Any) -> None:
         """Run once, when the function is made that takes the method's place."""
 
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         """Run before the call; what is raised here is raised in its place."""
 
-    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """What the method is called with."""
         return args, kwargs
 
-    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         """Run after a call that returned; returns what the user gets."""
         return result
 
@@ -68,7 +68,7 @@ class Hook:
 class Transformation(Hook):
     """A call that makes a DataFrame and reads nothing: it is recorded."""
 
-    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         inputs = [*frames_in(args), *frames_in(kwargs.values())]
         outputs = result if isinstance(result, list) else [result]
         made = [df for df in outputs if isinstance(df, DataFrame) and all(df is not i for i in inputs)]
@@ -82,12 +82,12 @@ class Transformation(Hook):
                 recorder.record(self.method, text, recorder.source.location(frame), inputs, df)
         return result
 
-    def text(self, recorder: Recorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
+    def text(self, recorder: CallRecorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
         text = recorder.source.call_text(frame, self.method, args[1:], kwargs)
         grouped = recorder.grouped_text.get(args[0]) if args and is_grouped(args[0]) else None
         return text if grouped is None else f"{grouped}.{text}"
 
-    def hidden_inputs(self, recorder: Recorder, made: Sequence[DataFrame]) -> list[DataFrame]:
+    def hidden_inputs(self, recorder: CallRecorder, made: Sequence[DataFrame]) -> list[DataFrame]:
         """DataFrames that a call consumes without getting them as arguments."""
         return []
 
@@ -95,7 +95,7 @@ class Transformation(Hook):
 class Action(Transformation):
     """A call that runs at once on the rows of its DataFrames; or may, where it is none that is known to be lazy."""
 
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         frames = [*frames_in(args), *frames_in(kwargs.values())]
         recorder.use(frames)
         if recorder.pending:
@@ -108,7 +108,7 @@ class Action(Transformation):
             return []
         return [value for value in (*args[1:], *kwargs.values()) if callable(value)]
 
-    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         if self.method in _CUTS or not is_lazy(result):
             recorder.ran()
         return super().after(recorder, args, kwargs, result)
@@ -117,7 +117,7 @@ class Action(Transformation):
 class EagerDisplay(Hook):
     """`repr` of a DataFrame, which reads rows only where eager evaluation is switched on."""
 
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.spark.conf.get("spark.sql.repl.eagerEval.enabled", "false") == "true":
             recorder.use(args[:1])
             recorder.ran()
@@ -128,14 +128,14 @@ class EagerDisplay(Hook):
 class Use(Hook):
     """A call that runs nothing yet, and after which a DataFrame is more than a name: it is cached, or a subquery."""
 
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         recorder.use(frames_in(args[:1]))
 
 
 class JavaHalf(Use):
     """`_jdf`, which somebody else than the DataFrame asks for."""
 
-    def computed(self, recorder: Recorder, df: DataFrame) -> None:
+    def computed(self, recorder: CallRecorder, df: DataFrame) -> None:
         """Run before machine learning gets it, which trains and measures in the JVM."""
         if recorder.pending:
             recorder.settle(Effects(reads_of([df]), unknown=_is_impure([df]), fresh=False))
@@ -146,7 +146,7 @@ class Read(Transformation):
 
     prefix = ""
 
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
             targets = map(recorder.resolver.target, self.paths(args, kwargs))
             reads = tuple(Source(path=target.path, pattern=True) for target in targets)
@@ -156,7 +156,7 @@ class Read(Transformation):
         """The paths that the call names."""
         return list(strings_in((*args[1:2], kwargs.get("path"), kwargs.get("name"))))
 
-    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         if (
             recorder.pending
             and isinstance(result, DataFrame)
@@ -167,7 +167,7 @@ class Read(Transformation):
             recorder.read(reads_of([result]))
         return super().after(recorder, args, kwargs, result)
 
-    def text(self, recorder: Recorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
+    def text(self, recorder: CallRecorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
         text = super().text(recorder, frame, args, kwargs)
         return text if text.startswith(self.prefix) else f"{self.prefix}.{text}"
 
@@ -203,12 +203,12 @@ class StreamRead(Read):
 class TableRead(Read):
     """`table(name)`: a table's folder is known before its files are listed, the rest when the DataFrame is there."""
 
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
             name = args[1] if len(args) > 1 else kwargs.get("tableName", "")
             recorder.pending.settle(commands.table_effects(recorder, str(name)), recorder.location())
 
-    def hidden_inputs(self, recorder: Recorder, made: Sequence[DataFrame]) -> list[DataFrame]:
+    def hidden_inputs(self, recorder: CallRecorder, made: Sequence[DataFrame]) -> list[DataFrame]:
         if not recorder.views:
             return []
         names = {name for df in made for name in temp_views_of(df._jdf.queryExecution().analyzed())}
@@ -218,21 +218,21 @@ class TableRead(Read):
 class ForeignRead(Read):
     """`jdbc` and `changes`: no files."""
 
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         pass
 
 
 class Sql(TableRead):
     """`SparkSession.sql`: a query, a write that is taken over, or a command that runs when it may."""
 
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         pass
 
-    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         text = self.text(recorder, user_frame(), args, kwargs)
         return (sql_session(recorder, args, kwargs, text), *args[1:]), kwargs
 
-    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         answer = sql_answer(args[0], result)
         if answer.is_deferred:
             return answer.df
@@ -247,12 +247,12 @@ class TempView(Hook):
     Cached rows of the view that it replaces are let go of.
     """
 
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending and "Replace" in self.method:
             name = str(args[1] if len(args) > 1 else kwargs.get("name"))
             recorder.settle(view_cache_effects(recorder, name, everywhere="Global" in self.method))
 
-    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         name = args[1] if len(args) > 1 else kwargs.get("name")
         recorder.use(args[:1])
         recorder.views[str(name).lower()] = args[0]
@@ -265,7 +265,7 @@ class Save(Hook):
     half = "_jwrite"
     """Where PySpark's writer keeps its Java half."""
 
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         writer = args[0]
         frame = user_frame()
 
@@ -276,7 +276,7 @@ class Save(Hook):
         stand_in = self.stand_in(recorder, writer, on_write)
         setattr(writer, self.half, stand_in)
 
-    def stand_in(self, recorder: Recorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
+    def stand_in(self, recorder: CallRecorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
         """What takes the place of the Java half."""
         return DeferringWriter(recorder.spark._jvm, writer._jwrite, on_write)
 
@@ -291,7 +291,7 @@ class SaveToTable(Save):
 
     half = "_jwriter"
 
-    def stand_in(self, recorder: Recorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
+    def stand_in(self, recorder: CallRecorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
         stand_in = DeferringTableWriter(recorder.spark._jvm, writer._jwriter, on_write)
         stand_in.table = recorder.tables.get(writer, "")
         return stand_in
@@ -300,7 +300,7 @@ class SaveToTable(Save):
 class TableWriter(Hook):
     """`writeTo` and `mergeInto`: the table's name is remembered for the call that writes."""
 
-    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         recorder.tables[result] = str(args[1] if len(args) > 1 else kwargs.get("table"))
         return result
 
@@ -318,12 +318,12 @@ class Command(Hook):
         self,
         method: str,
         original: Callable[..., Any],
-        effects: Callable[[Recorder, Args, Kwargs], Effects],
+        effects: Callable[[CallRecorder, Args, Kwargs], Effects],
     ) -> None:
         super().__init__(method, original)
         self._effects = effects
 
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
             recorder.pending.settle(self._effects(recorder, args, kwargs), recorder.location())
 

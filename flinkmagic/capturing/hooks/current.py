@@ -11,24 +11,24 @@ import functools
 import os
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any
 
 import pyspark
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.recorder import Recorder
+    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
 
-_recorder: ContextVar[Recorder | None] = ContextVar("flinkmagic_recorder", default=None)
+_recorder: ContextVar[CallRecorder | None] = ContextVar("flinkmagic_recorder", default=None)
 
 # PySpark names the innermost frame outside its own folder as the user's in its errors: hooks must not be it.
 HOOK_FILE = os.path.join(os.path.dirname(pyspark.__file__), "flinkmagic_hook.py")
 
-active: list[Recorder] = []
+active: list[CallRecorder] = []
 """The captures that run now, in the order in which they began."""
 
 
-def listening() -> Recorder | None:
+def listening() -> CallRecorder | None:
     """The recorder of a call that a cell makes; None for calls that serve such a call, and for those of others."""
     if not active:
         return None
@@ -38,12 +38,12 @@ def listening() -> Recorder | None:
     return recorder if recorder in active else None
 
 
-def enter(recorder: Recorder) -> Any:
+def enter(recorder: CallRecorder) -> Token[Any]:
     """Let a recorder hear this thread and context; returns what ends it (see `leave`)."""
     return _recorder.set(recorder)
 
 
-def leave(token: Any) -> None:
+def leave(token: Token[Any]) -> None:
     """End what `enter` began.
 
     Raises
@@ -54,7 +54,7 @@ def leave(token: Any) -> None:
     _recorder.reset(token)
 
 
-def working_for(recorder: Recorder, work: Callable[..., Any]) -> Callable[..., Any]:
+def working_for(recorder: CallRecorder, work: Callable[..., Any]) -> Callable[..., Any]:
     """A function that makes its thread one of the cell's while it runs."""
 
     @functools.wraps(work)

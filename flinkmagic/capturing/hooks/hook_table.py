@@ -248,7 +248,7 @@ def _session_and_context() -> Iterator[Entry]:
     for name in ("textFile", "wholeTextFiles", "binaryFiles", "pickleFile", "sequenceFile"):
         yield SparkContext, name, call_hooks.RddRead
     yield from rdd_hooks.entries()
-    yield from session_hooks.entries()
+    yield from session_hooks.entries(classic_data_frame())
     yield from jvm_hooks.entries()
     yield from native_hooks.entries()
 

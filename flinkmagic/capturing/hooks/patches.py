@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from contextvars import Token
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +22,10 @@ import pyspark
 from flinkmagic.capturing.hooks import audit, hook_table, native_hooks
 from flinkmagic.capturing.hooks.call_hooks import Hook, JavaHalf
 from flinkmagic.capturing.hooks.current import HOOK_FILE, active, enter, leave, listening
-from flinkmagic.capturing.hooks.real_paths import forget
+from flinkmagic.capturing.writes.real_paths import forget
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.recorder import Recorder
+    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
 
 _lock = threading.RLock()
 _installed: list[tuple[type, str, Any, Any]] = []
@@ -40,8 +41,8 @@ _FRAME_FILES = tuple(
 _LEARNING = tuple(os.path.join(os.path.dirname(pyspark.__file__), name) + os.sep for name in ("ml", "mllib"))
 
 
-def activate(recorder: Recorder) -> None:
-    """Let a recorder hear the calls of this thread and context."""
+def activate(recorder: CallRecorder) -> Token[Any]:
+    """Let a recorder hear the calls of this thread and context; returns what ends it (see `deactivate`)."""
     with _lock:
         if not active:
             try:
@@ -50,13 +51,13 @@ def activate(recorder: Recorder) -> None:
                 _uninstall()
                 raise
         active.append(recorder)
-    recorder.token = enter(recorder)
+    return enter(recorder)
 
 
-def deactivate(recorder: Recorder) -> None:
+def deactivate(recorder: CallRecorder, token: Token[Any]) -> None:
     """End what `activate` began; the hooks go with the last recorder."""
     with contextlib.suppress(ValueError):  # ended in another context than begun, where it is not set
-        leave(recorder.token)
+        leave(token)
     with _lock:
         active.remove(recorder)
         if not active:
@@ -164,7 +165,7 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
     return functools.wraps(original)(call)
 
 
-def _called(hook: Hook, recorder: Recorder, args: Any, kwargs: Any) -> Any:
+def _called(hook: Hook, recorder: CallRecorder, args: Any, kwargs: Any) -> Any:
     if not hook.runs_users_code:
         return hook.original(*args, **kwargs)
     recorder.depth -= 1
@@ -210,7 +211,7 @@ class _JavaHalf:
         except KeyError:
             raise AttributeError("_jdf") from None
 
-    def _computed(self, recorder: Recorder, df: Any) -> None:
+    def _computed(self, recorder: CallRecorder, df: Any) -> None:
         recorder.depth += 1
         try:
             self._hook.computed(recorder, df)

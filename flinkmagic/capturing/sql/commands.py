@@ -19,80 +19,80 @@ from flinkmagic.capturing.writes.tables import name_parts, named_table, namespac
 from flinkmagic.capturing.writes.targets import Source, sources_of
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.recorder import Recorder
+    from flinkmagic.capturing.writes.captured_session import CapturedSession
 
 _UNKNOWN = Effects(unknown=True)
 
 
-def _defines_tables(recorder: Recorder) -> bool:
-    return any(write.defines for write in recorder.pending.writes)
+def _defines_tables(captured: CapturedSession) -> bool:
+    return any(write.defines for write in captured.pending.writes)
 
 
-def table_effects(recorder: Recorder, name: str) -> Effects:
+def table_effects(captured: CapturedSession, name: str) -> Effects:
     """``table(name)``, as far as it is known before the table's files are listed."""
     try:
-        relation = parsed(recorder.spark, f"TABLE {name}")
+        relation = parsed(captured.spark, f"TABLE {name}")
     except PySparkException:  # no name: Spark's own error is about to say so
         return Effects()
-    return SqlEffects(recorder, recorder.spark).of(nodes_of(relation))
+    return SqlEffects(captured, captured.spark).of(nodes_of(relation))
 
 
-def database_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+def database_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
     """``Catalog.dropDatabase``."""
     name = args[1] if len(args) > 1 else kwargs.get("dbName", "")
     try:
-        parts = name_parts(recorder.spark, str(name))
+        parts = name_parts(captured.spark, str(name))
     except PySparkException:  # no name: Spark's own error is about to say so
         return Effects()
-    return Effects(changes=tuple(namespace_targets(recorder.spark, parts)))
+    return Effects(changes=tuple(namespace_targets(captured.spark, parts)))
 
 
-def table_writer_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+def table_writer_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
     """``mergeInto(table)``, when it writes."""
-    name = recorder.tables.get(args[0])
+    name = captured.tables.get(args[0])
     if name is None:
         return _UNKNOWN
     df = getattr(args[0], "_df", None) or getattr(args[0], "_source_df", None)
     reads = _reads(df) if df is not None else ()
-    return Effects(reads, (named_table(recorder, name),), unknown=df is None, fresh=False)
+    return Effects(reads, (named_table(captured.spark, name),), unknown=df is None, fresh=False)
 
 
-def catalog_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+def catalog_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
     """Calls of `Catalog` that change the table named first."""
     name = args[1] if len(args) > 1 else kwargs.get("tableName", kwargs.get("viewName"))
     path = args[2] if len(args) > 2 else kwargs.get("path")
-    changes = [named_table(recorder, str(name))]
+    changes = [named_table(captured.spark, str(name))]
     if isinstance(path, str):
-        changes.append(recorder.resolver.target(path))
+        changes.append(captured.resolver.target(path))
     return Effects(changes=tuple(changes))
 
 
-def lookup_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+def lookup_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
     """Calls of `Catalog` that look a table up: they need it made, not filled."""
     name = args[1] if len(args) > 1 else kwargs.get("tableName")
-    if not _defines_tables(recorder):
+    if not _defines_tables(captured):
         return Effects()
     if name is None:
         return _UNKNOWN
-    table = named_table(recorder, str(name))
-    wanted = any(write.defines and write.target.overlaps(table) for write in recorder.pending.writes)
+    table = named_table(captured.spark, str(name))
+    wanted = any(write.defines and write.target.overlaps(table) for write in captured.pending.writes)
     return Effects(reads=(Source(path=table.path, table=table.table),) if wanted else ())
 
 
-def cached_table_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+def cached_table_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
     """``Catalog.cacheTable``: the cache keeps the list of the table's files as it is now."""
-    return table_effects(recorder, str(args[1] if len(args) > 1 else kwargs.get("tableName")))
+    return table_effects(captured, str(args[1] if len(args) > 1 else kwargs.get("tableName")))
 
 
-def listing_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+def listing_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
     """``Catalog.listTables``."""
-    return _UNKNOWN if _defines_tables(recorder) else Effects()
+    return _UNKNOWN if _defines_tables(captured) else Effects()
 
 
-def path_effects(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+def path_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
     """``save(path)`` of a model."""
     path = args[1] if len(args) > 1 else kwargs.get("path")
-    return Effects(changes=(recorder.resolver.target(str(path)),))
+    return Effects(changes=(captured.resolver.target(str(path)),))
 
 
 def _reads(df: Any) -> tuple[Source, ...]:

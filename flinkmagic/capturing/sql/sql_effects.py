@@ -19,7 +19,7 @@ from flinkmagic.capturing.writes.tables import is_view, name_parts, namespace_ta
 from flinkmagic.capturing.writes.targets import PathResolver, Source, Target, sources_of
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.recorder import Recorder
+    from flinkmagic.capturing.writes.captured_session import CapturedSession
 
 _HARMLESS = frozenset(
     {
@@ -133,16 +133,16 @@ class SqlEffects:
 
     Parameters
     ----------
-    recorder : Recorder
+    captured : CapturedSession
         Knows what is pending.
     spark : SparkSession
         The session that runs them.
     """
 
-    def __init__(self, recorder: Recorder, spark: Any) -> None:
-        self._recorder = recorder
-        self._pending = recorder.pending
-        self._resolver: PathResolver = recorder.resolver
+    def __init__(self, captured: CapturedSession, spark: Any) -> None:
+        self._captured = captured
+        self._pending = captured.pending
+        self._resolver: PathResolver = captured.resolver
         self._spark = spark
         self._reads: list[Source] = []
         self._changes: list[Target] = []
@@ -166,9 +166,9 @@ class SqlEffects:
         """``CLEAR CACHE``, and ``UNCACHE TABLE`` of a table, whose cached rows pending writes may be planned over."""
         if kind == "UncacheTable":
             name = ".".join(f"`{part}`" for part in items(plan.table().multipartIdentifier()))
-            effects = table_cache_effects(self._recorder, name)
+            effects = table_cache_effects(self._captured, name)
         else:
-            effects = cache_effects(self._recorder)
+            effects = cache_effects(self._captured)
         self._is_unknown, self._cause = self._is_unknown or effects.unknown, effects.cause
 
     def _judge_statement(self, node: SqlNode, nodes: Sequence[SqlNode], has_names: bool) -> None:

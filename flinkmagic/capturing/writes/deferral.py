@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -22,6 +22,7 @@ from flinkmagic.capturing.java import simple_name
 from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.capturing.writes import write_commands
+from flinkmagic.capturing.writes.captured_session import CapturedSession
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite, SkippedWrite
 from flinkmagic.capturing.writes.open_files import files_open_for_writing
 from flinkmagic.capturing.writes.pending import Cause, Effects
@@ -38,11 +39,45 @@ from flinkmagic.errors import (
 )
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.recorder import Recorder
+    from flinkmagic.capturing.frames import FrameRegistry
 
 _T = TypeVar("_T")
 _COARSE = 5
 """Linux's CLOCK_REALTIME_COARSE, which Python does not name."""
+
+
+class WriteRecorder(CapturedSession, Protocol):
+    """What deferring a write asks of the recorder of a capture, and tells it.
+
+    Attributes
+    ----------
+    thread : int
+        The cell's own thread.
+    frames : FrameRegistry
+        Numbers what is written, and keeps it.
+    on_write : callable, optional
+        Called for each deferred write with the number of those that are pending.
+    """
+
+    thread: int
+    frames: FrameRegistry
+    on_write: Callable[[int], None] | None
+
+    def handler(self) -> SourceLocation | None:
+        """The ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""
+        ...
+
+    def snapshot(self, spark: Any) -> SessionSnapshot:
+        """The session's state now; the same object as before where nothing changed."""
+        ...
+
+    def skip(self, write: SkippedWrite) -> None:
+        """Note a write that has nothing to do."""
+        ...
+
+    def note_immediate(self, text: str) -> None:
+        """Note that a line has changed rows already."""
+        ...
 
 
 class Deferral:
@@ -50,11 +85,11 @@ class Deferral:
 
     Parameters
     ----------
-    recorder : Recorder
+    recorder : WriteRecorder
         Of the capture.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: WriteRecorder) -> None:
         self._recorder = recorder
         self._pending = recorder.pending
         self._names: set[str] = set()
@@ -229,7 +264,7 @@ class Deferral:
         if call.table is None:
             made = call.command(spark, df)
         else:
-            table = named_table(self._recorder, call.table)
+            table = named_table(self._recorder.spark, call.table)
             if is_transactional(spark, str(table.table).split(".")[0]):
                 return None
             if call.method != "saveAsTable":
@@ -271,7 +306,7 @@ class Deferral:
         if path is not None:
             places.append(self._recorder.resolver.target(path))
         if call.table is not None:
-            places.append(named_table(self._recorder, call.table))
+            places.append(named_table(self._recorder.spark, call.table))
         return tuple(places) or None
 
     def _is_taken(self, facts: WriteFacts, location: SourceLocation) -> bool:

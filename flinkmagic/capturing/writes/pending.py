@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from flinkmagic.capturing.hooks.real_paths import Folders
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite, Settlement
 from flinkmagic.capturing.writes.pruned_reads import pruned_sources
+from flinkmagic.capturing.writes.real_paths import Folders
 from flinkmagic.capturing.writes.targets import Source, Target
 from flinkmagic.errors import OverwritesInputError, PendingWriteError
 

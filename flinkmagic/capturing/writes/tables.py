@@ -6,16 +6,13 @@ Analysis would list a table's files, and Spark remembers that list for the whole
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.driver.capture_reader import partitions_elsewhere
 from flinkmagic.capturing.java import items, java_class, option, session_state
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
-
-if TYPE_CHECKING:
-    from flinkmagic.capturing.recorder import Recorder
 
 SESSION_CATALOG = "spark_catalog"
 _TABLE_IDENTIFIER = "org.apache.spark.sql.catalyst.TableIdentifier"
@@ -100,9 +97,9 @@ def name_parts(spark: Any, name: str) -> list[str]:
     return items(session_state(spark).sqlParser().parseMultipartIdentifier(name))
 
 
-def named_table(recorder: Recorder, name: str) -> Target:
+def named_table(spark: Any, name: str) -> Target:
     """The table of a name as it was written."""
     try:
-        return table_target(recorder.spark, name_parts(recorder.spark, name))
+        return table_target(spark, name_parts(spark, name))
     except PySparkException:  # no name: Spark's own error is about to say so
         return Target(table=name.lower())

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flinkmagic.graph.environment import ExecutionConfig
 from flinkmagic.graph.exchange_mode import BatchShuffleMode, RuntimeExecutionMode, StreamExchangeMode
+from flinkmagic.graph.execution_config import ExecutionConfig
 from flinkmagic.graph.job_graph import (
     CoLocationGroup,
     JobEdge,

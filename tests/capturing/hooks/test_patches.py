@@ -14,8 +14,8 @@ from pyspark.sql import DataFrameReader, DataFrameWriter, DataFrameWriterV2, Gro
 from pyspark.sql.catalog import Catalog
 from pyspark.sql.streaming import DataStreamReader, DataStreamWriter
 
+from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.hooks.hook_table import classic_data_frame, entries
-from flinkmagic.capturing.recorder import capture
 
 OWNERS = [
     classic_data_frame(),

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.program import Program
-from flinkmagic.capturing.recorder import capture
 from flinkmagic.capturing.source_code.handlers import handler_of
 from flinkmagic.errors import HandledWriteError
 

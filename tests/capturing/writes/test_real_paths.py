@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flinkmagic.capturing.hooks.real_paths import Folders, forget, real_path
+from flinkmagic.capturing.writes.real_paths import Folders, forget, real_path
 
 
 @pytest.fixture
