@@ -2,8 +2,8 @@
 
 What runs: `_foreign_cells`. Each notebook runs twice in one process on one session, in a fresh namespace and an empty
 folder each time; between the two Spark's catalog, configuration, cache and streams are put back. A cell that fails
-plainly tells nothing and is not counted. A notebook that differs runs five times more: what differs between plain runs, too,
-or is once as in the first, is chance (the order of rows without a sort, say). An error never is.
+plainly tells nothing and is not counted. A notebook that differs runs five times more: what differs between plain
+runs, too, or is once as in the first, is chance (the order of rows without a sort, say). An error never is.
 
 Figures: `notebooks`, `cells` (those that end well in the plain run), `errors` (of them, those that end in an exception
 under the magic), `values_lost` (the last line's value or the printed text differs), `settled_early` (writes that were
