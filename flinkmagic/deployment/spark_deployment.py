@@ -25,10 +25,10 @@ from flinkmagic.deployment.spark_jobs import JobProperties, require_pinned_threa
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.deployment.stage_host import StageHost
 from flinkmagic.deployment.stage_runner import StageRun, StageRunner
+from flinkmagic.deployment.stage_subtasks import NO_TASK
 from flinkmagic.deployment.task_events import ExecutorRemoved
 from flinkmagic.deployment.task_monitor import task_monitor
 from flinkmagic.deployment.task_records import TaskRecord
-from flinkmagic.deployment.vertex_run import NO_TASK
 from flinkmagic.errors import ResultNotReadyError, ResultReleasedError, SessionLostError, UnknownResultError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex

@@ -27,6 +27,7 @@ from flinkmagic.errors.capturing import (
 )
 from flinkmagic.errors.deployment import (
     DriverClassesRefusedError,
+    IllegalSubtaskEventError,
     JavaNotFoundError,
     PinnedThreadsRequiredError,
     ResultNotReadyError,
@@ -146,6 +147,7 @@ __all__ = [
     "HybridInStreamingError",
     "HybridWithSlotSharingGroupError",
     "IllegalStateTransitionError",
+    "IllegalSubtaskEventError",
     "InputChangedError",
     "InputChangedWarning",
     "InvalidNameError",

@@ -6,7 +6,7 @@ import pytest
 from fake_spark import FakeSpark, JobStarted, StageRef, TaskStarted
 
 from flinkmagic.deployment.stage_host import LONGEST_SILENCE_MS
-from flinkmagic.deployment.vertex_run import NO_TASK
+from flinkmagic.deployment.stage_subtasks import NO_TASK
 from flinkmagic.deployment.write_retries import EarlierRun
 from flinkmagic.errors import StageAbortedError, VertexFailedError
 from flinkmagic.graph.execution_state import ExecutionState
