@@ -62,9 +62,9 @@ class RemadeRun(StageSubtasks):
             self._reader_failed(one)
 
     def output_lost(self, task: TaskStarted, loss: ExecutorRecoveryError) -> None:
-        """What was made once more is lost again, while the stage that makes it still runs."""
+        """What was made once more is lost again; who has had it, or has failed, will not have it made again."""
         one = self.find(task.partition)
-        if one is not None and one.success is not None:
+        if one is not None and one.success is not None and task.partition in self._needed_by:
             self.fire(one, SubtaskEvent.TAKEN_BACK, Occasion(loss=loss))
 
     def after_cancel(self, one: SubtaskRun) -> None:
