@@ -38,12 +38,12 @@ from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, 
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
 from flinkmagic.scheduling.clock import SystemClock
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
 from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy
-from flinkmagic.scheduling.scheduler_factory import create_scheduler
 from flinkmagic.scheduling.scheduler_ng import JobListener
 
 if TYPE_CHECKING:
@@ -74,8 +74,6 @@ class SparkDeployment:
         Whether to restart after a failure; by default never.
     retention : Retention, optional
         What the job takes up of earlier ones and leaves for later ones. With one, the plan is let go of at the end.
-    scheduler : str
-        Which scheduler decides, by its name in `SCHEDULERS`.
     """
 
     def __init__(
@@ -87,7 +85,6 @@ class SparkDeployment:
         slots: int | None = None,
         listener: JobListener | None = None,
         restart_strategy: RestartBackoffTimeStrategy | None = None,
-        scheduler: str = "default",
         retention: Retention | None = None,
     ) -> None:
         require_pinned_threads(spark.sparkContext)
@@ -135,8 +132,7 @@ class SparkDeployment:
             event_log=event_log,
         )
         self._endgame = FinishIndependentRegions(restart_strategy, self._clock)
-        self.scheduler = create_scheduler(
-            scheduler,
+        self.scheduler = DefaultScheduler(
             execution_graph,
             main_thread=self._main_thread,
             clock=self._clock,
