@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.capturing.listed_inputs import check_inputs
 from flinkmagic.capturing.merging import check_runnable, merge, spanning
 from flinkmagic.capturing.program import Program
+from flinkmagic.conformance.report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.display import (
     GraphView,
     JobSnapshot,
@@ -34,7 +35,6 @@ from flinkmagic.errors import (
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
-from flinkmagic.graph.report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.planning import PlannedJob, plan
 from flinkmagic.planning.requests import named_frames

@@ -293,7 +293,7 @@ def test_names_stand_for_what_was_computed_until_the_cell_runs_again(kernel) -> 
 def test_a_restart_strategy_that_does_not_exist_is_one_line(kernel) -> None:
     cell = kernel.run("%%flinkgraph typo --restart sometimes\nx = spark.range(3)\n")
     assert cell.status == "error" or cell.stderr
-    assert "'sometimes' is no restart strategy. Write none, fixed-delay:ATTEMPTS:DELAY" in cell.error + cell.stderr
+    assert "--restart: must be none, fixed-delay:ATTEMPTS:DELAY" in cell.error + cell.stderr
 
 
 def test_config_lists_the_options(kernel) -> None:

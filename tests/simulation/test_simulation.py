@@ -28,9 +28,9 @@ from flinkmagic.simulation.faults import (
     SilenceTaskManager,
     SuspendJob,
 )
-from flinkmagic.simulation.invariants import ClusterInvariants
 from flinkmagic.simulation.simulation import Simulation, SimulationOptions, SimulationResult, simulate
 from flinkmagic.simulation.timeline import TaskSpan
+from tests.simulation.invariants import ClusterInvariants
 
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
 JOB_ID = "00000000000000000000000000000001"
