@@ -61,7 +61,7 @@ def typed(values: Values) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         value = values.read(text)
         if not values.allows(value):
-            raise argparse.ArgumentTypeError(f"must be {values.expected}, not {text!r}")
+            raise argparse.ArgumentTypeError(f"must be {values.expected}, not {value!r}")
         return value
 
     # For Tab, where the values cannot be listed.
