@@ -66,6 +66,8 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
     recorder = listening()
     if recorder is None or not recorder.pending:
         return
+    if event == "open" and _is_apart(recorder, args[0]):
+        return
     recorder.depth += 1  # what is asked and deployed from here on serves the cell's own line
     try:
         effects = _EVENTS[event](recorder, args)
@@ -76,6 +78,10 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
+
+
+def _is_apart(recorder: Recorder, path: Any) -> bool:
+    return isinstance(path, str) and os.path.isabs(path) and recorder.pending.are_apart_from(path)
 
 
 def _opened(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
@@ -300,6 +306,8 @@ class Look(Hook):
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         path = args[0] if args else kwargs.get("path")
         if not recorder.pending or kwargs.get("dir_fd") is not None or isinstance(path, int) or path is None:
+            return
+        if _is_apart(recorder, path):
             return
         text = os.fsdecode(path)
         real = real_path(text if os.path.isabs(text) else os.path.join(os.getcwd(), text))

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from flinkmagic.capturing import commands, hooks, jvm_hooks, ml_hooks, native_hooks, rdd_hooks, session_hooks
 from flinkmagic.capturing.audit import os_entries
 from flinkmagic.capturing.hooks import Hook
-from flinkmagic.capturing.observations import observation_entries
+from flinkmagic.capturing.observations import Observe, observation_entries
 from flinkmagic.capturing.thread_hooks import thread_entries
 
 Make = Callable[[str, Any], Hook]
@@ -39,6 +39,7 @@ _NOT_HOOKED = frozenset(
         "isLocal",
         "metadataColumn",
         "mergeInto",
+        "observe",
         "printSchema",
         "sameSemantics",
         "semanticHash",
@@ -79,7 +80,6 @@ _LAZY = frozenset(
         "mapInPandas",
         "melt",
         "nearestByJoin",
-        "observe",
         "offset",
         "randomSplit",
         "repartition",
@@ -168,6 +168,7 @@ def _wanted() -> Iterator[Entry]:
         yield frame, name, hooks.TempView
     for name in _USES:
         yield frame, name, hooks.Use
+    yield frame, "observe", Observe
     yield frame, "_jdf", hooks.JavaHalf
     for name in ("writeTo", "mergeInto"):
         yield frame, name, hooks.TableWriter

@@ -23,6 +23,7 @@ from typing import Any
 
 from flinkmagic.capturing.program import DeferredWrite, Settlement, SourceLocation
 from flinkmagic.capturing.pruned_reads import pruned_sources
+from flinkmagic.capturing.real_paths import Folders
 from flinkmagic.capturing.targets import Source, Target
 from flinkmagic.errors import OverwritesInputError, PendingWriteError
 
@@ -112,6 +113,8 @@ class PendingWrites:
         self.settlements: list[Settlement] = []
         self.unheeded: BaseException | None = None
         self.lock = threading.RLock()
+        self._apart = Folders(self._is_apart)
+        self._judged_for: tuple[int, DeferredWrite | None] = (0, None)
 
     def __bool__(self) -> bool:
         return bool(self.writes)
@@ -139,6 +142,22 @@ class PendingWrites:
                     self.deploy(line, effects.cause, touches, write)
                     return True
         return False
+
+    def are_apart_from(self, path: str) -> bool:
+        """Whether an absolute path of the local file system is certain to lie where no pending write has anything.
+
+        A quick answer for files that are touched by the hundred: False says only that `settle` has to judge.
+        """
+        judged_for = len(self.writes), self.writes[-1] if self.writes else None
+        if self._judged_for[0] != judged_for[0] or self._judged_for[1] is not judged_for[1]:
+            self._apart.forget()
+            self._judged_for = judged_for
+        return self._apart.hold(path)
+
+    def _is_apart(self, folder: str) -> bool:
+        place = Source(path=f"file:{folder}")
+        places = (place for write in self.writes for place in (write.target, *write.sources))
+        return not any(write.impure for write in self.writes) and not any(map(place.overlaps, places))
 
     @property
     def can_deploy(self) -> bool:

@@ -17,6 +17,7 @@ from flinkmagic.capturing.java import text_map
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from flinkmagic.capturing.observations import AwaitedMetrics
     from flinkmagic.capturing.operator_options import OperatorOptions
     from flinkmagic.capturing.targets import Source, Target
 
@@ -346,6 +347,8 @@ class Program:
         Writes that had to be run while the cell was running, because a later line needed them.
     immediate : tuple of ImmediateStatement
         Lines that changed rows when they were met: MERGE, UPDATE, DELETE, scripts, and writes that cannot be put off.
+    awaited_metrics : tuple of AwaitedMetrics
+        The observations that wait for a write of this program.
     local_rdds : frozenset of int
         The ids of the RDDs that `createDataFrame` made of rows of this process, here or in an earlier program.
     options : dict of int to OperatorOptions
@@ -379,6 +382,7 @@ class Program:
     skipped: tuple[SkippedWrite, ...] = ()
     settlements: tuple[Settlement, ...] = ()
     immediate: tuple[ImmediateStatement, ...] = ()
+    awaited_metrics: tuple[AwaitedMetrics, ...] = ()
     local_rdds: frozenset[int] = frozenset()
     options: dict[int, OperatorOptions] = field(default_factory=dict)
     session: SessionSnapshot | None = None

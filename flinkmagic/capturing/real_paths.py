@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
+from weakref import WeakSet
 
 # Those of before the hooks: resolving a path is none of the cell's own looks at it.
 _stat, _lstat = os.stat, os.lstat
@@ -52,6 +54,55 @@ def _real_folder(folder: str, known: os.stat_result) -> str:
     return found[1]
 
 
+class Folders:
+    """Folders that were judged, each known again by its device and inode, until `forget`.
+
+    Parameters
+    ----------
+    judge : callable
+        Says of a folder's real path whether what lies in it is of no interest.
+    """
+
+    def __init__(self, judge: Callable[[str], bool]) -> None:
+        self._judge = judge
+        self._verdicts: dict[str, tuple[tuple[int, int], bool]] = {}
+        _judged.add(self)
+
+    def hold(self, path: str) -> bool:
+        """Whether a path is, or lies in, a folder of no interest, and is no link.
+
+        Parameters
+        ----------
+        path : str
+            Absolute.
+        """
+        folder = os.path.dirname(path)
+        return (self._verdict(folder) and not _is_link(path)) or self._verdict(path)
+
+    def _verdict(self, folder: str) -> bool:
+        known = self._verdicts.get(folder)
+        if known is not None and not known[1]:
+            return False
+        try:
+            found = _stat(folder)
+        except OSError:
+            return False
+        identity = found.st_dev, found.st_ino
+        if known is None or known[0] != identity:
+            verdict = stat.S_ISDIR(found.st_mode) and self._judge(os.path.realpath(folder))
+            known = self._verdicts[folder] = (identity, verdict)
+        return known[1]
+
+    def forget(self) -> None:
+        """Judge each folder again."""
+        self._verdicts.clear()
+
+
+_judged: WeakSet[Folders] = WeakSet()
+
+
 def forget() -> None:
-    """Resolve each folder again: one may have been renamed, removed or made a link of."""
+    """Resolve and judge each folder again: one may have been renamed, removed or made a link of."""
     _folders.clear()
+    for folders in _judged:
+        folders.forget()

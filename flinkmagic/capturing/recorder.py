@@ -16,6 +16,7 @@ from flinkmagic.capturing.deferral import Deferral
 from flinkmagic.capturing.frames import FrameRegistry
 from flinkmagic.capturing.java import is_stopped
 from flinkmagic.capturing.merging import link
+from flinkmagic.capturing.observations import await_metrics
 from flinkmagic.capturing.operator_options import OperatorOptions
 from flinkmagic.capturing.pending import Cause, Effects, PendingWrites, check_overwrites
 from flinkmagic.capturing.program import (
@@ -193,6 +194,7 @@ class Recorder:
         self.program = program
         self.on_write = on_write
         self.local_rdds = {number for program in earlier for number in program.local_rdds}
+        self.observations: list[Any] = []
         self.awaited: list[DeferredWrite] = []
         self.on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None
         self._earlier = earlier
@@ -382,6 +384,7 @@ class Recorder:
         name_results(self.program, before, self._without_rebound(before, after))
         if self.ended or is_stopped(self.spark):
             self.program.results = {}
+        self.program.awaited_metrics = await_metrics(self.observations, self.program)
         link(self.program, self._earlier)
 
     def fail(self, error: BaseException) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from flinkmagic.capturing.capture_reader import Leaf, leaves_of, partitions_elsewhere, rdd_paths
 from flinkmagic.capturing.java import items, java_class, session_state, simple_name, texts
-from flinkmagic.capturing.outside_places import are_elsewhere, jdbc_paths, source_place
+from flinkmagic.capturing.outside_places import are_elsewhere, jdbc_reads, source_place
 
 _GLOB = re.compile(r"[*?\[{]")
 _MOST_ALTERNATIVES = 500
@@ -312,7 +312,7 @@ def _v2_sources(leaf: Any) -> Iterator[Source]:
 
 
 def _jdbc_sources(options: Any) -> Iterator[Source]:
-    return (Source(path=path) for path in jdbc_paths(options.url(), options.tableOrQuery()))
+    return (Source(path=path) for path in jdbc_reads(options))
 
 
 def relation_target_v1(leaf: Any) -> Target:

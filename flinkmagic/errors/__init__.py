@@ -11,6 +11,7 @@ from flinkmagic.errors.base import (
     UserError,
 )
 from flinkmagic.errors.capturing import (
+    AwaitedMetricsError,
     HandledWriteError,
     InputChangedError,
     InputChangedWarning,
@@ -115,6 +116,7 @@ from flinkmagic.errors.usage import (
 )
 
 __all__ = [
+    "AwaitedMetricsError",
     "CacheInStreamingError",
     "CacheOfVirtualStreamError",
     "CheckpointInUseError",

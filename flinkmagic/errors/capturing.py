@@ -53,11 +53,34 @@ class PendingWriteError(UserError):
 
     def __init__(self, location: object, code: str, touches: str, write_path: str, write_location: object) -> None:
         self.location, self.write_location, self.write_path = location, write_location, write_path
+        ways = ["move this line to another cell and run the graph first"]
+        if touches == "reads":
+            ways.append("use the DataFrame itself that is written there")
         super().__init__(
             f"{location}: `{code}` {touches} {write_path}, but the write of {write_location} is still pending: the "
-            "writes of a cell run together, when its graph is run. Either move this line to another cell and run "
-            "the graph first, or use the DataFrame itself that is written there. (With --run, or "
-            "%config FlinkMagics.run = True, pending writes are run at such a line.)"
+            f"writes of a cell run together, when its graph is run. Either {', '.join(ways)}, or run the cell with "
+            "--run (or %config FlinkMagics.run = True), which runs pending writes at such a line."
+        )
+
+
+class AwaitedMetricsError(UserError):
+    """The metrics of an observation are asked for before the graph has run whose write collects them.
+
+    Parameters
+    ----------
+    name
+        The observation's.
+    write_path, write_location
+        The write.
+    graph
+        The graph's name, where it has one.
+    """
+
+    def __init__(self, name: object, write_path: str, write_location: object, graph: str | None) -> None:
+        run = "run its graph" if graph is None else f"run it: %flinkrun {graph}"
+        super().__init__(
+            f"The metrics {name} come with the write to {write_path} ({write_location}), which has not run yet. First "
+            f"{run}."
         )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.listed_inputs import check_inputs
 from flinkmagic.capturing.merging import check_runnable, merge, spanning
+from flinkmagic.capturing.observations import release_metrics
 from flinkmagic.capturing.program import Program
 from flinkmagic.conformance.report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.display import (
@@ -193,6 +194,8 @@ class CompiledGraph:
             # A job that could not be started is none of the graph's: it would count as running for ever.
             job._start()
             self.jobs.append(job)
+            if isinstance(self.program, Program):
+                release_metrics(self.program)
         for tell in tuple(self.started):
             tell(job)
         if wait:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import PendingWriteError
+from flinkmagic.errors import AwaitedMetricsError, PendingWriteError
+from flinkmagic.session import compile
 
 OBSERVED = """\
     from pyspark.sql import Observation
@@ -51,3 +52,21 @@ def test_a_table_that_hides_its_query_counts_too(cell: Any) -> None:
             cell.capture(source)
     finally:
         cell.spark.sql("DROP TABLE IF EXISTS observed_here")
+
+
+def test_in_a_later_cell_they_say_what_they_wait_for_until_it_runs(cell: Any) -> None:
+    cell.capture(OBSERVED + '    df.where("id > 1").write.parquet(at("out"))\n', name="seen_late")
+    waits = r"seen \(all\) come .*/out \(cell 3, line 6\), .* %flinkrun seen_late"
+    with pytest.raises(AwaitedMetricsError, match=waits):
+        cell.plain("late = seen.get")
+    cell.plain("of_past = past.get")  # an action of the cell has run
+    assert cell.namespace["of_past"] == {"n": 3}
+    cell.plain("df.count(); of_seen = seen.get")  # so does one of a later cell
+    assert cell.namespace["of_seen"] == {"n": 5}
+
+
+def test_they_wait_for_the_graph_that_runs(cell: Any) -> None:
+    program = cell.capture(OBSERVED + '    df.write.parquet(at("out"))\n')
+    compile(program).run()
+    cell.plain("of_seen = seen.get")
+    assert cell.namespace["of_seen"] == {"n": 5}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flinkmagic.capturing.real_paths import forget, real_path
+from flinkmagic.capturing.real_paths import Folders, forget, real_path
 
 
 @pytest.fixture
@@ -57,3 +57,34 @@ def test_a_folder_that_is_renamed_below_a_link_is_resolved_again_after_forgettin
     (tree / "link").symlink_to(tree / "c")
     forget()
     assert real_path(path) == f"{os.path.realpath(tree)}/c/file"
+
+
+def test_a_folder_is_judged_once_until_it_changes(tree: Path) -> None:
+    judged: list[str] = []
+
+    def judge(folder: str) -> bool:
+        judged.append(folder)
+        return folder.endswith("/a")
+
+    folders, home = Folders(judge), os.path.realpath(tree)
+    assert [folders.hold(f"{home}/a/{name}") for name in ("file", "new", "deep", "file")] == [True] * 4
+    assert judged == [f"{home}/a"]
+    assert folders.hold(f"{home}/link/file")
+    assert not folders.hold(f"{home}/b/other")
+    assert not folders.hold(f"{home}/b/file")  # a link to what lies in a folder of no interest
+    assert not folders.hold(f"{home}/nowhere/file")
+    assert judged == [f"{home}/a", f"{home}/a", f"{home}/b"]
+    (tree / "link").unlink()
+    (tree / "link").symlink_to(tree / "b")
+    assert not folders.hold(f"{home}/link/other")
+    assert judged[3:] == [f"{home}/b"]
+    forget()
+    assert folders.hold(f"{home}/a/file")
+    assert judged[4:] == [f"{home}/a"]
+
+
+def test_a_folder_of_no_interest_is_told_by_its_own_name(tree: Path) -> None:
+    folders = Folders(lambda folder: folder.endswith("/deep"))
+    assert folders.hold(f"{tree}/a/deep")
+    assert not folders.hold(f"{tree}/a/file")
+    assert not folders.hold(f"{tree}/a")
