@@ -13,7 +13,20 @@ from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, Phy
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics
 
 if TYPE_CHECKING:
-    from flinkmagic.deployment.vertex_run import VertexRun
+    from flinkmagic.deployment.stage_runner import StageRun
+
+
+class EndedRun(Protocol):
+    """What is asked of a run of which nothing is left."""
+
+    job_vertex: ExecutionJobVertex
+    stage_run: StageRun | None
+    has_launched: bool
+
+    @property
+    def has_all_successes(self) -> bool:
+        """Whether all its subtasks have succeeded at Spark."""
+        ...
 
 
 class RunHost(Protocol):
@@ -47,10 +60,10 @@ class RunHost(Protocol):
         """Do something after the scheduler's call that is under way: nothing may answer it before it returns."""
         ...
 
-    def hand_back(self, run: VertexRun, requests: dict[int, PhysicalSlotRequest]) -> None:
-        """Requests that this run will not fulfil; another one of the vertex may."""
+    def hand_back(self, job_vertex: ExecutionJobVertex, requests: dict[int, PhysicalSlotRequest]) -> None:
+        """Requests that a run of a vertex will not fulfil; another one of the vertex may."""
         ...
 
-    def run_over(self, run: VertexRun) -> None:
+    def run_over(self, run: EndedRun) -> None:
         """Nothing of this run is left."""
         ...

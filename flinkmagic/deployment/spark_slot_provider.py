@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from flinkmagic.deployment.remade_run import RemadeRun
+from flinkmagic.deployment.run_host import EndedRun
 from flinkmagic.deployment.stage_members import StageMembers
+from flinkmagic.deployment.stage_subtasks import StageSubtasks
 from flinkmagic.deployment.vertex_run import VertexRun
 from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
@@ -87,7 +90,7 @@ class SparkSlotProvider:
         self._declared: set[int] = set()
         self._is_decision_due = False
 
-    def run_of(self, job_vertex_id: str) -> VertexRun | None:
+    def run_of(self, job_vertex_id: str) -> StageSubtasks | None:
         """The active run of the stage in which a job vertex runs, else the one that makes its lost outputs anew."""
         index = self.stages.lead_of(self._graph.job_vertex_by_id(job_vertex_id).index)
         return self._active.get(index) or self._remade.get(index)
@@ -136,18 +139,19 @@ class SparkSlotProvider:
 
     # -- what runs say ---------------------------------------------------------------------------------
 
-    def hand_back(self, run: VertexRun, requests: Mapping[int, PhysicalSlotRequest]) -> None:
+    def hand_back(self, job_vertex: ExecutionJobVertex, requests: Mapping[int, PhysicalSlotRequest]) -> None:
         """Take requests that a failed run did not fulfil; a later run of the vertex will."""
         for subtask, request in requests.items():
-            self._wait(run.job_vertex.index, subtask, request)
+            self._wait(job_vertex.index, subtask, request)
 
-    def run_over(self, run: VertexRun) -> None:
+    def run_over(self, run: EndedRun) -> None:
         """A run has ended."""
         self._active.pop(run.job_vertex.index, None)
         self._decide_soon()
 
-    def _runs(self, index: int) -> list[VertexRun]:
-        return [run for run in (self._active.get(index), self._remade.get(index)) if run is not None]
+    def _runs(self, index: int) -> list[StageSubtasks]:
+        runs: tuple[StageSubtasks | None, ...] = (self._active.get(index), self._remade.get(index))
+        return [run for run in runs if run is not None]
 
     # -- decisions -------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from itertools import count
 
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
 from flinkmagic.deployment.remade_run import RemadeRun
+from flinkmagic.deployment.run_host import EndedRun
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.deployment.stage_runner import OnOutcome, StageOutcome, StageRun
@@ -240,11 +241,11 @@ class StageHost:
         assert isinstance(handle, StageHandle)
         return self._provider.remade_run(job_vertex.index, lambda: RemadeRun(job_vertex, handle, self))
 
-    def hand_back(self, run: VertexRun, requests: dict[int, PhysicalSlotRequest]) -> None:
+    def hand_back(self, job_vertex: ExecutionJobVertex, requests: dict[int, PhysicalSlotRequest]) -> None:
         """Requests wait for the vertex's next run."""
-        self._provider.hand_back(run, requests)
+        self._provider.hand_back(job_vertex, requests)
 
-    def run_over(self, run: VertexRun) -> None:
+    def run_over(self, run: EndedRun) -> None:
         """A run has ended."""
         index, before = run.job_vertex.index, self._earlier.get(run.job_vertex.index)
         launched = run.has_launched or (before is not None and before.launched)
@@ -271,6 +272,8 @@ class StageHost:
         for run in self._provider.active_runs():
             if run.outcome is None:
                 run.finish(StageOutcome(error=cause))
+            else:
+                run.settle()
 
     def close(self) -> None:
         """Wait for the stages' threads, which have said all that they had to say."""

@@ -23,9 +23,8 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning import PlannedJob
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
-from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
+from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy, parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.scheduler_factory import parse_restart_strategy
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.session.options import NO_RESTART, JobOptions
 from flinkmagic.session.rebinding import Rebinding
@@ -68,7 +67,6 @@ class Job:
             spark=spark,
             slots=options.slots,
             restart_strategy=_restart_strategy(options.restart),
-            scheduler=options.scheduler,
             retention=_retention(spark, name, options),
         )
         # Kept rows and shuffle files live as long as somebody can ask this job for them.

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
+from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.scheduling.clock import Clock
+
+RESTART_STRATEGIES = (
+    "none, fixed-delay:ATTEMPTS:DELAY, failure-rate:FAILURES:INTERVAL:DELAY or exponential-delay, "
+    "such as fixed-delay:3:1s"
+)
+"""What `parse_restart_strategy` reads, in words."""
+
+_UNITS_MS = {"ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0, "": 1_000.0}
 
 
 class RestartBackoffTimeStrategy(Protocol):
@@ -185,3 +196,42 @@ class ExponentialDelayRestartBackoffTimeStrategy:
 def _require(condition: bool, what: str) -> None:
     if not condition:
         raise ValueError(what)
+
+
+RestartStrategyFactory = Callable[[Clock, random.Random], RestartBackoffTimeStrategy]
+
+
+def parse_duration_ms(text: str) -> float | None:
+    """Milliseconds of `1.5s`, `200ms`, `2m`, `1h` or plain seconds; None of anything else."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)\s*", text)
+    return None if match is None else float(match[1]) * _UNITS_MS[match[2]]
+
+
+def parse_restart_strategy(text: str) -> RestartStrategyFactory:
+    """Read a restart strategy as an option gives it (Flink's `RestartBackoffTimeStrategyFactoryLoader`).
+
+    `none`, `fixed-delay:3:1s` (attempts, delay), `failure-rate:3:5m:1s` (failures, interval, delay),
+    `exponential-delay`.
+
+    Raises
+    ------
+    InvalidValueError
+        Where it is none of them.
+    """
+    if not isinstance(text, str):
+        raise InvalidValueError(text, RESTART_STRATEGIES, "restart")
+    name, *words = text.split(":")
+    if name == "none" and not words:
+        return lambda clock, chance: NoRestartBackoffTimeStrategy()
+    if name == "exponential-delay" and not words:
+        return lambda clock, chance: ExponentialDelayRestartBackoffTimeStrategy(clock, random_source=chance)
+    counts = {"fixed-delay": 2, "failure-rate": 3}
+    times = [parse_duration_ms(word) for word in words[1:]]
+    if counts.get(name) != len(words) or not words[0].isdigit() or None in times:
+        raise InvalidValueError(text, RESTART_STRATEGIES, "restart")
+    count, delays = int(words[0]), [time for time in times if time is not None]
+    if name == "fixed-delay":
+        return lambda clock, chance: FixedDelayRestartBackoffTimeStrategy(count, delays[0])
+    if count == 0 or delays[0] == 0:
+        raise InvalidValueError(text, RESTART_STRATEGIES, "restart")
+    return lambda clock, chance: FailureRateRestartBackoffTimeStrategy(clock, count, delays[0], delays[1])

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from flinkmagic.conformance.report import report_execution_graph, report_slot_sharing
 from flinkmagic.errors import ForeignJournalError, JobAlreadyStoredError, JobNotStoredError, TornJournalError
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.graph.report import report_execution_graph, report_slot_sharing
 from flinkmagic.graph.slot_sharing import local_input_preferred
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery import job_journal
