@@ -7,28 +7,28 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 
-os.environ["PYSPARK_PYTHON"] = sys.executable
 HOME = os.getcwd()
 
 
 def main() -> None:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql import functions as F
 
     import flinkmagic
 
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .enableHiveSupport()
-        .config("spark.ui.enabled", "false")
-        .config("spark.log.level", "FATAL")
-        .config("spark.sql.warehouse.dir", f"{HOME}/warehouse")
-        .config("hive.exec.dynamic.partition.mode", "nonstrict")
-        .config("spark.hadoop.javax.jdo.option.ConnectionURL", f"jdbc:derby:{HOME}/metastore;create=true")
-        .getOrCreate()
+    spark = flinkmagic.local_session(
+        "hive",
+        "local[2]",
+        {
+            "spark.sql.catalogImplementation": "hive",
+            "spark.ui.enabled": "false",
+            "spark.log.level": "FATAL",
+            "spark.sql.warehouse.dir": f"{HOME}/warehouse",
+            "hive.exec.dynamic.partition.mode": "nonstrict",
+            "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:{HOME}/metastore;create=true",
+        },
     )
     rows = spark.range(0, 20, 1, 3).withColumn("name", F.concat(F.lit("n"), "id")).repartition(2, "id")
     by_day = rows.withColumn("day", (F.col("id") % 3).cast("int"))
