@@ -16,33 +16,73 @@ Left out, with the reason:
 
 from __future__ import annotations
 
-import functools
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.differential.cells_file import Notebook, all_notebooks
 
-pytestmark = pytest.mark.timeout(900)  # the first test of a kind waits for all notebooks of it
+ROOT = Path(__file__).parents[2]
 
 
-@functools.cache
-def differences_of(kind: str) -> dict[str, list[str]]:
-    """By the name of a notebook what differs, of all notebooks of a kind.
+class Differences:
+    """What differs in each notebook, as a process tells it that runs them in this order.
 
     They run in a process of their own: what they leave in a session (a database, a stopped context) is nothing for the
-    session that other tests share.
+    session that other tests share. It is one process for all of them: to start Java and warm it up takes as long as ten
+    notebooks. Each test waits for its own notebook only.
+
+    Parameters
+    ----------
+    names : list of str
+        Of the notebooks.
+    log : Path
+        A file for what the process warns of.
     """
-    command = [sys.executable, "-m", "tests.differential", f"{kind}/"]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=880)
-    told = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
-    assert told, ran.stderr
-    assert "notebooks" in told[-1], ran.stderr
-    return {one["name"]: one["differences"] for one in told[:-1]}
+
+    def __init__(self, names: list[str], log: Path) -> None:
+        self._names, self._log = names, log
+        command = [sys.executable, "-m", "tests.differential", *names]
+        with log.open("w") as stderr:
+            self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=stderr, text=True)
+        self._told: dict[str, list[str]] = {}
+
+    def of(self, name: str) -> list[str]:
+        """What differs in a notebook."""
+        while name not in self._told:
+            if (line := self._line()).startswith("{") and "name" in (one := json.loads(line)):
+                self._told[one["name"]] = one["differences"]
+        return self._told[name]
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise EOFError(f"the process has ended: {self._log.read_text()[-4000:]}")
+        return line
+
+    def close(self) -> None:
+        """Let the process end, which has its files to remove; end it where a notebook is still to come."""
+        if not self._told.keys() >= set(self._names):
+            self._process.kill()
+        self._process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def differences(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Differences]:
+    """Those of the notebooks that were chosen, on a command line for example."""
+    items: list[Any] = request.session.items
+    chosen = [item.callspec.params["notebook"].name for item in items if item.path == request.path]
+    told = Differences(chosen, tmp_path_factory.mktemp("differential") / "log")
+    yield told
+    told.close()
 
 
 @pytest.mark.parametrize("notebook", all_notebooks(), ids=lambda notebook: notebook.name)
-def test_leaves_what_a_plain_run_leaves(notebook: Notebook) -> None:
-    assert differences_of(notebook.name.partition("/")[0])[notebook.name] == []
+def test_leaves_what_a_plain_run_leaves(notebook: Notebook, differences: Differences) -> None:
+    assert differences.of(notebook.name) == []
