@@ -58,8 +58,8 @@ class PendingWriteError(UserError):
             ways.append("use the DataFrame itself that is written there")
         super().__init__(
             f"{location}: `{code}` {touches} {write_path}, but the write of {write_location} is still pending: the "
-            f"writes of a cell run together, when its graph is run. Either {', '.join(ways)}, or run the cell with --run "
-            "(or %config FlinkMagics.run = True), which runs pending writes at such a line."
+            f"writes of a cell run together, when its graph is run. Either {', '.join(ways)}, or run the cell with "
+            "--run (or %config FlinkMagics.run = True), which runs pending writes at such a line."
         )
 
 
