@@ -98,9 +98,8 @@ class SparkDeployment:
         self._kept = KeptResults(spark)
         self._observations = Observations(spark)
         self._vertices = _vertices_of([sink.transformation_id for sink in planned_job.sinks], execution_graph)
-        boundaries = planned_job.boundaries
-        tails = _vertices_of([boundary.tail_id for boundary in boundaries], execution_graph)
-        self._boundaries = list(zip(boundaries, tails, strict=True))
+        tails = _vertices_of([boundary.tail_id for boundary in planned_job.boundaries], execution_graph)
+        self._boundaries = list(zip(planned_job.boundaries, tails, strict=True))
         self._main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
         self._monitor = task_monitor(self._sc, self._prefix)
         self._session_slots = SessionSlots(self._sc)
