@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.capture_reader import cached_relations, leaves_of, lineage_holds
-from flinkmagic.capturing.java import session_state, skip_commands
 from flinkmagic.capturing.pending import Cause, Effects
+from flinkmagic.jvm.java import session_state, skip_commands
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder

@@ -19,7 +19,6 @@ from pyspark.errors.exceptions.captured import UnknownException, convert_excepti
 
 from flinkmagic.capturing import writes
 from flinkmagic.capturing.impurity import functions_of
-from flinkmagic.capturing.java import simple_name
 from flinkmagic.capturing.open_files import files_open_for_writing
 from flinkmagic.capturing.pending import Cause, Effects
 from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot, SkippedWrite, SourceLocation
@@ -34,6 +33,7 @@ from flinkmagic.errors import (
     ThreadWriteError,
     UndeferrableWriteError,
 )
+from flinkmagic.jvm.java import simple_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder

@@ -11,8 +11,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from flinkmagic.capturing.java import scala_object
 from flinkmagic.capturing.sql_reader import nodes_of
+from flinkmagic.jvm.java import scala_object
 
 _PART = r"""(?:"[^"]+"|`[^`]+`|\[[^\]]+\]|[^\s().,"`\[\]]+)"""
 _NAME = re.compile(rf"\s*({_PART}(?:\.{_PART})*)\s*")

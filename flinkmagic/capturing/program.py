@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing import capture_reader
 from flinkmagic.capturing.frames import FrameRegistry
-from flinkmagic.capturing.java import text_map
+from flinkmagic.jvm.java import text_map
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

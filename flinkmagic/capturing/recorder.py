@@ -14,7 +14,7 @@ from flinkmagic.capturing import capture_reader, patches
 from flinkmagic.capturing.cell_labels import remember
 from flinkmagic.capturing.deferral import Deferral
 from flinkmagic.capturing.frames import FrameRegistry
-from flinkmagic.capturing.java import is_stopped
+from flinkmagic.capturing.java_classes import require_compiler
 from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.observations import await_metrics
 from flinkmagic.capturing.operator_options import OperatorOptions
@@ -33,6 +33,7 @@ from flinkmagic.capturing.provenance import SourceReader, expr_ids, user_frame
 from flinkmagic.capturing.targets import PathResolver, Source
 from flinkmagic.errors import SparkConnectSessionError
 from flinkmagic.errors.base import add_note
+from flinkmagic.jvm.java import is_stopped
 
 
 class capture:  # noqa: N801 - reads as the statement that it is used in
@@ -73,6 +74,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     ------
     SparkConnectSessionError
         For a Spark Connect session.
+    DriverClassesRefusedError
+        Where the session's JVM does not compile our Java classes. The block is not run.
 
     Examples
     --------
@@ -113,6 +116,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         self._before: dict[str, DataFrame] = {}
 
     def __enter__(self) -> Program:
+        require_compiler(self._program.spark)
         self._before = _bound_frames(self._variables())
         self._recorder.begin(user_frame())
         patches.activate(self._recorder)

@@ -18,7 +18,6 @@ from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing import writes
-from flinkmagic.capturing.java import items, java_class, option, simple_name
 from flinkmagic.capturing.pending import Effects
 from flinkmagic.capturing.sql_effects import SqlEffects, changes_rows, immediate_plan
 from flinkmagic.capturing.sql_reader import SqlNode, constant, nodes_of, parsed
@@ -26,6 +25,7 @@ from flinkmagic.capturing.tables import name_parts, table_target
 from flinkmagic.capturing.targets import Source, Target, temp_views_of
 from flinkmagic.capturing.write_facts import WriteFacts, facts_of
 from flinkmagic.capturing.writer_calls import WriterCall, is_transactional
+from flinkmagic.jvm.java import items, java_class, option, simple_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder

@@ -15,16 +15,6 @@ from pyspark.errors.exceptions.captured import convert_exception
 
 from flinkmagic.capturing import writes
 from flinkmagic.capturing.capture_reader import file_write, partitions_elsewhere
-from flinkmagic.capturing.java import (
-    items,
-    java_class,
-    option,
-    scala_object,
-    session_state,
-    simple_name,
-    text_map,
-    texts,
-)
 from flinkmagic.capturing.outside_places import jdbc_path
 from flinkmagic.capturing.targets import (
     Target,
@@ -34,6 +24,16 @@ from flinkmagic.capturing.targets import (
     table_of,
 )
 from flinkmagic.capturing.writer_calls import WriterCall
+from flinkmagic.jvm.java import (
+    items,
+    java_class,
+    option,
+    scala_object,
+    session_state,
+    simple_name,
+    text_map,
+    texts,
+)
 
 _SECRET = re.compile(r"secret|password|token|access[.]?key|user|url", re.IGNORECASE)
 

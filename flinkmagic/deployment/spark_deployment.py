@@ -26,7 +26,7 @@ from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.deployment.stage_host import StageHost
 from flinkmagic.deployment.stage_runner import StageRun, StageRunner
 from flinkmagic.deployment.task_events import ExecutorRemoved
-from flinkmagic.deployment.task_monitor import task_monitor
+from flinkmagic.deployment.task_monitor import TaskMonitor
 from flinkmagic.deployment.task_records import TaskRecord
 from flinkmagic.deployment.vertex_run import NO_TASK
 from flinkmagic.errors import ResultNotReadyError, ResultReleasedError, SessionLostError, UnknownResultError
@@ -111,7 +111,7 @@ class SparkDeployment:
         tails = _vertices_of([boundary.tail_id for boundary in boundaries], execution_graph)
         self._boundaries = list(zip(boundaries, tails, strict=True))
         self._main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
-        self._monitor = task_monitor(self._sc, self._prefix)
+        self._monitor = TaskMonitor(self._sc, self._prefix)
         self._session_slots = SessionSlots(self._sc)
         event_log = JobEventLog(self._clock)
         self._gateways = gateways = ExecutorGateways(
