@@ -86,7 +86,12 @@ NATIVE_CALLS = (
     NativeCall("pyarrow.orc", ("read_table",), Does.READS, 0, "source"),
     NativeCall("pyarrow.ipc", ("open_file", "open_stream", "RecordBatchFileReader"), Does.READS, 0, "source"),
     NativeCall("pyarrow.ipc", ("new_file", "new_stream"), Does.CHANGES, 0, "sink"),
-    NativeCall("pyarrow.fs", ("copy_files",), Does.ANYTHING),
+    # The methods of a file system cannot be hooked: whoever makes one may do anything with it.
+    NativeCall(
+        "pyarrow.fs",
+        ("copy_files", *(f"{kind}FileSystem" for kind in ("Azure", "Gcs", "Hadoop", "Local", "S3", "SubTree"))),
+        Does.ANYTHING,
+    ),
     NativeCall("pyarrow", ("memory_map", "create_memory_map", "OSFile"), Does.BOTH, 0, "path"),
     NativeCall("pyarrow", ("input_stream",), Does.READS, 0, "source"),
     NativeCall("pyarrow", ("output_stream",), Does.CHANGES, 0, "source"),

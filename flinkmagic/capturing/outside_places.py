@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.sql_reader import nodes_of
-from flinkmagic.jvm.java import scala_object
+from flinkmagic.jvm.java import java_class, scala_object
 
 _PART = r"""(?:"[^"]+"|`[^`]+`|\[[^\]]+\]|[^\s().,"`\[\]]+)"""
 _NAME = re.compile(rf"\s*({_PART}(?:\.{_PART})*)\s*")
@@ -36,6 +36,53 @@ def jdbc_paths(url: str, table_or_query: str) -> Iterator[str]:
         yield database
     for parts in tables or ():
         yield "/".join([database, *(urllib.parse.quote(part.lower(), safe="") for part in reversed(parts))])
+
+
+def jdbc_reads(options: Any) -> Iterator[str]:
+    """The tables that a read by JDBC reads, each as a path; of a view, all of its database.
+
+    Parameters
+    ----------
+    options : JavaObject
+        Spark's ``JDBCOptions``.
+    """
+    url, read = options.url(), options.tableOrQuery()
+    name = _NAME.fullmatch(read)
+    names = [_parts(name[1])] if name else _tables_of_query(read) or []
+    if any(_may_be_view(options, url, parts[-1]) for parts in names):
+        yield _database(url)
+    else:
+        yield from jdbc_paths(url, read)
+
+
+_views: dict[tuple[str, str], bool] = {}
+
+
+def _may_be_view(options: Any, url: str, name: str) -> bool:
+    """Whether a database has a view of a name in any schema, or does not tell."""
+    if (url, name) not in _views:
+        try:
+            _views[url, name] = _has_view(options, url, name)
+        except Py4JError:  # the read is going to meet the same error, or its driver has no such list
+            return True
+    return _views[url, name]
+
+
+def _has_view(options: Any, url: str, name: str) -> bool:
+    jvm: Any = SparkContext._jvm
+    gateway: Any = SparkContext._gateway
+    dialect = java_class(jvm, "org.apache.spark.sql.jdbc.JdbcDialects").get(url)
+    connection = dialect.createConnectionFactory(options).apply(-1)
+    try:
+        kinds = gateway.new_array(jvm.java.lang.String, 2)
+        kinds[0], kinds[1] = "VIEW", "MATERIALIZED VIEW"
+        # A database keeps names that are not quoted in upper or in lower case.
+        for spelling in {name, name.upper(), name.lower()}:
+            if connection.getMetaData().getTables(None, None, spelling, kinds).next():
+                return True
+        return False
+    finally:
+        connection.close()
 
 
 def jdbc_path(url: str, table: str) -> str:

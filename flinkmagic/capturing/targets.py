@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkmagic.capturing.capture_reader import Leaf, leaves_of, partitions_elsewhere, rdd_paths
-from flinkmagic.capturing.outside_places import are_elsewhere, jdbc_paths, source_place
+from flinkmagic.capturing.outside_places import are_elsewhere, jdbc_reads, source_place
 from flinkmagic.jvm.java import items, java_class, session_state, simple_name, texts
 
 _GLOB = re.compile(r"[*?\[{]")
@@ -312,7 +312,7 @@ def _v2_sources(leaf: Any) -> Iterator[Source]:
 
 
 def _jdbc_sources(options: Any) -> Iterator[Source]:
-    return (Source(path=path) for path in jdbc_paths(options.url(), options.tableOrQuery()))
+    return (Source(path=path) for path in jdbc_reads(options))
 
 
 def relation_target_v1(leaf: Any) -> Target:

@@ -53,11 +53,13 @@ class PendingWriteError(UserError):
 
     def __init__(self, location: object, code: str, touches: str, write_path: str, write_location: object) -> None:
         self.location, self.write_location, self.write_path = location, write_location, write_path
+        ways = ["move this line to another cell and run the graph first"]
+        if touches == "reads":
+            ways.append("use the DataFrame itself that is written there")
         super().__init__(
             f"{location}: `{code}` {touches} {write_path}, but the write of {write_location} is still pending: the "
-            "writes of a cell run together, when its graph is run. Either move this line to another cell and run "
-            "the graph first, or use the DataFrame itself that is written there. (With --run, or "
-            "%config FlinkMagics.run = True, pending writes are run at such a line.)"
+            f"writes of a cell run together, when its graph is run. Either {', '.join(ways)}, or run the cell with "
+            "--run (or %config FlinkMagics.run = True), which runs pending writes at such a line."
         )
 
 

@@ -12,6 +12,7 @@ import pyarrow
 import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.feather
+import pyarrow.fs
 import pyarrow.json
 import pyarrow.orc
 import pyarrow.parquet
@@ -51,9 +52,10 @@ def _part(folder: str) -> str:
 
 
 def _native_listing(folder: str) -> list[str]:
-    from pyarrow import fs
+    return [one.path for one in _LOCAL.get_file_info(pyarrow.fs.FileSelector(folder))]
 
-    return [one.path for one in fs.LocalFileSystem().get_file_info(fs.FileSelector(folder))]
+
+_LOCAL = pyarrow.fs.LocalFileSystem()
 
 
 @pytest.mark.parametrize(("form", "line"), READS.values(), ids=READS.keys())
@@ -78,6 +80,20 @@ def test_readers(cell: Any, form: str, line: str) -> None:
     assert (len(program.writes), program.settlements) == (1, ())
     begin(2)
     program = cell.capture(source("append", "in"), deploying=True)
+    assert [(one.cause, one.location.line) for one in program.settlements] == [("file", 2)]
+
+
+@pytest.mark.parametrize(
+    "line", ["from pyarrow.fs import LocalFileSystem as L; L()", "import pyarrow.fs as f; f.LocalFileSystem()"]
+)
+def test_file_systems_may_do_anything(cell: Any, line: str) -> None:
+    source = f"""\
+        spark.range(5).write.mode("append").parquet(at("out"))
+        {line}
+        """
+    with pytest.raises(PendingWriteError, match=r"line 2: .* may read or change"):
+        cell.capture(source)
+    program = cell.capture(source, deploying=True)
     assert [(one.cause, one.location.line) for one in program.settlements] == [("file", 2)]
 
 

@@ -56,7 +56,8 @@ def test_a_table_that_hides_its_query_counts_too(cell: Any) -> None:
 
 def test_in_a_later_cell_they_say_what_they_wait_for_until_it_runs(cell: Any) -> None:
     cell.capture(OBSERVED + '    df.where("id > 1").write.parquet(at("out"))\n', name="seen_late")
-    with pytest.raises(AwaitedMetricsError, match=r"seen \(all\) come .*/out \(cell 3, line 6\), .* %flinkrun seen_late"):
+    waits = r"seen \(all\) come .*/out \(cell 3, line 6\), .* %flinkrun seen_late"
+    with pytest.raises(AwaitedMetricsError, match=waits):
         cell.plain("late = seen.get")
     cell.plain("of_past = past.get")  # an action of the cell has run
     assert cell.namespace["of_past"] == {"n": 3}
