@@ -133,7 +133,6 @@ class StageHost:
         self.committed.discard(index)
         run.stage_run = self.make_stage(handle, tag, description, self._earlier.get(index), self._on_outcome)
         self.tracker.watch(tag, run)
-        self._monitor.watch(tag)
         turn = self._turn()
         self._stages.append(run.stage_run)
         run.stage_run.start(self._threads, turn)
@@ -155,7 +154,7 @@ class StageHost:
         """On the stage's thread: its news ends with a marker, behind all that Spark has said of its tasks."""
         self._main_thread.execute(lambda: self._expect(stage_run.tag, outcome))
         try:
-            self._monitor.flush(stage_run.tag, stage_run.tag)
+            self._monitor.flush(stage_run.tag)
         except Exception as gone:  # noqa: BLE001 - without a session there is no more news to wait for
             _LOG.debug("the session was gone at the end of %s: %s", stage_run.tag, gone)
             self._main_thread.execute(lambda: self.tracker.conclude(stage_run.tag))
