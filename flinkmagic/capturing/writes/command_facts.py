@@ -13,7 +13,12 @@ from typing import Any
 from pyspark.errors.exceptions.captured import convert_exception
 
 from flinkmagic.capturing.driver.capture_reader import file_write, partitions_elsewhere
-from flinkmagic.capturing.java import (
+from flinkmagic.capturing.writes import write_commands
+from flinkmagic.capturing.writes.outside_places import jdbc_path
+from flinkmagic.capturing.writes.targets import Target, relation_target_v1, relation_target_v2, resolve_uri, table_of
+from flinkmagic.capturing.writes.write_facts import WriteFacts
+from flinkmagic.capturing.writes.writer_calls import WriterCall
+from flinkmagic.jvm.java import (
     items,
     java_class,
     option,
@@ -23,11 +28,6 @@ from flinkmagic.capturing.java import (
     text_map,
     texts,
 )
-from flinkmagic.capturing.writes import write_commands
-from flinkmagic.capturing.writes.outside_places import jdbc_path
-from flinkmagic.capturing.writes.targets import Target, relation_target_v1, relation_target_v2, resolve_uri, table_of
-from flinkmagic.capturing.writes.write_facts import WriteFacts
-from flinkmagic.capturing.writes.writer_calls import WriterCall
 
 _SECRET = re.compile(r"secret|password|token|access[.]?key|user|url", re.IGNORECASE)
 

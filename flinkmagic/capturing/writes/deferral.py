@@ -1,7 +1,7 @@
 """Takes writes over: each is deferred, skipped as Spark would skip it, or run at once where it cannot be deferred.
 
-A write is deferred if Spark makes a command for it that `command_facts` knows. Spark analyses the command on the write's
-own line and on its own plan, so every refusal of Spark's stands there.
+A write is deferred if Spark makes a command for it that `command_facts` knows. Spark analyses the command on the
+write's own line and on its own plan, so every refusal of Spark's stands there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import UnknownException, convert_exception
 
 from flinkmagic.capturing.driver.impurity import functions_of
-from flinkmagic.capturing.java import simple_name
 from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.capturing.writes import write_commands
@@ -38,6 +37,7 @@ from flinkmagic.errors import (
     ThreadWriteError,
     UndeferrableWriteError,
 )
+from flinkmagic.jvm.java import simple_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.frames import FrameRegistry
