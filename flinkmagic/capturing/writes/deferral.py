@@ -1,4 +1,4 @@
-"""Takes writes over: each is deferred, skipped as Spark would skip it, or run at once where it cannot be deferred.
+"""Takes writes over: each is deferred, skipped as Spark would skip it, or run immediately where it cannot be deferred.
 
 A write is deferred if Spark makes a command for it that `command_facts` knows. Spark analyses the command on the
 write's own line and on its own plan, so every refusal of Spark's stands there.
