@@ -29,7 +29,7 @@ from flinkmagic.deployment.task_events import ExecutorRemoved
 from flinkmagic.deployment.task_monitor import task_monitor
 from flinkmagic.deployment.task_records import TaskRecord
 from flinkmagic.deployment.vertex_run import NO_TASK
-from flinkmagic.errors import ResultNotReadyError, ResultReleasedError, SessionLostError, UnknownResultError
+from flinkmagic.errors import ResultNotReadyError, ResultReleasedError, SessionLostError, UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
@@ -271,7 +271,7 @@ class SparkDeployment:
 
         Raises
         ------
-        UnknownResultError
+        UnknownNameError
             Where the job has no result of that name.
         ResultReleasedError
             After `release`.
@@ -280,7 +280,7 @@ class SparkDeployment:
         """
         sink = next((sink for sink in self._sinks if sink.kind == "result" and sink.name == name), None)
         if sink is None:
-            raise UnknownResultError(name, [sink.name for sink in self._sinks if sink.kind == "result"])
+            raise UnknownNameError("result", name, [sink.name for sink in self._sinks if sink.kind == "result"])
         if self._kept.is_released:
             raise ResultReleasedError(name)
         vertex = self._vertices[sink.index]

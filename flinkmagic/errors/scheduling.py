@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flinkmagic.errors.base import FlinkMagicError, UserError
+from flinkmagic.errors.base import FlinkMagicError
 
 
 class IllegalStateTransitionError(FlinkMagicError):
@@ -129,14 +129,6 @@ class SlotRequestCanceledError(FlinkMagicError):
 
     def __init__(self) -> None:
         super().__init__("The slot is not wanted any more: its task was cancelled.")
-
-
-class UnknownFaultTargetError(UserError):
-    """A fault names a vertex, a subtask or an executor that there is not."""
-
-    def __init__(self, what: str, choices: list[str]) -> None:
-        self.what, self.choices = what, choices
-        super().__init__(f"There is no {what} in this simulation. There are: {', '.join(choices)}.")
 
 
 class InvariantViolatedError(FlinkMagicError):

@@ -22,9 +22,7 @@ from flinkmagic.errors import (
     NoGraphError,
     NotAProgramError,
     TopLevelAwaitError,
-    UnknownGraphError,
-    UnknownRetainedError,
-    UnknownVariableError,
+    UnknownNameError,
 )
 from flinkmagic.magics.captured_cell import CapturedCell, plainly_interrupted
 from flinkmagic.magics.cell import is_blank
@@ -227,7 +225,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         if release is None:
             print(retained_table(kept, graphs))
         elif spark is None:
-            raise UnknownRetainedError(release, [])
+            raise UnknownNameError("retained result", release, [])
         else:
             gone = session.release_retained(spark, release)
             print(f"Released: {', '.join(one.name for one in gone)}.")
@@ -299,13 +297,13 @@ class FlinkMagics(ConfiguredOptions, Magics):
         if graph is not None:
             return graph
         if word.isidentifier() and word not in self.shell.user_ns:
-            raise UnknownVariableError(word, [*self.graphs, *self.shell.user_ns])
+            raise UnknownNameError("variable", word, [*self.graphs, *self.shell.user_ns], is_listed=False)
         return self.shell.ev(word)
 
     def _graph(self, name: str) -> CompiledGraph:
         graph = self._known(name)
         if graph is None:
-            raise UnknownGraphError(name, sorted(self.graphs))
+            raise UnknownNameError("graph", name, sorted(self.graphs))
         return graph
 
     def _job(self, name: str) -> Job:

@@ -184,7 +184,7 @@ class PipelinedRegionSchedulingStrategy:
     def restart_at_once(self, vertices: Iterable[int]) -> None:
         """Schedule regions, all in CREATED, whatever becomes of their inputs: they run already.
 
-        No part of Flink's: see `execution_replacement`.
+        No part of Flink's: see `DefaultScheduler.replace_executions`.
         """
         for region in self._topology.regions_of(vertices):
             self._mark_scheduled(region)

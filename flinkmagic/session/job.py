@@ -112,7 +112,7 @@ class Job:
 
         Raises
         ------
-        UnknownResultError
+        UnknownNameError
             Where the job keeps no result of that name.
         ResultNotReadyError
             Where it has not been computed (yet).
