@@ -12,6 +12,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+from flinkmagic.amounts import count
 from flinkmagic.errors import TopologyError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import (
@@ -237,7 +238,7 @@ def _place(path: Iterable[str]) -> str:
 def _problem(error: Any) -> str:
     expected = error.rule_definition
     if error.rule in ("minItems", "maxItems"):
-        return f"takes {expected} {'entry' if expected == 1 else 'entries'}, not {len(error.value)}"
+        return f"takes {count(expected, 'entry', 'entries')}, not {len(error.value)}"
     if error.rule == "required":
         return f"lacks {', '.join(repr(name) for name in expected if name not in error.value)}"
     if error.rule == "additionalProperties":

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flinkmagic.amounts import duration
 from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecord
 from flinkmagic.deployment.checkpoints import Checkpoints
 from flinkmagic.deployment.failures import short_reason
@@ -179,7 +180,7 @@ class Job:
         snapshot = self.snapshot()
         finished = {sink.index for sink in self._deployment.finished_sinks()}
         counts = ", ".join(f"{number} {state}" for state, number in snapshot.task_counts.items())
-        lines = [f"{snapshot.status} after {(snapshot.elapsed_ms or 0.0) / 1000:.1f} s ({counts})"]
+        lines = [f"{snapshot.status} after {duration(snapshot.elapsed_ms or 0.0)} ({counts})"]
         if snapshot.note:
             lines.append(f"  {snapshot.note}")
         for sink in self.sinks:
