@@ -1,7 +1,7 @@
 """Planned jobs on the session's own SparkContext.
 
 Vertices run as Spark stages (`stage_runner`), submitted when Flink's scheduler wants them (`spark_slot_provider`), and
-what Spark says of their tasks (`task_monitor`) becomes the states of their executions (`vertex_run`).
+what Spark says of their tasks (`task_monitor`) becomes the states of their executions (`subtask_state`).
 """
 
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flinkmagic.deployment.spark_task_executor_gateway import SparkTaskExecutorGateway
-from flinkmagic.deployment.vertex_run import NO_TASK, VertexRun
+from flinkmagic.deployment.stage_subtasks import NO_TASK, StageSubtasks
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.heartbeat import HeartbeatManager
@@ -52,7 +52,7 @@ class ExecutorGateways:
 
     def connect(
         self,
-        run_of: Callable[[str], VertexRun | None],
+        run_of: Callable[[str], StageSubtasks | None],
         unknown_task: Callable[[ExecutionAttemptID], None],
     ) -> None:
         """Name what the gateways ask: the active run of a job vertex; who is told of an attempt that none knows."""

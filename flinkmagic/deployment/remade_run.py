@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from flinkmagic.deployment.run_host import RunHost
 from flinkmagic.deployment.stage_runner import StageOutcome
+from flinkmagic.deployment.stage_subtasks import Occasion, StageSubtasks
+from flinkmagic.deployment.subtask_run import SubtaskRun
+from flinkmagic.deployment.subtask_state import SubtaskEvent
 from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
 from flinkmagic.deployment.vertex_run import VertexRun
 from flinkmagic.errors import ExecutorRecoveryError
-from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.planning.handles import StageHandle
 
 
-class RemadeRun(VertexRun):
+class RemadeRun(StageSubtasks):
     """The tasks that make outputs of a finished vertex once more.
 
     Spark makes only what is missing, and only when a stage needs it: these tasks belong to the run of that stage, and
     it depends on that run what becomes of them.
 
-    1. The first task of a subtask is its next execution (rule 8 of `vertex_run`); it is FINISHED as soon as the task
-       has succeeded.
+    1. The first task of a subtask is its next execution (rule 8 of `subtask_state`); it is FINISHED as soon as the
+       task has succeeded.
     2. When the stage that needs it is done, so is what was made for it. When that stage has failed, what is not made
-       yet is asked for anew, and the vertex is submitted itself.
+       yet is asked for anew, and the vertex is submitted itself (rule 9).
 
     Parameters
     ----------
@@ -34,58 +36,66 @@ class RemadeRun(VertexRun):
     """
 
     def __init__(self, job_vertex: ExecutionJobVertex, handle: StageHandle, host: RunHost) -> None:
-        super().__init__(job_vertex, handle, {}, holds_all=False, fails_at_once=False, host=host)
+        super().__init__(job_vertex, handle, {}, host)
         self._needed_by: dict[int, VertexRun] = {}
-        self._given_up: set[int] = set()
 
     def made_for(self, run: VertexRun, task: TaskStarted, slot_number: int) -> None:
         """Spark has launched a task that `run` needs."""
-        one = self._subtasks.get(task.partition)
-        if one is not None and one.over and self._replace(task.partition, None, None) is None:
-            return
-        self._needed_by[task.partition] = run
-        self._given_up.discard(task.partition)
-        self.launched(task, slot_number)
+        one = self.find(task.partition)
+        if one is None or one.is_over:
+            one = self.replace(task.partition, None, None)
+        if one is not None:
+            self._needed_by[task.partition] = run
+            self.task_launched(one, task, slot_number)
 
     def ended(self, end: TaskEnded, loss: ExecutorRecoveryError | None = None) -> None:
-        super().ended(end, loss)
-        if end.started.partition in self._given_up:
-            self._ask_anew_where_nothing_runs(end.started.partition)
+        """Rule 1; where nobody waits for it any more, rule 2."""
+        subtask = end.started.partition
+        one = self.find(subtask)
+        if one is None:
+            return
+        occasion = Occasion(at_ms=end.finished_ms, loss=loss)
+        if self.task_ended(one, end, occasion) and not one.is_over:
+            self.fire(one, SubtaskEvent.COUNTS)
+        one = self.find(subtask)
+        if one is not None and subtask not in self._needed_by:
+            self._reader_failed(one)
 
-    def cancel(self, attempt: ExecutionAttemptID) -> None:
-        """Answered when the task has ended, or at once where none runs; Spark's work is ended by who needs it."""
-        super().cancel(attempt)
-        one = self._subtasks[attempt.subtask]
-        if one.cancel_requested and not one.over and not one.running:
-            self._host.later(lambda: self._settle_failed(one))
+    def output_lost(self, task: TaskStarted, loss: ExecutorRecoveryError) -> None:
+        """What was made once more is lost again; who has had it, or has failed, will not have it made again."""
+        one = self.find(task.partition)
+        if one is not None and one.success is not None and task.partition in self._needed_by:
+            self.fire(one, SubtaskEvent.TAKEN_BACK, Occasion(loss=loss))
+
+    def after_cancel(self, one: SubtaskRun) -> None:
+        """Answered when the task has ended, or at once where none runs."""
+        if not one.running:
+            self._host.later(lambda: self._end_cancelled(one))
+
+    def cancel_spark(self) -> None:
+        """Nothing: Spark's work is ended by who needs it."""
 
     def concluded(self, run: VertexRun, outcome: StageOutcome) -> None:
         """Rule 2: `run` has come to its end."""
         for subtask in [subtask for subtask, needed_by in self._needed_by.items() if needed_by is run]:
             del self._needed_by[subtask]
-            one = self._subtasks[subtask]
-            if one.over:
+            one = self.find(subtask)
+            if one is None or one.is_over:
                 continue
-            if one.cancel_requested:
-                if not one.running:
-                    self._settle_failed(one)
+            if one.state.is_cancelling:
+                self._end_cancelled(one)
             elif outcome.error is None:
-                self._finish(one)
+                self.fire(one, SubtaskEvent.STAGE_DONE)
             else:
-                self._given_up.add(subtask)
-                self._ask_anew_where_nothing_runs(subtask)
+                self._reader_failed(one)
 
-    def _ask_anew_where_nothing_runs(self, subtask: int) -> None:
-        one = self._subtasks[subtask]
-        if one.over or one.running or one.cancel_requested:
+    def _end_cancelled(self, one: SubtaskRun) -> None:
+        if one.state.is_cancelling and not one.running:
+            self.fire(one, SubtaskEvent.TASKS_OVER)
+
+    def _reader_failed(self, one: SubtaskRun) -> None:
+        if one.is_over or one.state.is_cancelling:
             return
-        self._given_up.discard(subtask)
-        self._end(one)
-        if one.request is not None:
-            request, one.request = one.request, None
-            self._host.hand_back(self, {subtask: request})
-        else:
-            self._host.replace(self.job_vertex, subtask, None, None)
-
-    def _holds(self) -> bool:
-        return False
+        self.fire(one, SubtaskEvent.READER_FAILED)
+        if not one.is_over and not one.running:
+            self.fire(one, SubtaskEvent.TASKS_OVER)

@@ -13,6 +13,7 @@ from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalS
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics
 
 if TYPE_CHECKING:
+    from flinkmagic.deployment.stage_subtasks import StageSubtasks
     from flinkmagic.deployment.vertex_run import VertexRun
 
 
@@ -47,7 +48,7 @@ class RunHost(Protocol):
         """Do something after the scheduler's call that is under way: nothing may answer it before it returns."""
         ...
 
-    def hand_back(self, run: VertexRun, requests: dict[int, PhysicalSlotRequest]) -> None:
+    def hand_back(self, run: StageSubtasks, requests: dict[int, PhysicalSlotRequest]) -> None:
         """Requests that this run will not fulfil; another one of the vertex may."""
         ...
 

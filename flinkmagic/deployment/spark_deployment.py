@@ -15,20 +15,16 @@ from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.control_edges import control_edges
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
-from flinkmagic.deployment.executor_gateways import ExecutorGateways
-from flinkmagic.deployment.independent_regions import FinishIndependentRegions
 from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.observations import Observations
 from flinkmagic.deployment.retention import NOTHING, Retention, TakenUp
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_jobs import JobProperties, require_pinned_threads
-from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
-from flinkmagic.deployment.stage_host import StageHost
 from flinkmagic.deployment.stage_runner import StageRun, StageRunner
-from flinkmagic.deployment.task_events import ExecutorRemoved
+from flinkmagic.deployment.stage_scheduling import StageScheduling
+from flinkmagic.deployment.stage_subtasks import NO_TASK
 from flinkmagic.deployment.task_monitor import task_monitor
 from flinkmagic.deployment.task_records import TaskRecord
-from flinkmagic.deployment.vertex_run import NO_TASK
 from flinkmagic.errors import ResultNotReadyError, ResultReleasedError, SessionLostError, UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
@@ -38,9 +34,7 @@ from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, 
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
 from flinkmagic.scheduling.clock import SystemClock
-from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.exception_history import RootExceptionHistoryEntry
-from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
 from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy
@@ -110,41 +104,22 @@ class SparkDeployment:
         self._main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
         self._monitor = task_monitor(self._sc, self._prefix)
         self._session_slots = SessionSlots(self._sc)
-        event_log = JobEventLog(self._clock)
-        self._gateways = gateways = ExecutorGateways(
-            execution_graph.job_id,
-            self._main_thread,
-            self._clock,
-            is_active=self._session_slots.is_active,
-            on_silent=self._executor_is_silent,
-        )
-        self._host = StageHost(
-            execution_graph, self._prefix, self._monitor, self._main_thread, self._name, self._session_slots, gateways
-        )
-        self._provider = SparkSlotProvider(
+        self._scheduling = StageScheduling(
             execution_graph,
-            main_thread=self._main_thread,
-            start_run=self._host.start_run,
-            session_slots=lambda: self._session_slots.total,
-            slots=slots,
-            after=control_edges(planned_job, self._vertices),
-            idle=self._on_idle,
-            event_log=event_log,
-        )
-        self._endgame = FinishIndependentRegions(restart_strategy, self._clock)
-        self.scheduler = DefaultScheduler(
-            execution_graph,
+            job_name=self._name,
+            prefix=self._prefix,
             main_thread=self._main_thread,
             clock=self._clock,
-            slot_provider=self._provider,
-            restart_strategy=self._endgame,
-            event_log=event_log,
-            slot_sharing_groups=self._provider.stages.slot_sharing_groups(),
+            monitor=self._monitor,
+            session_slots=self._session_slots,
+            slots=slots,
+            after=control_edges(planned_job, self._vertices),
+            restart_strategy=restart_strategy,
             listeners=() if listener is None else (listener,),
-            # A shuffle's files go as a whole, with the planned job.
-            release_partitions=False,
+            on_over=self._on_over,
         )
-        self._host.connect(self.scheduler, self._provider, restarts=restart_strategy is not None)
+        self._host = self._scheduling.host
+        self.scheduler = self._scheduling.scheduler
 
     # -- the course of the job -------------------------------------------------------------------------
 
@@ -167,7 +142,6 @@ class SparkDeployment:
         done = {"done": self._retention.stage_done} if self._retention is not None else {}
         runner = StageRunner(self._sc, planned.session_clone, properties, self._kept, self._observations, **done)
         self._host.make_stage = partial(StageRun, runner)
-        self.scheduler.termination_future.add_done_callback(lambda _: self._on_idle())
         self._monitor.start(
             lambda events: self._run(lambda: self._host.tracker.handle(events)),
             lambda loss: self._run(lambda: self._lost(loss)),
@@ -178,8 +152,8 @@ class SparkDeployment:
         for index in self._taken_up.results:
             self._host.tracker.take_up(self.execution_graph.job_vertices[index])
         self._observations.hold([vertex.job_vertex.operator_factory for vertex in self._vertices])
-        recovered = self._taken_up.recovered(self.execution_graph, self._gateways.of(NO_TASK))
-        self._run(lambda: self.scheduler.start_scheduling(recovered))
+        recovered = self._taken_up.recovered(self.execution_graph, self._scheduling.gateways.of(NO_TASK))
+        self._run(lambda: self._scheduling.start(recovered))
 
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job is over, `timeout` seconds at most; the status that it has then."""
@@ -212,7 +186,7 @@ class SparkDeployment:
         FAILING also while the regions that do not depend on a failed one are let finish (the scheduler itself says
         RESTARTING then).
         """
-        return self._status(self.scheduler.job_status)
+        return self._scheduling.status
 
     def tasks(self) -> list[TaskRecord]:
         """One record for each task attempt of Spark's, in the order of launch."""
@@ -258,7 +232,7 @@ class SparkDeployment:
         return DeploymentSnapshot(
             job=replace(
                 job,
-                job_status=self._status(job.job_status),
+                job_status=self._scheduling.status_of(job.job_status),
                 exception_history=_without_repetition(job.exception_history),
             ),
             tasks=tasks,
@@ -342,46 +316,23 @@ class SparkDeployment:
             _LOG.debug("nothing to let go of, the session of the job %r is gone: %s", self._name, gone)
 
     def _lost(self, loss: BaseException) -> None:
-        if not self.scheduler.job_status.is_terminal:
-            detail = str(loss).strip() or type(loss).__name__
-            self._endgame.give_up()
-            self._host.lose_session(SessionLostError(self._name, detail.splitlines()[0]))
-
-    def _executor_is_silent(self, executor: str) -> None:
-        self.scheduler.event_log.add("executors", f"{executor} is gone: Spark has it no more, and did not say so")
-        reason = "it gave no sign of life"
-        self._host.tracker.handle([ExecutorRemoved(self._clock.now_ms(), executor, reason)])
+        detail = str(loss).strip() or type(loss).__name__
+        self._scheduling.lose_session(SessionLostError(self._name, detail.splitlines()[0]))
 
     def _uncaught(self, error: BaseException) -> None:
         _LOG.error("A bug in flinkmagic ends the job %r; please report it.", self._name, exc_info=error)
-        if not self.scheduler.job_status.is_terminal:
-            self._endgame.give_up()
-            self.scheduler.handle_global_failure(error)
+        self._scheduling.fail(error)
 
-    def _status(self, status: JobStatus) -> JobStatus:
-        is_endgame = status is JobStatus.RESTARTING and self._endgame.fatal_cause is not None
-        return JobStatus.FAILING if is_endgame else status
-
-    def _on_idle(self) -> None:
-        """On the job's thread: nothing runs. The job is over, or can go no further, or waits for a restart."""
-        if self.termination_future.done() or self._provider.active_runs():
-            return
-        if self.scheduler.termination_future.done():
-            self._monitor.stop()
-            self._host.close()
-            self._observations.close()
-            if self.scheduler.job_status is JobStatus.CANCELED:
-                self._let_go()
-            self._leave()
-            self.termination_future.set_result(self.scheduler.job_status)
-            self._main_thread.stop()
-        elif self._endgame.fatal_cause is not None and not self._endgame.has_given_up:
-            wait_ms = self._endgame.restart_due_in_ms
-            if wait_ms > 0:
-                self._main_thread.schedule(self._on_idle, wait_ms + 1.0)
-            else:
-                self._endgame.give_up()
-                self.scheduler.handle_global_failure(self._endgame.fatal_cause)
+    def _on_over(self) -> None:
+        """On the job's thread: the job is over, and nothing of it runs."""
+        self._monitor.stop()
+        self._host.close()
+        self._observations.close()
+        if self.scheduler.job_status is JobStatus.CANCELED:
+            self._let_go()
+        self._leave()
+        self.termination_future.set_result(self.scheduler.job_status)
+        self._main_thread.stop()
 
 
 def _without_repetition(

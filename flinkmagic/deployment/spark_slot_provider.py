@@ -8,6 +8,7 @@ import numpy as np
 
 from flinkmagic.deployment.remade_run import RemadeRun
 from flinkmagic.deployment.stage_members import StageMembers
+from flinkmagic.deployment.stage_subtasks import StageSubtasks
 from flinkmagic.deployment.vertex_run import VertexRun
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
@@ -87,7 +88,7 @@ class SparkSlotProvider:
         self._declared: set[int] = set()
         self._is_decision_due = False
 
-    def run_of(self, job_vertex_id: str) -> VertexRun | None:
+    def run_of(self, job_vertex_id: str) -> StageSubtasks | None:
         """The active run of the stage in which a job vertex runs, else the one that makes its lost outputs anew."""
         index = self.stages.lead_of(self._graph.job_vertex_by_id(job_vertex_id).index)
         return self._active.get(index) or self._remade.get(index)
@@ -136,7 +137,7 @@ class SparkSlotProvider:
 
     # -- what runs say ---------------------------------------------------------------------------------
 
-    def hand_back(self, run: VertexRun, requests: Mapping[int, PhysicalSlotRequest]) -> None:
+    def hand_back(self, run: StageSubtasks, requests: Mapping[int, PhysicalSlotRequest]) -> None:
         """Take requests that a failed run did not fulfil; a later run of the vertex will."""
         for subtask, request in requests.items():
             self._wait(run.job_vertex.index, subtask, request)
@@ -146,8 +147,9 @@ class SparkSlotProvider:
         self._active.pop(run.job_vertex.index, None)
         self._decide_soon()
 
-    def _runs(self, index: int) -> list[VertexRun]:
-        return [run for run in (self._active.get(index), self._remade.get(index)) if run is not None]
+    def _runs(self, index: int) -> list[StageSubtasks]:
+        runs: tuple[StageSubtasks | None, ...] = (self._active.get(index), self._remade.get(index))
+        return [run for run in runs if run is not None]
 
     # -- decisions -------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from flinkmagic.deployment.vertex_run import VertexRun
+from flinkmagic.deployment.stage_subtasks import StageSubtasks
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.scheduling.task_executor_gateway import ResultPartitionID, TaskDeploymentDescriptor
 
@@ -34,7 +34,7 @@ class SparkTaskExecutorGateway:
     def __init__(
         self,
         resource_id: str,
-        run_of: Callable[[str], VertexRun | None],
+        run_of: Callable[[str], StageSubtasks | None],
         unknown_task: Callable[[ExecutionAttemptID], None],
         answer_heartbeat: Callable[[], None],
     ) -> None:

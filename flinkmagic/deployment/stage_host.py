@@ -12,6 +12,7 @@ from flinkmagic.deployment.remade_run import RemadeRun
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.deployment.stage_runner import OnOutcome, StageOutcome, StageRun
+from flinkmagic.deployment.stage_subtasks import StageSubtasks
 from flinkmagic.deployment.stage_threads import StageThreads
 from flinkmagic.deployment.task_monitor import TaskMonitor
 from flinkmagic.deployment.task_records import SlotNumbers, TaskLog
@@ -240,7 +241,7 @@ class StageHost:
         assert isinstance(handle, StageHandle)
         return self._provider.remade_run(job_vertex.index, lambda: RemadeRun(job_vertex, handle, self))
 
-    def hand_back(self, run: VertexRun, requests: dict[int, PhysicalSlotRequest]) -> None:
+    def hand_back(self, run: StageSubtasks, requests: dict[int, PhysicalSlotRequest]) -> None:
         """Requests wait for the vertex's next run."""
         self._provider.hand_back(run, requests)
 
@@ -271,6 +272,8 @@ class StageHost:
         for run in self._provider.active_runs():
             if run.outcome is None:
                 run.finish(StageOutcome(error=cause))
+            else:
+                run.settle()
 
     def close(self) -> None:
         """Wait for the stages' threads, which have said all that they had to say."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from flinkmagic.deployment.subtask_state import SubtaskLife, SubtaskState
 from flinkmagic.deployment.task_events import TaskEnded
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState
@@ -27,10 +28,14 @@ class SubtaskRun:
 
     Attributes
     ----------
+    subtask : int
+        Which one of the vertex.
+    life : SubtaskLife
+        Its state, and how it came there.
     request : PhysicalSlotRequest or None
-        What awaits the launch; None once it is fulfilled.
-    is_awaited : bool
-        Whether its request is still to come: it replaces an execution that was lost.
+        What awaits the launch; None before it comes and once it is fulfilled.
+    running : set of int
+        Spark's task attempts that run.
     attempt : ExecutionAttemptID or None
         The execution that was deployed.
     companions : list of ExecutionAttemptID
@@ -43,26 +48,28 @@ class SubtaskRun:
         What was told last.
     told : set of ExecutionAttemptID
         To whom.
-    running : set of int
-        Spark's task attempts that run.
     success : TaskEnded or None
-        The one that counts.
-    is_merged : bool
-        Whether the task of another subtask does its work.
-    cancel_requested, over : bool
-        Whether it is to be cancelled; whether nothing more is told of it.
+        The task that counts.
     """
 
-    request: PhysicalSlotRequest | None
-    is_awaited: bool = False
+    subtask: int
+    life: SubtaskLife
+    request: PhysicalSlotRequest | None = None
+    running: set[int] = field(default_factory=set)
     attempt: ExecutionAttemptID | None = None
     companions: list[ExecutionAttemptID] = field(default_factory=list)
     launched_ms: float = 0.0
     unannounced: list[ExecutionAttemptID] = field(default_factory=list)
     end: SubtaskEnd | None = None
     told: set[ExecutionAttemptID] = field(default_factory=set)
-    running: set[int] = field(default_factory=set)
     success: TaskEnded | None = None
-    is_merged: bool = False
-    cancel_requested: bool = False
-    over: bool = False
+
+    @property
+    def state(self) -> SubtaskState:
+        """How far it has come."""
+        return self.life.state
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is told of it."""
+        return self.life.state.is_over

@@ -9,6 +9,7 @@ from flinkmagic.deployment.losses import RESUBMITTED, Losses
 from flinkmagic.deployment.remade_run import RemadeRun
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.stage_runner import EARLY, StageOutcome
+from flinkmagic.deployment.stage_subtasks import StageSubtasks
 from flinkmagic.deployment.task_events import (
     ExecutorAdded,
     ExecutorRemoved,
@@ -183,7 +184,7 @@ class TaskTracker:
         if role is None:
             return
         loss = self.losses.of(end, role.job_vertex)
-        own = self._remade_run(role.job_vertex) if role.name == "recovery" else role.run
+        own: StageSubtasks = self._remade_run(role.job_vertex) if role.name == "recovery" else role.run
         if end.reason == RESUBMITTED:
             self._log.output_lost(end.started.task_id)
             if role.name != "helper" and loss is not None:

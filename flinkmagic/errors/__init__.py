@@ -28,6 +28,7 @@ from flinkmagic.errors.capturing import (
 )
 from flinkmagic.errors.deployment import (
     DriverClassesRefusedError,
+    IllegalSubtaskEventError,
     JavaNotFoundError,
     PinnedThreadsRequiredError,
     ResultNotReadyError,
@@ -133,6 +134,7 @@ __all__ = [
     "HybridInStreamingError",
     "HybridWithSlotSharingGroupError",
     "IllegalStateTransitionError",
+    "IllegalSubtaskEventError",
     "InputChangedError",
     "InputChangedWarning",
     "InvalidValueError",

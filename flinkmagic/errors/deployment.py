@@ -63,6 +63,17 @@ class StageAbortedError(FlinkMagicError):
         super().__init__(f"{vertex} was ended by Spark together with its stage: {reason}")
 
 
+class IllegalSubtaskEventError(FlinkMagicError):
+    """An event that the table of a subtask's states does not have: a mistake of ours."""
+
+    def __init__(self, task: str, state: str, event: str, story: tuple[str, ...]) -> None:
+        self.task, self.state, self.event, self.story = task, state, event, story
+        super().__init__(
+            f"{task} cannot take {event} in {state}. Its story: {'; '.join(story)}. This is a bug of flinkmagic: "
+            "please report it."
+        )
+
+
 class SessionLostError(UserError):
     """The Spark session ended while a job was running on it."""
 

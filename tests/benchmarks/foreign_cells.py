@@ -2,8 +2,8 @@
 
 What runs: `_foreign_cells`. Each notebook runs twice in one process on one session, in a fresh namespace and an empty
 folder each time; between the two Spark's catalog, configuration, cache and streams are put back. A cell that fails
-plainly tells nothing and is not counted. A notebook that differs runs both ways once more: what differs between plain
-runs, too, or is once as in a plain run, is chance (the order of rows without a sort, say). An error never is.
+plainly tells nothing and is not counted. A notebook that differs runs five times more: what differs between plain
+runs, too, or is once as in the first, is chance (the order of rows without a sort, say). An error never is.
 
 Figures: `notebooks`, `cells` (those that end well in the plain run), `errors` (of them, those that end in an exception
 under the magic), `values_lost` (the last line's value or the printed text differs), `settled_early` (writes that were
@@ -40,6 +40,8 @@ from tests.benchmarks._foreign_cells import (
 from tests.notebook_shell import CellTimeoutError, Left, NotebookShell, comparable, lines_kept
 
 CELL_S = 40.0
+AGAIN = (False, True, False, True, False)
+"""How a notebook that differs runs again: under the magic or plainly."""
 
 
 @dataclass
@@ -174,10 +176,8 @@ def compare(bench: Bench, notebook: Notebook, tally: Tally) -> None:
     plain = bench.run(notebook, magic=False)
     ours = bench.run(notebook, magic=True)
     differing = [number for number, pair in enumerate(zip(plain, ours, strict=True)) if _differs(*pair)]
-    again, once_more = plain, ours
-    if differing:
-        again, once_more = bench.run(notebook, magic=False), bench.run(notebook, magic=True)
-    for number, (before, after, other, later) in enumerate(zip(plain, ours, again, once_more, strict=True)):
+    others = [bench.run(notebook, magic=magic) for magic in AGAIN] if differing else []
+    for number, (before, after) in enumerate(zip(plain, ours, strict=True)):
         where = f"{notebook.name}[{number}]"
         tally.figures["failing" if before.failed else "cells"] += 1
         for settlement in after.left.settlements:
@@ -186,9 +186,10 @@ def compare(bench: Bench, notebook: Notebook, tally: Tally) -> None:
             tally.tell(f"settled {where}: {settlement.cause}, {settlement.touches}: {settlement.location.code}")
         if number not in differing:
             continue
-        broken = after.failed and not before.failed and not other.failed
-        is_chance = _differs(before, other) or any(not _differs(one, later) for one in (before, other))
-        if is_chance and not broken:
+        again = [(magic, other[number]) for magic, other in zip(AGAIN, others, strict=True)]
+        broken = after.failed and not before.failed and not any(one.failed for magic, one in again if not magic)
+        # Plain runs that differ are chance, and so is a run of ours that is as plain.
+        if not broken and any(_differs(before, one) is not magic for magic, one in again):
             tally.figures["chance"] += 1
             continue
         if before.failed:

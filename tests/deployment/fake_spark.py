@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from flinkmagic.deployment.executor_gateways import ExecutorGateways
-from flinkmagic.deployment.independent_regions import FinishIndependentRegions
-from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
-from flinkmagic.deployment.stage_host import StageHost
 from flinkmagic.deployment.stage_runner import StageOutcome
+from flinkmagic.deployment.stage_scheduling import StageScheduling
 from flinkmagic.deployment.task_events import (
     ExecutorAdded,
     JobEnded,
@@ -33,7 +30,6 @@ from flinkmagic.graph.transformations import (
 )
 from flinkmagic.planning.handles import Once, ShuffleMapStageHandle, WriteStageHandle
 from flinkmagic.scheduling.clock import ManualClock
-from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
 
 METRICS = TaskMetrics(10, 20, 30, 40, 0, 0, 5, 0, 1)
@@ -142,7 +138,7 @@ class FakeMonitor:
 
 
 class FakeSpark:
-    """A deployment's inner parts over a scheduler of its own, with time and Spark in the hands of the test."""
+    """A deployment's inner parts, with time and Spark in the hands of the test."""
 
     def __init__(self, vertices, *, slots=None, session_slots=4, after=None, restart_strategy=None):
         self.clock = ManualClock(1000.0)
@@ -152,48 +148,37 @@ class FakeSpark:
                         self.graph.job_vertices}  # fmt: skip
         self.stages = []
         self.monitor = FakeMonitor()
-        session = FakeSlots(session_slots)
-        self.silent = []
-        gateways = ExecutorGateways(
-            "job", self.main_thread, self.clock, is_active=session.is_active, on_silent=self.silent.append
-        )
-        self.session_slots = session
-        self.host = StageHost(self.graph, "t-", self.monitor, self.main_thread, "job", session, gateways)
-        self.host.make_stage = self._make
+        self.session_slots = FakeSlots(session_slots)
+        self.overs = 0
         index = {name: vertex.index for name, vertex in self.by_name.items()}
-        self.provider = SparkSlotProvider(
+        self.scheduling = StageScheduling(
             self.graph,
-            main_thread=self.main_thread,
-            start_run=self.host.start_run,
-            session_slots=lambda: session.total,
-            slots=slots,
-            after={index[later]: [index[one] for one in earlier] for later, earlier in (after or {}).items()},
-            idle=self._idle,
-        )
-        self.endgame = FinishIndependentRegions(restart_strategy, self.clock)
-        self.scheduler = DefaultScheduler(
-            self.graph,
+            job_name="job",
+            prefix="t-",
             main_thread=self.main_thread,
             clock=self.clock,
-            slot_provider=self.provider,
-            restart_strategy=self.endgame,
-            slot_sharing_groups=self.provider.stages.slot_sharing_groups(),
-            release_partitions=False,
+            monitor=self.monitor,
+            session_slots=self.session_slots,
+            slots=slots,
+            after={index[later]: [index[one] for one in earlier] for later, earlier in (after or {}).items()},
+            restart_strategy=restart_strategy,
+            on_over=self._on_over,
         )
-        self.host.connect(self.scheduler, self.provider, restarts=restart_strategy is not None)
+        self.host, self.provider = self.scheduling.host, self.scheduling.provider
+        self.scheduler = self.scheduling.scheduler
+        self.host.make_stage = self._make
         self._ids = itertools.count(1)
         self._attempts = {}
-        self.main_thread.execute(self.scheduler.start_scheduling)
+        self.main_thread.execute(self.scheduling.start)
         self.settle()
 
     def _make(self, *arguments):
         self.stages.append(FakeStage(*arguments))
         return self.stages[-1]
 
-    def _idle(self):
-        if self.endgame.fatal_cause is not None and not self.endgame.has_given_up:
-            self.endgame.give_up()
-            self.scheduler.handle_global_failure(self.endgame.fatal_cause)
+    def _on_over(self):
+        self.overs += 1
+        self.host.close()
 
     # -- what the test does ----------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from flinkmagic.capturing.program import read_conf
 from flinkmagic.capturing.recorder import capture
 from flinkmagic.deployment import SparkDeployment
-from flinkmagic.deployment.vertex_run import NO_TASK
+from flinkmagic.deployment.stage_subtasks import NO_TASK
 from flinkmagic.errors import ResultReleasedError, UnknownNameError
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState

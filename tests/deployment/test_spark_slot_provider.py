@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from fake_spark import FakeSpark, ManualClock, ManualMainThreadExecutor, SparkSlotProvider, graph_of
+from fake_spark import FakeSpark, ManualClock, ManualMainThreadExecutor, graph_of
 
+from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotRequest
@@ -175,6 +176,7 @@ def test_whatever_spark_does_the_job_ends_and_nothing_is_left(seed):
             break
     status = spark.scheduler.job_status
     assert status.is_terminal, (seed, spark.scheduler.event_log.events()[-5:])
+    assert spark.overs == 1
     assert spark.provider.active_runs() == []
     every = [state for name in names for state in spark.state(name)]
     if status is JobStatus.FINISHED:

@@ -6,7 +6,7 @@ import pytest
 from fake_spark import FakeSpark, JobStarted, StageRef, TaskStarted
 
 from flinkmagic.deployment.stage_host import LONGEST_SILENCE_MS
-from flinkmagic.deployment.vertex_run import NO_TASK
+from flinkmagic.deployment.stage_subtasks import NO_TASK
 from flinkmagic.deployment.write_retries import EarlierRun
 from flinkmagic.errors import StageAbortedError, VertexFailedError
 from flinkmagic.graph.execution_state import ExecutionState
@@ -297,11 +297,24 @@ def test_the_end_of_the_session_is_the_end_of_the_job():
     spark = FakeSpark(CHAIN)
     spark.job_started("Map")
     spark.launch("Map", 0)
-    spark.endgame.give_up()
-    spark.main_thread.execute(lambda: spark.host.lose_session(ConnectionError("gone")))
+    spark.main_thread.execute(lambda: spark.scheduling.lose_session(ConnectionError("gone")))
     spark.settle()
     assert spark.scheduler.job_status is JobStatus.FAILED
     assert spark.provider.active_runs() == []
+
+
+def test_the_end_of_the_session_is_the_end_of_tasks_that_spark_was_ending():
+    spark = FakeSpark(CHAIN)
+    spark.job_started("Map")
+    tasks = [spark.launch("Map", partition) for partition in range(2)]
+    spark.end(tasks[0], "FAILED")
+    spark.conclude("Map", RuntimeError("aborted"))
+    assert spark.state("Map") == ["FAILED", "RUNNING"]
+    spark.main_thread.execute(lambda: spark.scheduling.lose_session(ConnectionError("gone")))
+    spark.settle()
+    assert spark.provider.active_runs() == []
+    assert spark.scheduler.job_status is JobStatus.FAILED
+    assert spark.overs == 1
 
 
 def test_ends_that_spark_never_tells_of_are_not_waited_for_for_ever(caplog):
