@@ -63,7 +63,7 @@ class SchedulingStrategy(Protocol):
         ...
 
 
-class PipelinedRegionSchedulingStrategy:
+class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
     """Schedules region by region.
 
     Parameters
