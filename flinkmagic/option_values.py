@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkmagic.errors.usage import InvalidValueError
-from flinkmagic.scheduling.restart_strategy import RESTART_STRATEGIES, parse_restart_strategy
+from flinkmagic.scheduling.failover.restart_strategy import RESTART_STRATEGIES, parse_restart_strategy
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,12 +20,12 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
-from flinkmagic.scheduling.failover_strategy import RestartPipelinedRegionFailoverStrategy
+from flinkmagic.scheduling.failover.failover_strategy import RestartPipelinedRegionFailoverStrategy
+from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
-from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import (
     ResultPartitionID,
     TaskDeploymentDescriptor,

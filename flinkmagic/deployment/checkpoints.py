@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.targets import Target, resolve_uri
+from flinkmagic.capturing.writes.targets import Target, resolve_uri
 from flinkmagic.deployment.finished_writes import FinishedWrite
 from flinkmagic.deployment.kept_results import KeptResults, KeptRows
 from flinkmagic.deployment.retained_results import RetainedResult
@@ -36,8 +36,9 @@ from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.planning.handles import BoundaryStageHandle
 from flinkmagic.planning.result_keys import ResultKey
 from flinkmagic.planning.stage_results import StageResult
-from flinkmagic.scheduling.job_graph_codec import encode_job_graph
-from flinkmagic.scheduling.job_graph_store import (
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.recovery.job_graph_codec import encode_job_graph
+from flinkmagic.scheduling.recovery.job_graph_store import (
     JobGraphStore,
     StoredDataset,
     StoredWrite,
@@ -46,8 +47,7 @@ from flinkmagic.scheduling.job_graph_store import (
     append_target,
     append_write,
 )
-from flinkmagic.scheduling.job_journal import JobJournal, create_journal
-from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.recovery.job_journal import JobJournal, create_journal
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

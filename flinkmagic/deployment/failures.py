@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from flinkmagic.capturing.cell_labels import label_of
 from flinkmagic.capturing.java import java_words
+from flinkmagic.capturing.source_code.cell_labels import label_of
 from flinkmagic.errors import VertexFailedError
 
 _TRACEBACK = "Traceback (most recent call last):"

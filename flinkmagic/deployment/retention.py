@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.targets import Target, resolve_uri
+from flinkmagic.capturing.writes.targets import Target, resolve_uri
 from flinkmagic.deployment.checkpoints import Checkpoints
 from flinkmagic.deployment.finished_writes import (
     WITHOUT_KEY,
@@ -40,9 +40,9 @@ from flinkmagic.planning.handles import BoundaryStageHandle, ShuffleMapStageHand
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.planning.stage_results import StageResult
-from flinkmagic.scheduling.job_graph_store import FinishedTask
-from flinkmagic.scheduling.job_recovery import RecoveredJob
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.recovery.job_graph_store import FinishedTask
+from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
 
 if TYPE_CHECKING:

@@ -34,11 +34,11 @@ from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, 
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
 from flinkmagic.scheduling.clock import SystemClock
-from flinkmagic.scheduling.exception_history import RootExceptionHistoryEntry
+from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
+from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
+from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
-from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy
-from flinkmagic.scheduling.scheduler_ng import JobListener
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,12 +14,12 @@ from flinkmagic.deployment.task_monitor import TaskMonitor
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_recovery import RecoveredJob
+from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy
-from flinkmagic.scheduling.scheduler_ng import JobListener
+from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
 
 
 class StageScheduling:

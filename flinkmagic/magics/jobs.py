@@ -12,7 +12,7 @@ from flinkmagic.magics.graphs import PastRun
 
 if TYPE_CHECKING:
     from flinkmagic.deployment.retained_results import RetainedResult
-    from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry
+    from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry
     from flinkmagic.session import CompiledGraph, Job
 
 

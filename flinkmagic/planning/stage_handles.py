@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from flinkmagic.capturing.java import skip_commands
-from flinkmagic.capturing.writes import is_observed
+from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.planning import driver_classes
 from flinkmagic.planning.adaptive_stages import JOINS, join_choices
 from flinkmagic.planning.handles import (

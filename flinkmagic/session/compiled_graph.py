@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.listed_inputs import check_inputs
 from flinkmagic.capturing.merging import check_runnable, merge, spanning
-from flinkmagic.capturing.observations import release_metrics
 from flinkmagic.capturing.program import Program
+from flinkmagic.capturing.writes.listed_inputs import check_inputs
 from flinkmagic.conformance.report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.display import (
     GraphView,
@@ -195,7 +194,7 @@ class CompiledGraph:
             job._start()
             self.jobs.append(job)
             if isinstance(self.program, Program):
-                release_metrics(self.program)
+                self.program.release_metrics()
         for tell in tuple(self.started):
             tell(job)
         if wait:

@@ -23,9 +23,9 @@ from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning import PlannedJob
 from flinkmagic.scheduling.clock import SystemClock
-from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
+from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
+from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy, parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy, parse_restart_strategy
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.session.options import NO_RESTART, JobOptions
 from flinkmagic.session.rebinding import Rebinding
@@ -36,7 +36,7 @@ from flinkmagic.session.summary import sink_line, taken_up_note
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from flinkmagic.capturing.program import DeferredWrite
+    from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 
 
 class Job:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flinkmagic.errors import FlinkMagicError, InvalidValueError
-from flinkmagic.scheduling.restart_strategy import parse_duration_ms
+from flinkmagic.scheduling.failover.restart_strategy import parse_duration_ms
 
 
 class SimulatedError(FlinkMagicError):

@@ -8,7 +8,7 @@ from typing import Any
 
 from flinkmagic.errors import UnknownNameError
 from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.scheduling.restart_strategy import parse_restart_strategy
+from flinkmagic.scheduling.failover.restart_strategy import parse_restart_strategy
 from flinkmagic.simulation.arguments import RESTART_STRATEGY
 from flinkmagic.simulation.faults import (
     Fault,

@@ -16,16 +16,17 @@ from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
-from flinkmagic.scheduling.job_event_log import JobEvent, JobEventLog
-from flinkmagic.scheduling.job_master import JobMaster, JobMasterOptions
-from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotProvider
-from flinkmagic.scheduling.restart_strategy import (
+from flinkmagic.scheduling.failover.restart_strategy import (
     FixedDelayRestartBackoffTimeStrategy,
     RestartBackoffTimeStrategy,
     RestartStrategyFactory,
 )
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, JobListener, SchedulerNG
+from flinkmagic.scheduling.job_event_log import JobEvent, JobEventLog
+from flinkmagic.scheduling.job_listener import JobListener
+from flinkmagic.scheduling.job_master import JobMaster, JobMasterOptions
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, SchedulerNG
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.simulation.fault_injector import FaultInjector
 from flinkmagic.simulation.faults import Fault
 from flinkmagic.simulation.task_times import SampledTaskTimes

@@ -18,8 +18,8 @@ from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.slot_sharing import local_input_preferred
+from flinkmagic.scheduling.failover.restart_strategy import parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.restart_strategy import parse_restart_strategy
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 from flinkmagic.simulation.faults import CancelJob, FailJob, FailTask, Fault, SuspendJob, random_faults
 from flinkmagic.simulation.simulation import Simulation, SimulationOptions, SimulationResult

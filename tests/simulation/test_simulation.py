@@ -16,8 +16,8 @@ from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.graph.topology import make_environment, read_topology
+from flinkmagic.scheduling.failover.restart_strategy import parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.restart_strategy import parse_restart_strategy
 from flinkmagic.simulation.faults import (
     CancelJob,
     FailJob,
