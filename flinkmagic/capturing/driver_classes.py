@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JError
 
 from flinkmagic.capturing.java import java_words
-from flinkmagic.errors import DriverClassesRefusedError
+from flinkmagic.errors.deployment import DriverClassesRefusedError
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway, JavaObject

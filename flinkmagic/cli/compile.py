@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from flinkmagic.conformance.answers import ANSWER_SUFFIX, answer, report_graphs
-from flinkmagic.errors import TopologyError, UsageError, UserError
+from flinkmagic.errors.base import UserError
+from flinkmagic.errors.graph import TopologyError
+from flinkmagic.errors.usage import UsageError
 from flinkmagic.graph.compilation import Compilation, compile_topology
 
 VIEWS = ("stream", "job", "execution", "regions")

@@ -10,7 +10,7 @@ from typing import Any
 
 from flinkmagic.capturing.java import java_words
 from flinkmagic.capturing.source_code.cell_labels import label_of
-from flinkmagic.errors import VertexFailedError
+from flinkmagic.errors.deployment import VertexFailedError
 
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')

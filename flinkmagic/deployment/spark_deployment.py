@@ -25,7 +25,8 @@ from flinkmagic.deployment.stage_scheduling import StageScheduling
 from flinkmagic.deployment.stage_subtasks import NO_TASK
 from flinkmagic.deployment.task_monitor import task_monitor
 from flinkmagic.deployment.task_records import TaskRecord
-from flinkmagic.errors import ResultNotReadyError, ResultReleasedError, SessionLostError, UnknownNameError
+from flinkmagic.errors.deployment import ResultNotReadyError, ResultReleasedError, SessionLostError
+from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState

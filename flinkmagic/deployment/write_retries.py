@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flinkmagic.errors import WriteNotRepeatableError
+from flinkmagic.errors.deployment import WriteNotRepeatableError
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject

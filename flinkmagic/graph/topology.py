@@ -1,7 +1,7 @@
 """Programs written down as JSON: see ``topology.schema.json`` beside this module for the format.
 
 A topology is checked in two steps, so that a mistake in the file is told from a program that Flink refuses: the schema
-and the ids here (:class:`~flinkmagic.errors.TopologyError`, with the place), the graph rules in the graphs.
+and the ids here (:class:`~flinkmagic.errors.graph.TopologyError`, with the place), the graph rules in the graphs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from flinkmagic.amounts import count
-from flinkmagic.errors import TopologyError
+from flinkmagic.errors.graph import TopologyError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import (
     BatchShuffleMode,

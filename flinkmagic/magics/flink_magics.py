@@ -16,14 +16,8 @@ from flinkmagic import session
 from flinkmagic.capturing.merging import over_frames
 from flinkmagic.display import to_table
 from flinkmagic.display.labels import lines_visible
-from flinkmagic.errors import (
-    JobRunningError,
-    NeverRunError,
-    NoGraphError,
-    NotAProgramError,
-    TopLevelAwaitError,
-    UnknownNameError,
-)
+from flinkmagic.errors.capturing import TopLevelAwaitError
+from flinkmagic.errors.usage import JobRunningError, NeverRunError, NoGraphError, NotAProgramError, UnknownNameError
 from flinkmagic.magics.captured_cell import CapturedCell, plainly_interrupted
 from flinkmagic.magics.cell import is_blank
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 
-from flinkmagic.errors import InvalidValueError
+from flinkmagic.errors.usage import InvalidValueError
 
 VIEWS = ("stream", "job", "execution", "regions")
 """The graphs that can be shown alone."""

@@ -26,12 +26,8 @@ from flinkmagic.display import (
     to_text,
 )
 from flinkmagic.display.labels import lines_visible
-from flinkmagic.errors import (
-    InvalidValueError,
-    JobRunningError,
-    NoResultError,
-    UnknownNameError,
-)
+from flinkmagic.errors.capturing import NoResultError
+from flinkmagic.errors.usage import InvalidValueError, JobRunningError, UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph

@@ -18,7 +18,7 @@ from flinkmagic.deployment.failures import short_reason
 from flinkmagic.deployment.retention import Retention
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
 from flinkmagic.display.costs import costs
-from flinkmagic.errors import VertexFailedError
+from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning import PlannedJob

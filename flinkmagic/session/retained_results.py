@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flinkmagic.deployment.retained_results import RetainedResult, retained_results
-from flinkmagic.errors import UnknownNameError
+from flinkmagic.errors.usage import UnknownNameError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

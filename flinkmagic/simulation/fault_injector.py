@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from flinkmagic.errors import JobSuspendedError, UnknownNameError
+from flinkmagic.errors.scheduling import JobSuspendedError
+from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobStatus

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from flinkmagic.errors import UnknownNameError
+from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.failover.restart_strategy import parse_restart_strategy
 from flinkmagic.simulation.arguments import RESTART_STRATEGY

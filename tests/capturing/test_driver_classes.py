@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from flinkmagic.capturing.driver_classes import DriverClasses
-from flinkmagic.errors import DriverClassesRefusedError
+from flinkmagic.errors.deployment import DriverClassesRefusedError
 
 GREETING = """
 package javatest;

@@ -10,11 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from flinkmagic.cli import simulate
-from flinkmagic.errors import (
-    InvalidValueError,
-    UnknownNameError,
-    UsageError,
-)
+from flinkmagic.errors.usage import InvalidValueError, UnknownNameError, UsageError
 
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 import flinkmagic
 from flinkmagic.deployment import task_monitor
+from flinkmagic.errors.deployment import SessionEndedError
 
 
 def main(folder: Path, end: str, restart: str) -> None:
@@ -51,7 +52,7 @@ def main(folder: Path, end: str, restart: str) -> None:
     }
     try:
         graph.run()
-    except flinkmagic.errors.SessionEndedError as ended:
+    except SessionEndedError as ended:
         told["again"] = str(ended)
     print(json.dumps(told))
 

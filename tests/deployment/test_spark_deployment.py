@@ -9,7 +9,8 @@ from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.deployment import SparkDeployment
 from flinkmagic.deployment.stage_subtasks import NO_TASK
-from flinkmagic.errors import ResultReleasedError, UnknownNameError
+from flinkmagic.errors.deployment import ResultReleasedError
+from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph

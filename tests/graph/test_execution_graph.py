@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from flinkmagic import errors
+from flinkmagic.errors import graph as errors
 from flinkmagic.graph.execution import ExecutionAttemptID, ExecutionVertexID
 from flinkmagic.graph.execution_graph import MAX_PRIOR_EXECUTIONS, ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_job_vertex import default_max_parallelism

@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.errors import InvalidValueError, UnknownNameError
+from flinkmagic.errors.usage import InvalidValueError, UnknownNameError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import capture, release_retained
 from flinkmagic.session import retained as retained_of

@@ -11,12 +11,8 @@ import pytest
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.errors import (
-    InvalidValueError,
-    NoResultError,
-    NotAProgramError,
-    UnknownNameError,
-)
+from flinkmagic.errors.capturing import NoResultError
+from flinkmagic.errors.usage import InvalidValueError, NotAProgramError, UnknownNameError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.sinks import Sharing
 from flinkmagic.scheduling.job_status import JobStatus

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from flinkmagic.errors import InvalidValueError, UnknownNameError
+from flinkmagic.errors.usage import InvalidValueError, UnknownNameError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import make_environment

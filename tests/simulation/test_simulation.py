@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import UnknownNameError
+from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.job_settings import InputDependencyConstraint

@@ -19,7 +19,7 @@ from flinkmagic.capturing.java import session_state
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.capturing.writes.pruned_reads import pruned_sources
 from flinkmagic.capturing.writes.targets import resolve_uri
-from flinkmagic.errors import InputChangedError, InputChangedWarning
+from flinkmagic.errors.capturing import InputChangedError, InputChangedWarning
 
 _CLASSES = DriverClasses("flinkmagic.capturing.writes", ("ListedInputs",))
 
