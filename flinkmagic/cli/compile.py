@@ -15,8 +15,8 @@ from flinkmagic.errors.base import UserError
 from flinkmagic.errors.graph import TopologyError
 from flinkmagic.errors.usage import UsageError
 from flinkmagic.graph.compilation import Compilation, compile_topology
+from flinkmagic.session.checks import VIEWS
 
-VIEWS = ("stream", "job", "execution", "regions")
 FORMATS = ("svg", "dot", "text", "json")
 _SUFFIXES = {"text": "txt"}
 
