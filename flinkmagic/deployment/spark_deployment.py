@@ -23,7 +23,7 @@ from flinkmagic.deployment.spark_jobs import JobProperties, require_pinned_threa
 from flinkmagic.deployment.stage_runner import StageRun, StageRunner
 from flinkmagic.deployment.stage_scheduling import StageScheduling
 from flinkmagic.deployment.stage_subtasks import NO_TASK
-from flinkmagic.deployment.task_monitor import task_monitor
+from flinkmagic.deployment.task_monitor import TaskMonitor
 from flinkmagic.deployment.task_records import TaskRecord
 from flinkmagic.errors.deployment import ResultNotReadyError, ResultReleasedError, SessionLostError
 from flinkmagic.errors.usage import UnknownNameError
@@ -103,7 +103,7 @@ class SparkDeployment:
         tails = _vertices_of([boundary.tail_id for boundary in boundaries], execution_graph)
         self._boundaries = list(zip(boundaries, tails, strict=True))
         self._main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
-        self._monitor = task_monitor(self._sc, self._prefix)
+        self._monitor = TaskMonitor(self._sc, self._prefix)
         self._session_slots = SessionSlots(self._sc)
         self._scheduling = StageScheduling(
             execution_graph,

@@ -11,7 +11,6 @@ from pathlib import Path
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.deployment import task_monitor
 from flinkmagic.errors.deployment import SessionEndedError
 
 
@@ -32,8 +31,6 @@ def main(folder: Path, end: str, restart: str) -> None:
         numbers = spark.range(0, 4, 1, 2)
         slow = numbers.select(F.udf(wait, "long")("id").alias("id"))
         slow.repartition(2).write.mode("overwrite").json(str(folder / "slow"))
-    if end == "polled":
-        task_monitor.constructor_of = lambda *_: None
     graph = flinkmagic.compile(program, parallelism=2, restart=restart)
     job = graph.run(wait=False)
     deadline = time.monotonic() + 60
