@@ -18,7 +18,7 @@ from flinkmagic.capturing.source_code.cell_labels import remember
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
-from flinkmagic.errors import SparkConnectSessionError
+from flinkmagic.errors.capturing import SparkConnectSessionError
 
 
 class capture:  # noqa: N801 - reads as the statement that it is used in

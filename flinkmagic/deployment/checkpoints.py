@@ -31,7 +31,7 @@ from flinkmagic.capturing.writes.targets import Target, resolve_uri
 from flinkmagic.deployment.finished_writes import FinishedWrite
 from flinkmagic.deployment.kept_results import KeptResults, KeptRows
 from flinkmagic.deployment.retained_results import RetainedResult
-from flinkmagic.errors import CheckpointInUseError
+from flinkmagic.errors.job_store import CheckpointInUseError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.jvm.java import scala_seq, skip_commands
 from flinkmagic.planning.handles import BoundaryStageHandle

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from flinkmagic.capturing.source_code.cell_labels import label_of
-from flinkmagic.errors import VertexFailedError
+from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.jvm.java import java_words
 
 _TRACEBACK = "Traceback (most recent call last):"

@@ -9,7 +9,7 @@ from flinkmagic.deployment.subtask_run import SubtaskRun
 from flinkmagic.deployment.subtask_state import SubtaskEvent
 from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
 from flinkmagic.deployment.vertex_run import VertexRun
-from flinkmagic.errors import ExecutorRecoveryError
+from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.planning.handles import StageHandle
 

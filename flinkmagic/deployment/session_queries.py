@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import CLASSES
-from flinkmagic.errors import DriverClassesRefusedError
+from flinkmagic.errors.deployment import DriverClassesRefusedError
 from flinkmagic.jvm.java import java_words, static_method
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from flinkmagic.deployment.stage_scheduling import StageScheduling
 from flinkmagic.deployment.stage_subtasks import NO_TASK
 from flinkmagic.deployment.task_monitor import TaskMonitor
 from flinkmagic.deployment.task_records import TaskRecord
-from flinkmagic.errors import ResultNotReadyError, ResultReleasedError, SessionLostError, UnknownResultError
+from flinkmagic.errors.deployment import ResultNotReadyError, ResultReleasedError, SessionLostError
+from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
@@ -244,7 +245,7 @@ class SparkDeployment:
 
         Raises
         ------
-        UnknownResultError
+        UnknownNameError
             Where the job has no result of that name.
         ResultReleasedError
             After `release`.
@@ -253,7 +254,7 @@ class SparkDeployment:
         """
         sink = next((sink for sink in self._sinks if sink.kind == "result" and sink.name == name), None)
         if sink is None:
-            raise UnknownResultError(name, [sink.name for sink in self._sinks if sink.kind == "result"])
+            raise UnknownNameError("result", name, [sink.name for sink in self._sinks if sink.kind == "result"])
         if self._kept.is_released:
             raise ResultReleasedError(name)
         vertex = self._vertices[sink.index]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.deployment.java_classes import CLASSES
-from flinkmagic.errors import PinnedThreadsRequiredError
+from flinkmagic.errors.deployment import PinnedThreadsRequiredError
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject

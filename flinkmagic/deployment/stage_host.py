@@ -19,7 +19,7 @@ from flinkmagic.deployment.task_records import SlotNumbers, TaskLog
 from flinkmagic.deployment.task_tracker import TaskTracker
 from flinkmagic.deployment.vertex_run import VertexRun
 from flinkmagic.deployment.write_retries import EarlierRun
-from flinkmagic.errors import ExecutorRecoveryError
+from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID, ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState

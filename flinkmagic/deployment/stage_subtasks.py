@@ -19,7 +19,7 @@ from flinkmagic.deployment.subtask_state import (
     SubtaskState,
 )
 from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
-from flinkmagic.errors import ExecutorRecoveryError
+from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from flinkmagic.errors import IllegalSubtaskEventError
+from flinkmagic.errors.deployment import IllegalSubtaskEventError
 
 
 class SubtaskState(Enum):

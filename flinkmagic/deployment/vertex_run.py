@@ -13,7 +13,8 @@ from flinkmagic.deployment.stage_subtasks import Occasion, StageSubtasks
 from flinkmagic.deployment.subtask_run import SubtaskRun
 from flinkmagic.deployment.subtask_state import SubtaskEvent
 from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
-from flinkmagic.errors import ExecutorRecoveryError, StageAbortedError
+from flinkmagic.errors.deployment import StageAbortedError
+from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.planning.handles import StageHandle
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest

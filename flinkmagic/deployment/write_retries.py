@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flinkmagic.errors import WriteNotRepeatableError
+from flinkmagic.errors.deployment import WriteNotRepeatableError
 from flinkmagic.jvm.java import simple_name
 
 if TYPE_CHECKING:

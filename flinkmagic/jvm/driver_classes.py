@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from flinkmagic.errors import DriverClassesRefusedError
+from flinkmagic.errors.deployment import DriverClassesRefusedError
 from flinkmagic.jvm.java import java_array, java_class, java_words
 
 if TYPE_CHECKING:

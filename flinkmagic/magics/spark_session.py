@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from flinkmagic.errors import SparkConnectSessionError
+from flinkmagic.errors.capturing import SparkConnectSessionError
 from flinkmagic.local_spark import local_session
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.program import Program
-from flinkmagic.errors import NoResultError, SessionEndedError, SparkConnectSessionError
+from flinkmagic.errors.capturing import NoResultError, SparkConnectSessionError
+from flinkmagic.errors.deployment import SessionEndedError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation

@@ -148,7 +148,6 @@ class StageHandles:
             collected=self._collected(stage),
             joins=self._joins(stage),
             output_partitions=1,
-            hidden=True,
             dependency=Once(lambda: self._rebuilder.shuffleOf(jvm_node)),
         )
         computed = partial(self._rebuilder.rebuild, jvm_node)

@@ -10,7 +10,8 @@ import pytest
 
 from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.driver.java_classes import CLASSES
-from flinkmagic.errors import DriverClassesRefusedError, UserError
+from flinkmagic.errors.base import UserError
+from flinkmagic.errors.deployment import DriverClassesRefusedError
 from flinkmagic.jvm import driver_classes
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import functions as F
 
 import flinkmagic
+from flinkmagic.errors.deployment import SessionEndedError
 
 
 def main(folder: Path, end: str, restart: str) -> None:
@@ -48,7 +49,7 @@ def main(folder: Path, end: str, restart: str) -> None:
     }
     try:
         graph.run()
-    except flinkmagic.errors.SessionEndedError as ended:
+    except SessionEndedError as ended:
         told["again"] = str(ended)
     print(json.dumps(told))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flinkmagic.deployment.remade_run import RemadeRun
 from flinkmagic.deployment.subtask_state import SubtaskState
 from flinkmagic.deployment.vertex_run import VertexRun
-from flinkmagic.errors import ExecutorLostError, OutputLostError
+from flinkmagic.errors.scheduling import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest

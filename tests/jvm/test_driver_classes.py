@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import DriverClassesRefusedError
+from flinkmagic.errors.deployment import DriverClassesRefusedError
 from flinkmagic.jvm.driver_classes import DriverClasses
 
 GREETING = """

@@ -31,7 +31,7 @@ from flinkmagic.capturing.writes.tables import named_table
 from flinkmagic.capturing.writes.targets import Source, Target, sources_of
 from flinkmagic.capturing.writes.write_facts import WriteFacts
 from flinkmagic.capturing.writes.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
-from flinkmagic.errors import (
+from flinkmagic.errors.capturing import (
     HandledWriteError,
     OverwritesInputError,
     ThreadWriteError,

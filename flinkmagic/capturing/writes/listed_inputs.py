@@ -18,7 +18,7 @@ from flinkmagic.capturing.driver.java_classes import CLASSES
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.capturing.writes.pruned_reads import pruned_sources
 from flinkmagic.capturing.writes.targets import resolve_uri
-from flinkmagic.errors import InputChangedError, InputChangedWarning
+from flinkmagic.errors.capturing import InputChangedError, InputChangedWarning
 from flinkmagic.jvm.java import session_state
 
 

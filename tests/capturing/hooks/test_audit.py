@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import flinkmagic
-from flinkmagic.errors import PendingWriteError
+from flinkmagic.errors.capturing import PendingWriteError
 
 READ = "df = spark.read.parquet(at('a'))\n"
 WRITE = READ + "df.write.parquet(at('out/x'))\n"
