@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecord
-from flinkmagic.deployment.checkpoints import Checkpoints
 from flinkmagic.deployment.failures import short_reason
-from flinkmagic.deployment.retention import Retention
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
 from flinkmagic.display.costs import costs
 from flinkmagic.errors import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning import PlannedJob
+from flinkmagic.reuse.checkpoints import Checkpoints
+from flinkmagic.reuse.retention import Retention
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
 from flinkmagic.scheduling.job_status import JobStatus

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
-    from flinkmagic.deployment.retention import TakenUp
     from flinkmagic.graph.execution_graph import ExecutionGraph
     from flinkmagic.graph.job_graph import JobGraph
     from flinkmagic.graph.stream_graph import StreamGraph
     from flinkmagic.planning.sinks import PlannedSink, SharedStage
+    from flinkmagic.reuse.taken_up import TakenUp
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.recorder import capture
-from flinkmagic.deployment.retention import Retention
+from flinkmagic.reuse.retention import Retention
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
