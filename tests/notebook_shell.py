@@ -23,7 +23,8 @@ from traitlets.config import Config
 from flinkmagic import session
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.program import Program, Settlement
+    from flinkmagic.capturing.program import Program
+    from flinkmagic.capturing.writes.deferred_write import Settlement
 
 _UNSTABLE = (
     (re.compile(r"0x[0-9a-f]{6,}"), "0x…"),

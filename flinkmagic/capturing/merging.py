@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.pending import check_overwrites
-from flinkmagic.capturing.program import DeferredWrite, Program, RecordedCall, SessionSnapshot, Use
-from flinkmagic.capturing.targets import sources_of
+from flinkmagic.capturing.program import Program, RecordedCall, Use
+from flinkmagic.capturing.session_snapshot import SessionSnapshot
+from flinkmagic.capturing.writes.deferred_write import DeferredWrite
+from flinkmagic.capturing.writes.pending import check_overwrites
+from flinkmagic.capturing.writes.targets import sources_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

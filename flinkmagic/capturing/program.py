@@ -10,68 +10,16 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing import capture_reader
 from flinkmagic.capturing.frames import FrameRegistry
-from flinkmagic.jvm.java import text_map
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from flinkmagic.capturing.observations import AwaitedMetrics
     from flinkmagic.capturing.operator_options import OperatorOptions
-    from flinkmagic.capturing.targets import Source, Target
-
-
-@dataclass(frozen=True)
-class CellSource:
-    """The cell that is being captured.
-
-    Attributes
-    ----------
-    label : str
-        How the cell is named to people: ``cell 3``, or a file's name.
-    filename : str
-        The file name that the cell's frames carry (IPython's compile cache makes one for each cell).
-    source : str
-        The text that was compiled under that name: its line numbers are those of the frames.
-    labels : mapping of str to str
-        File names of other cells and their labels, for calls that go through functions defined there.
-    """
-
-    label: str
-    filename: str
-    source: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class SourceLocation:
-    """A line of the user's.
-
-    Attributes
-    ----------
-    cell : str
-        The label of the cell, or the file's name.
-    filename : str
-        The file name of the frame.
-    line : int
-        Counted from 1; in a method chain over many lines the one where the method's name stands (Python 3.11 and
-        newer; else the line that Python reports).
-    code : str
-        That line's text, stripped.
-    called_from : SourceLocation, optional
-        The line of the captured cell from which this one was reached, where this one is elsewhere.
-    """
-
-    cell: str
-    filename: str
-    line: int
-    code: str
-    called_from: SourceLocation | None = None
-
-    def __str__(self) -> str:
-        here = f"{self.cell}, line {self.line}"
-        return here if self.called_from is None else f"{here} (called from {self.called_from})"
+    from flinkmagic.capturing.session_snapshot import SessionSnapshot
+    from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
+    from flinkmagic.capturing.writes.awaited_metrics import AwaitedMetrics
+    from flinkmagic.capturing.writes.deferred_write import DeferredWrite, Settlement, SkippedWrite
 
 
 @dataclass(frozen=True)
@@ -110,188 +58,11 @@ class RecordedCall:
 
 
 @dataclass(frozen=True)
-class SessionSnapshot:
-    """What of the session a write depends on, as it stood on the write's own line.
-
-    Temporary views and functions are not part of it: the write's analysed plan holds what they were.
-
-    Attributes
-    ----------
-    conf : mapping of str to str
-        The session's SQL configuration.
-    catalog, database : str
-        Current catalog and namespace (its parts joined by dots).
-    hadoop : mapping of str to str
-        What was set of the Hadoop configuration, which all sessions of the context share.
-    """
-
-    conf: Mapping[str, str]
-    catalog: str
-    database: str
-    hadoop: Mapping[str, str] = field(default_factory=dict)
-
-    def apply_to(self, jconf: Any) -> None:
-        """Bring the SQL configuration of a *clone* of the session to this state; never that of the user's own."""
-        current = text_map(jconf.getAllConfs())
-        for key in current.keys() - self.conf.keys():
-            jconf.unsetConf(key)
-        for key, value in self.conf.items():
-            if current.get(key) != value:
-                jconf.setConfString(key, value)
-        self.apply_hadoop_to(jconf)
-
-    def apply_hadoop_to(self, jconf: Any) -> None:
-        """Let a clone of the session work by the Hadoop settings of this state, whatever was set since.
-
-        A session's entries go before those of the shared Hadoop configuration. An entry cannot say that nothing is set:
-        what was set only later gets Hadoop's own default, or none, which Hadoop takes for the default of a truth value.
-        """
-        now = capture_reader.hadoop_settings()
-        later = {key for key in now.keys() - self.hadoop.keys() if key not in self.conf}
-        before = {**capture_reader.hadoop_defaults(sorted(later)), **self.hadoop}
-        for key in before.keys() - self.conf.keys():
-            value = before[key]
-            if value is None and now[key].lower() in ("true", "false"):
-                value = ""
-            if value is not None and value != now.get(key):
-                jconf.setConfString(key, value)
-
-
-def read_conf(jsession: Any) -> dict[str, str]:
-    """The SQL configuration of a Java session, in one call over the gateway."""
-    return text_map(jsession.sessionState().conf().getAllConfs())
-
-
-@dataclass(frozen=True)
-class DeferredWrite:
-    """A write that Spark has analysed and that nobody has run yet.
-
-    Spark's writer would have run `command` on the spot. The record holds it as Spark itself made it, so
-    that committer, options and refusals stay Spark's own.
-
-    Attributes
-    ----------
-    index : int
-        Position among the program's writes, in program order.
-    name : str
-        A name for the sink, unique within the program: the last part of the path, or the table's name.
-    df : DataFrame
-        What is written.
-    frame : int
-        The number of `df` (key of `Program.frames`).
-    jwrite : JavaObject
-        The configured Java writer.
-    command : JavaObject
-        Spark's analysed command, its query being the analysed plan of `df`.
-    kind : str
-        The command's class, without its package.
-    format : str
-        As Spark shows it: ``parquet``, ``csv``, ``jdbc``; of a table of another catalog that catalog's name.
-    mode : str
-        ``append``, ``overwrite``, ``errorifexists`` or ``ignore``.
-    options : mapping of str to str
-        The writer's options.
-    partition_by : tuple of str
-        Names of the partition columns.
-    path : str
-        The path as Spark resolved it, with scheme; of a table its full name.
-    target : Target
-        Where it goes, comparable with other targets and sources.
-    sources : tuple of Source
-        What the query reads, as far as its analysed plan shows it.
-    pruned : tuple of Source, optional
-        What it reads of that, where it was found out: Spark leaves partitions out that a filter rules out.
-    text : str
-        The call as it was written.
-    location : SourceLocation
-        The line of the write.
-    session : SessionSnapshot
-        Configuration and current database of that line; equal snapshots are one object.
-    overwrites : bool
-        Whether data that lie at the target are gone afterwards.
-    dynamic : bool
-        Whether only those partitions are overwritten that the query has rows for.
-    defines : bool
-        Whether it makes the table's entry in the catalog, or makes it anew.
-    after : tuple of int
-        Indices of earlier writes of the program that must have ended before this one starts.
-    taken_at_ms : int
-        When its line ran, in milliseconds since the epoch.
-    impure : frozenset of str
-        What its query runs that is not known to be pure: functions may read what other writes write.
-    """
-
-    index: int
-    name: str
-    df: DataFrame
-    frame: int
-    jwrite: Any
-    command: Any
-    kind: str
-    format: str
-    mode: str
-    options: Mapping[str, str]
-    partition_by: tuple[str, ...]
-    path: str
-    target: Target
-    sources: tuple[Source, ...]
-    text: str
-    location: SourceLocation
-    session: SessionSnapshot
-    overwrites: bool = False
-    dynamic: bool = False
-    defines: bool = False
-    after: tuple[int, ...] = ()
-    taken_at_ms: int = 0
-    impure: frozenset[str] = frozenset()
-    pruned: tuple[Source, ...] | None = None
-
-    @property
-    def reads(self) -> tuple[Source, ...]:
-        """What must not be lost before the write has run."""
-        return self.sources if self.pruned is None else self.pruned
-
-    def __str__(self) -> str:
-        return f"the write to {self.path} ({self.location})"
-
-
-@dataclass(frozen=True)
-class SkippedWrite:
-    """A write that does nothing, as in a plain run: mode ``ignore``, and the path exists."""
-
-    path: str
-    text: str
-    location: SourceLocation
-
-
-@dataclass(frozen=True)
 class ImmediateStatement:
     """A line that has changed rows while the cell was running, because it could not be put off."""
 
     text: str
     location: SourceLocation
-
-
-@dataclass(frozen=True)
-class Settlement:
-    """Pending writes that were deployed before the end of the cell, because a line needed them done.
-
-    Attributes
-    ----------
-    location : SourceLocation
-        The line.
-    cause : str
-        What kind of line it was: a value of `pending.Cause`.
-    touches : str
-        What the line does with the first write that it touches: ``reads``, ``changes``.
-    writes : tuple of DeferredWrite
-        What was deployed, in program order.
-    """
-
-    location: SourceLocation
-    cause: str
-    touches: str
-    writes: tuple[DeferredWrite, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -401,6 +172,12 @@ class Program:
     def frame_of(self, df: DataFrame) -> int | None:
         """The number of a DataFrame object (compared by identity), None where it is not of this program."""
         return self.registry.number(df)
+
+    def release_metrics(self) -> None:
+        """Let observations wait for the metrics of this program: it has begun to run."""
+        for part in (self, *self.parts):
+            for metrics in part.awaited_metrics:
+                metrics.release()
 
     def session_of(self, result: str) -> SessionSnapshot | None:
         """The session as it stood when a result was defined."""

@@ -5,182 +5,33 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from flinkmagic.capturing import capture_reader, patches
-from flinkmagic.capturing.cell_labels import remember
-from flinkmagic.capturing.deferral import Deferral
+from flinkmagic.capturing.driver import capture_reader
 from flinkmagic.capturing.frames import FrameRegistry
-from flinkmagic.capturing.java_classes import require_compiler
 from flinkmagic.capturing.merging import link
-from flinkmagic.capturing.observations import await_metrics
 from flinkmagic.capturing.operator_options import OperatorOptions
-from flinkmagic.capturing.pending import Cause, Effects, PendingWrites, check_overwrites
-from flinkmagic.capturing.program import (
-    CellSource,
-    DeferredWrite,
-    ImmediateStatement,
-    Program,
-    RecordedCall,
-    SessionSnapshot,
-    SkippedWrite,
-    SourceLocation,
-)
-from flinkmagic.capturing.provenance import SourceReader, expr_ids, user_frame
-from flinkmagic.capturing.targets import PathResolver, Source
-from flinkmagic.errors import SparkConnectSessionError
+from flinkmagic.capturing.program import ImmediateStatement, Program, RecordedCall
+from flinkmagic.capturing.results import name_results
+from flinkmagic.capturing.session_snapshot import SessionSnapshot
+from flinkmagic.capturing.source_code.source_location import SourceLocation
+from flinkmagic.capturing.source_code.source_reader import SourceReader, expr_ids, user_frame
+from flinkmagic.capturing.writes.awaited_metrics import await_metrics
+from flinkmagic.capturing.writes.deferral import Deferral
+from flinkmagic.capturing.writes.deferred_write import DeferredWrite, SkippedWrite
+from flinkmagic.capturing.writes.pending import Cause, Effects, PendingWrites, check_overwrites
+from flinkmagic.capturing.writes.targets import PathResolver, Source
 from flinkmagic.errors.base import add_note
 from flinkmagic.jvm.java import is_stopped
-
-
-class capture:  # noqa: N801 - reads as the statement that it is used in
-    """Capture what PySpark code does, with its writes deferred.
-
-    Within the ``with`` block what ``DataFrameWriter`` and ``DataFrameWriterV2`` write is analysed by Spark, checked,
-    and put off; everything else runs as always. A line that touches what is pending, or may touch anything, needs it
-    done: pending writes are deployed first (`run_pending`), or the line is refused before it has any effect.
-
-    The block's own thread is captured, and the threads that it starts: what those write is written immediately. Where
-    the block raises, what was pending is deployed, too, or the error says that it is not going to run; nothing is
-    registered. An interrupt drops what is pending.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        A classic session.
-    name : str, optional
-        The program's name.
-    location : CellSource, optional
-        The cell, where the code is one. Otherwise lines are those of the files in which they stand.
-    run_pending : callable, optional
-        Called with a `Program` of the writes that are pending, to run them and to return when they are done, where
-        a line needs them. Without it such a line is refused.
-    namespace : mapping, optional
-        Where the block binds its names; by default the variables of the function, or module, around the block.
-    earlier : iterable of Program, optional
-        What was captured before, oldest first: the block may go on from DataFrames that were made there, and their
-        operators keep their words.
-    on_write : callable, optional
-        Called for each deferred write with the number of those that are pending.
-    awaited : iterable of DeferredWrite, optional
-        What was captured before and has not been run.
-    on_awaited : callable, optional
-        Called with a line that reads where an awaited write is to write, and with that write.
-
-    Raises
-    ------
-    SparkConnectSessionError
-        For a Spark Connect session.
-    DriverClassesRefusedError
-        Where the session's JVM does not compile our Java classes. The block is not run.
-
-    Examples
-    --------
-    >>> with capture(spark) as program:  # doctest: +SKIP
-    ...     df = spark.range(3)
-    ...     df.write.parquet("out")
-    >>> program.writes[0].location.code  # doctest: +SKIP
-    'df.write.parquet("out")'
-    """
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        *,
-        name: str | None = None,
-        location: CellSource | None = None,
-        run_pending: Callable[[Program], object] | None = None,
-        namespace: Mapping[str, Any] | None = None,
-        earlier: Iterable[Program] = (),
-        on_write: Callable[[int], None] | None = None,
-        awaited: Iterable[DeferredWrite] = (),
-        on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None,
-    ) -> None:
-        if type(spark).__module__.startswith("pyspark.sql.connect"):
-            raise SparkConnectSessionError
-        self._program = Program(
-            spark,
-            name=name,
-            cell=location,
-            namespace=namespace if isinstance(namespace, MutableMapping) else None,
-        )
-        if location is not None:
-            remember(location)
-        self._recorder = Recorder(self._program, run_pending, tuple(earlier), on_write)
-        if on_awaited is not None:
-            self._recorder.awaited, self._recorder.on_awaited = list(awaited), on_awaited
-        self._namespace = namespace
-        self._before: dict[str, DataFrame] = {}
-
-    def __enter__(self) -> Program:
-        require_compiler(self._program.spark)
-        self._before = _bound_frames(self._variables())
-        self._recorder.begin(user_frame())
-        patches.activate(self._recorder)
-        return self._program
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        patches.deactivate(self._recorder)
-        if error is None:
-            self._recorder.finish(self._before, _bound_frames(self._variables()))
-        else:
-            self._recorder.fail(error)
-
-    def _variables(self) -> Mapping[str, Any]:
-        if self._namespace is not None:
-            return self._namespace
-        frame = user_frame()
-        return {} if frame is None else frame.f_locals
-
-
-def _bound_frames(namespace: Mapping[str, Any]) -> dict[str, DataFrame]:
-    """The DataFrames that have a name of the user's (IPython's own begin with an underscore)."""
-    return {
-        name: value
-        for name, value in list(namespace.items())
-        if isinstance(value, DataFrame) and not name.startswith("_")
-    }
-
-
-def name_results(program: Program, namespace_before: Mapping[str, Any], namespace_after: Mapping[str, Any]) -> None:
-    """Set a program's `variables` to the DataFrames that were bound between two states of a namespace.
-
-    Where the program writes nothing, those of them that it did nothing else with become its `results`. A streaming
-    DataFrame is none: it has no rows to keep. Neither is what a command answered: that has run.
-    """
-    before, after = _bound_frames(namespace_before), _bound_frames(namespace_after)
-    bound = {name: df for name, df in after.items() if before.get(name) is not df}
-    program.variables = dict(sorted(bound.items(), key=lambda item: program.registry.add(item[1])))
-    for df in program.variables.values():
-        program.registry.keep(df)
-    program.frames = dict(program.registry.kept)
-    program.results = {}
-    if program.writes or program.skipped or program.deployed or program.immediate:
-        return
-    used = program.used.union(*(call.inputs for call in program.calls))
-    first = {id(df): name for name, df in reversed(program.variables.items())}
-    program.results = {
-        name: df
-        for name, df in program.variables.items()
-        if first[id(df)] == name and program.registry.add(df) not in used and _has_rows_to_keep(df)
-    }
-
-
-def _has_rows_to_keep(df: DataFrame) -> bool:
-    if capture_reader.is_part_of_another(df._jdf.queryExecution()) or df.isStreaming:
-        return False
-    return bool(df._jdf.queryExecution().commandExecuted().nodeName() != "CommandResult")
 
 
 class Recorder:
     """Notes the calls of one `capture`, and decides of each write and each line that touches one.
 
-    Only the user's own calls come here, not those that PySpark makes to serve them: `patches` sees to that.
+    Only the user's own calls come here, not those that PySpark makes to serve them: `hooks.patches` sees to that.
 
     Attributes
     ----------
@@ -207,12 +58,11 @@ class Recorder:
         self.ended = False
         self.threads = {self.thread}
         self._depths = threading.local()
-        self.token: Any = None
         self.source = SourceReader(program.cell)
         self.frames: FrameRegistry = program.registry
-        self.grouped_text: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self.grouped_text: MutableMapping[Any, str] = weakref.WeakKeyDictionary()
         self.views: dict[str, DataFrame] = {}
-        self.tables: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self.tables: MutableMapping[Any, str] = weakref.WeakKeyDictionary()
         self.pending = PendingWrites(self.spark, None if run_pending is None else self._deploy_pending)
         self.writes = Deferral(self)
         self._run_pending = run_pending
@@ -388,7 +238,7 @@ class Recorder:
         name_results(self.program, before, self._without_rebound(before, after))
         if self.ended or is_stopped(self.spark):
             self.program.results = {}
-        self.program.awaited_metrics = await_metrics(self.observations, self.program)
+        self.program.awaited_metrics = await_metrics(self.observations, self.program.writes, self.program.name)
         link(self.program, self._earlier)
 
     def fail(self, error: BaseException) -> None:

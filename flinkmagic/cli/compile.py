@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from flinkmagic.conformance.answers import ANSWER_SUFFIX, answer, report_graphs
 from flinkmagic.errors import TopologyError, UsageError, UserError
 from flinkmagic.graph.compilation import Compilation, compile_topology
 
 VIEWS = ("stream", "job", "execution", "regions")
 FORMATS = ("svg", "dot", "text", "json")
 _SUFFIXES = {"text": "txt"}
-_ANSWER_SUFFIX = ".golden.json"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -32,7 +32,7 @@ def add_parser(subparsers: Any) -> None:
         nargs="+",
         type=Path,
         metavar="TOPOLOGY",
-        help=f"a JSON file, or a folder of them (NAME{_ANSWER_SUFFIX} in a folder is left out)",
+        help=f"a JSON file, or a folder of them (NAME{ANSWER_SUFFIX} in a folder is left out)",
     )
     parser.add_argument(
         "--out",
@@ -58,17 +58,17 @@ def run(arguments: argparse.Namespace) -> int:
     failures = 0
     for path, relative in topologies:
         try:
-            answer = render(compile_topology(_read(path)))
+            rendered = render(compile_topology(_read(path)))
         except UserError as error:
             print(f"{path}: {error}", file=sys.stderr)
             failures += 1
             continue
         if arguments.out is None:
-            print(answer)
+            print(rendered)
         else:
             target = arguments.out / relative.with_suffix(f".{suffix}")
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(answer + "\n", encoding="utf-8")
+            target.write_text(rendered + "\n", encoding="utf-8")
     return 1 if failures else 0
 
 
@@ -81,7 +81,7 @@ def _find(given: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
             yield path, path.absolute().relative_to(common)
             continue
         for inner in sorted(path.rglob("*.json")):
-            if not inner.name.endswith(_ANSWER_SUFFIX):
+            if not inner.name.endswith(ANSWER_SUFFIX):
                 yield inner, inner.relative_to(path)
 
 
@@ -96,18 +96,8 @@ def _read(path: Path) -> str:
 
 def _renderer(view: str | None, form: str) -> Callable[[Compilation], str]:
     if view is None:
-        return lambda compilation: json.dumps(_report(compilation), indent=1, ensure_ascii=False)
+        return lambda compilation: json.dumps(answer(compilation), indent=1, ensure_ascii=False)
     return lambda compilation: _draw(compilation, view, form)
-
-
-def _report(compilation: Compilation) -> dict[str, Any]:
-    """The graphs, and what the scheduler does with them."""
-    report = compilation.report()
-    if compilation.execution_graph is not None and compilation.job_graph is not None:
-        from flinkmagic.scheduling.scheduling_trace import scheduling_sections
-
-        report |= scheduling_sections(compilation.job_graph)
-    return report
 
 
 def _draw(compilation: Compilation, view: str, form: str) -> str:
@@ -115,7 +105,7 @@ def _draw(compilation: Compilation, view: str, form: str) -> str:
         assert compilation.refusal is not None
         raise compilation.refusal
     if form == "json":
-        report = compilation.report()
+        report = report_graphs(compilation)
         if view == "regions":
             section = {"regions": report["execution_graph"]["regions"], "slot_sharing": report["slot_sharing"]}
         else:

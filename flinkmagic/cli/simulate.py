@@ -15,10 +15,10 @@ from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.graph.topology import read_topology
 from flinkmagic.graph.transformations import SourceTransformation
-from flinkmagic.scheduling.scheduler_factory import SCHEDULERS
+from flinkmagic.simulation.arguments import SIMULATION_ARGUMENTS
 from flinkmagic.simulation.faults import parse_duration
 from flinkmagic.simulation.gantt import gantt_svg
-from flinkmagic.simulation.request import RESTART_STRATEGY, simulation_options
+from flinkmagic.simulation.request import simulation_options
 from flinkmagic.simulation.simulation import SimulationOptions, SimulationResult, simulate
 from flinkmagic.simulation.timeline import timeline_text
 
@@ -35,33 +35,8 @@ def add_parser(subparsers: Any) -> None:
     )
     add = parser.add_argument
     add("topology", type=Path, metavar="TOPOLOGY", help="a JSON file, as for compile")
-    add("--task-managers", type=_positive, default=1, metavar="N", help="how many executors there are (1)")
-    add("--slots", type=_positive, default=4, metavar="N", help="how many slots each has (4)")
-    add(
-        "--task-seconds",
-        action="append",
-        default=[],
-        metavar="[NAME=]SECONDS",
-        help="how long a task works, about (1); with a NAME, the tasks of that vertex or operator; repeatable",
-    )
-    add("--seed", type=int, default=0, metavar="N", help="what chance follows (0)")
-    add("--fail", action="append", default=[], metavar="VERTEX:SUBTASK@TIME", help='such as "Map:2@1.5s"; repeatable')
-    add(
-        "--lose-task-manager",
-        action="append",
-        default=[],
-        metavar="NAME@TIME[+TIME]",
-        help="such as tm-1@2s, or tm-1@2s+5s where a new one comes five seconds later; repeatable",
-    )
-    add("--faults", type=int, default=0, metavar="N", help="so many faults by chance")
-    add("--scheduler", choices=sorted(SCHEDULERS), default="default", help="which scheduler (default)")
-    add(
-        "--restart",
-        default=RESTART_STRATEGY,
-        metavar="STRATEGY",
-        help="none, fixed-delay:ATTEMPTS:DELAY, failure-rate:FAILURES:INTERVAL:DELAY or exponential-delay "
-        "(fixed-delay:3:1s)",
-    )
+    for flag, how in SIMULATION_ARGUMENTS.items():
+        add(flag, **how)
     add("--failover", choices=("region", "full"), default="region", help="what a failure restarts (region)")
     add("--input-dependency", choices=("all", "any"), help="when a region's inputs are enough (the job's own)")
     add("--evenly-spread", action="store_true", help="spread the job over the executors")
@@ -106,7 +81,6 @@ def _options(
         evenly_spread=arguments.evenly_spread,
         failover_strategy=arguments.failover,
         input_dependency=None if constraint is None else InputDependencyConstraint(constraint.upper()),
-        scheduler=arguments.scheduler,
     )
 
 
@@ -130,13 +104,6 @@ def _show(result: SimulationResult, arguments: argparse.Namespace) -> str:
         parts.append(f"last failure: {result.info.failure_cause}")
     parts += [f"fault: {what}" for _, what in result.injected]
     return "\n".join(parts)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return number
 
 
 def _read(path: Path) -> str:

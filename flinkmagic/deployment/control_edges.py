@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.program import DeferredWrite
+    from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
     from flinkmagic.planning.planner import PlannedJob
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from flinkmagic.capturing.cell_labels import label_of
+from flinkmagic.capturing.source_code.cell_labels import label_of
 from flinkmagic.errors import VertexFailedError
 from flinkmagic.jvm.java import java_words
 

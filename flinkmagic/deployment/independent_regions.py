@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flinkmagic.errors import StageAbortedError
 from flinkmagic.scheduling.clock import Clock
-from flinkmagic.scheduling.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
+from flinkmagic.scheduling.failover.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
 
 _FOR_EVER_MS = 1e10  # four months; a thread cannot wait much longer in one go
 

@@ -9,12 +9,24 @@ from flinkmagic.errors import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics
 
 if TYPE_CHECKING:
-    from flinkmagic.deployment.stage_subtasks import StageSubtasks
-    from flinkmagic.deployment.vertex_run import VertexRun
+    from flinkmagic.deployment.stage_runner import StageRun
+
+
+class EndedRun(Protocol):
+    """What is asked of a run of which nothing is left."""
+
+    job_vertex: ExecutionJobVertex
+    stage_run: StageRun | None
+    has_launched: bool
+
+    @property
+    def has_all_successes(self) -> bool:
+        """Whether all its subtasks have succeeded at Spark."""
+        ...
 
 
 class RunHost(Protocol):
@@ -48,10 +60,10 @@ class RunHost(Protocol):
         """Do something after the scheduler's call that is under way: nothing may answer it before it returns."""
         ...
 
-    def hand_back(self, run: StageSubtasks, requests: dict[int, PhysicalSlotRequest]) -> None:
-        """Requests that this run will not fulfil; another one of the vertex may."""
+    def hand_back(self, job_vertex: ExecutionJobVertex, requests: dict[int, PhysicalSlotRequest]) -> None:
+        """Requests that a run of a vertex will not fulfil; another one of the vertex may."""
         ...
 
-    def run_over(self, run: VertexRun) -> None:
+    def run_over(self, run: EndedRun) -> None:
         """Nothing of this run is left."""
         ...

@@ -35,11 +35,11 @@ from flinkmagic.reuse.kept_results import KeptResults
 from flinkmagic.reuse.retention import Retention
 from flinkmagic.reuse.taken_up import NOTHING, TakenUp
 from flinkmagic.scheduling.clock import SystemClock
-from flinkmagic.scheduling.exception_history import RootExceptionHistoryEntry
+from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
+from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
+from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
-from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy
-from flinkmagic.scheduling.scheduler_ng import JobListener
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,8 +69,6 @@ class SparkDeployment:
         Whether to restart after a failure; by default never.
     retention : Retention, optional
         What the job takes up of earlier ones and leaves for later ones. With one, the plan is let go of at the end.
-    scheduler : str
-        Which scheduler decides, by its name in `SCHEDULERS`.
     """
 
     def __init__(
@@ -82,7 +80,6 @@ class SparkDeployment:
         slots: int | None = None,
         listener: JobListener | None = None,
         restart_strategy: RestartBackoffTimeStrategy | None = None,
-        scheduler: str = "default",
         retention: Retention | None = None,
     ) -> None:
         require_pinned_threads(spark.sparkContext)
@@ -119,7 +116,6 @@ class SparkDeployment:
             slots=slots,
             after=control_edges(planned_job, self._vertices),
             restart_strategy=restart_strategy,
-            scheduler=scheduler,
             listeners=() if listener is None else (listener,),
             on_over=self._on_over,
         )

@@ -7,14 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from flinkmagic.deployment.remade_run import RemadeRun
+from flinkmagic.deployment.run_host import EndedRun
 from flinkmagic.deployment.stage_members import StageMembers
 from flinkmagic.deployment.stage_subtasks import StageSubtasks
 from flinkmagic.deployment.vertex_run import VertexRun
 from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
 
 _FINISHED = ExecutionState.FINISHED.value
 
@@ -137,12 +139,12 @@ class SparkSlotProvider:
 
     # -- what runs say ---------------------------------------------------------------------------------
 
-    def hand_back(self, run: StageSubtasks, requests: Mapping[int, PhysicalSlotRequest]) -> None:
+    def hand_back(self, job_vertex: ExecutionJobVertex, requests: Mapping[int, PhysicalSlotRequest]) -> None:
         """Take requests that a failed run did not fulfil; a later run of the vertex will."""
         for subtask, request in requests.items():
-            self._wait(run.job_vertex.index, subtask, request)
+            self._wait(job_vertex.index, subtask, request)
 
-    def run_over(self, run: VertexRun) -> None:
+    def run_over(self, run: EndedRun) -> None:
         """A run has ended."""
         self._active.pop(run.job_vertex.index, None)
         self._decide_soon()

@@ -9,10 +9,10 @@ from itertools import count
 
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
 from flinkmagic.deployment.remade_run import RemadeRun
+from flinkmagic.deployment.run_host import EndedRun
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.deployment.stage_runner import OnOutcome, StageOutcome, StageRun
-from flinkmagic.deployment.stage_subtasks import StageSubtasks
 from flinkmagic.deployment.stage_threads import StageThreads
 from flinkmagic.deployment.task_monitor import TaskMonitor
 from flinkmagic.deployment.task_records import SlotNumbers, TaskLog
@@ -33,7 +33,7 @@ from flinkmagic.planning.handles import (
 )
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
 
 _LOG = logging.getLogger(__name__)
@@ -240,11 +240,11 @@ class StageHost:
         assert isinstance(handle, StageHandle)
         return self._provider.remade_run(job_vertex.index, lambda: RemadeRun(job_vertex, handle, self))
 
-    def hand_back(self, run: StageSubtasks, requests: dict[int, PhysicalSlotRequest]) -> None:
+    def hand_back(self, job_vertex: ExecutionJobVertex, requests: dict[int, PhysicalSlotRequest]) -> None:
         """Requests wait for the vertex's next run."""
-        self._provider.hand_back(run, requests)
+        self._provider.hand_back(job_vertex, requests)
 
-    def run_over(self, run: VertexRun) -> None:
+    def run_over(self, run: EndedRun) -> None:
         """A run has ended."""
         index, before = run.job_vertex.index, self._earlier.get(run.job_vertex.index)
         launched = run.has_launched or (before is not None and before.launched)

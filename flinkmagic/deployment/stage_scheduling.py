@@ -13,13 +13,13 @@ from flinkmagic.deployment.task_events import ExecutorRemoved
 from flinkmagic.deployment.task_monitor import TaskMonitor
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_recovery import RecoveredJob
+from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy
-from flinkmagic.scheduling.scheduler_factory import create_scheduler
-from flinkmagic.scheduling.scheduler_ng import JobListener
+from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
 
 
 class StageScheduling:
@@ -50,8 +50,6 @@ class StageScheduling:
         By the index of a job vertex, those that must be finished before it is submitted.
     restart_strategy : RestartBackoffTimeStrategy, optional
         Whether to restart after a failure; by default never.
-    scheduler : str
-        Which scheduler decides, by its name in `SCHEDULERS`.
     listeners : sequence of JobListener
         Hear of each change.
     on_over : callable
@@ -71,7 +69,6 @@ class StageScheduling:
         slots: int | None = None,
         after: Mapping[int, Sequence[int]] | None = None,
         restart_strategy: RestartBackoffTimeStrategy | None = None,
-        scheduler: str = "default",
         listeners: Sequence[JobListener] = (),
         on_over: Callable[[], None],
     ) -> None:
@@ -99,8 +96,7 @@ class StageScheduling:
             event_log=event_log,
         )
         self._endgame = FinishIndependentRegions(restart_strategy, clock)
-        self.scheduler = create_scheduler(
-            scheduler,
+        self.scheduler = DefaultScheduler(
             execution_graph,
             main_thread=main_thread,
             clock=clock,

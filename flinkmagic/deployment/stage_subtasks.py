@@ -24,7 +24,7 @@ from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.handles import StageHandle
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import TaskDeploymentDescriptor
 
 NO_TASK = "no task"
@@ -314,7 +314,7 @@ class StageSubtasks(ABC):
     def _hand_back(self, one: SubtaskRun, _occasion: Occasion) -> None:
         request, one.request = one.request, None
         assert request is not None
-        self._host.hand_back(self, {one.subtask: request})
+        self._host.hand_back(self.job_vertex, {one.subtask: request})
 
     def _ask_anew(self, one: SubtaskRun, _occasion: Occasion) -> None:
         self._host.replace(self.job_vertex, one.subtask, None, None)

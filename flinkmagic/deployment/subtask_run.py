@@ -9,7 +9,7 @@ from flinkmagic.deployment.subtask_state import SubtaskLife, SubtaskState
 from flinkmagic.deployment.task_events import TaskEnded
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics
 
 

@@ -16,7 +16,7 @@ from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
 from flinkmagic.errors import ExecutorRecoveryError, StageAbortedError
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.planning.handles import StageHandle
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
 
 
 class VertexRun(StageSubtasks):

@@ -38,11 +38,6 @@ KIND_TITLES: dict[str, str] = {
 }
 
 
-def state_codes(names: Iterable[str]) -> bytes:
-    """Return one byte for each state name."""
-    return bytes(_CODE[name] for name in names)
-
-
 def state_counts(states: bytes) -> dict[str, int]:
     """Return how many subtasks are in each state, in the order of a task's life, without zeros."""
     return {name: found for code, name in enumerate(STATE_NAMES) if (found := states.count(code))}

@@ -131,39 +131,12 @@ class SlotRequestCanceledError(FlinkMagicError):
         super().__init__("The slot is not wanted any more: its task was cancelled.")
 
 
-class FaultSpecificationError(UserError):
-    """A fault or time for a simulation that cannot be read."""
-
-    def __init__(self, text: str, expected: str) -> None:
-        self.text, self.expected = text, expected
-        super().__init__(f"{text!r} is not {expected}.")
-
-
 class UnknownFaultTargetError(UserError):
     """A fault names a vertex, a subtask or an executor that there is not."""
 
     def __init__(self, what: str, choices: list[str]) -> None:
         self.what, self.choices = what, choices
         super().__init__(f"There is no {what} in this simulation. There are: {', '.join(choices)}.")
-
-
-class UnknownSchedulerError(UserError):
-    """An option names a scheduler that there is not."""
-
-    def __init__(self, name: str, choices: list[str]) -> None:
-        self.name, self.choices = name, choices
-        super().__init__(f"There is no scheduler {name!r}. Choose one of: {', '.join(choices)}.")
-
-
-class RestartStrategyError(UserError):
-    """A restart strategy that cannot be read."""
-
-    def __init__(self, text: object) -> None:
-        self.text = text
-        super().__init__(
-            f"{text!r} is no restart strategy. Write none, fixed-delay:ATTEMPTS:DELAY, "
-            "failure-rate:FAILURES:INTERVAL:DELAY or exponential-delay, such as fixed-delay:3:1s."
-        )
 
 
 class InvariantViolatedError(FlinkMagicError):

@@ -23,36 +23,24 @@ class InvalidNameError(UserError):
         )
 
 
-class InvalidParallelismError(UserError):
-    """A parallelism that is no whole number of at least 1."""
+class InvalidValueError(UserError):
+    """A value that an option, an argument or a word of it cannot have.
 
-    def __init__(self, value: object) -> None:
-        self.value = value
-        super().__init__(f"The parallelism must be a whole number of at least 1, not {value!r}.")
+    Parameters
+    ----------
+    value : object
+        The value.
+    expected : str
+        What it should be.
+    name : str, optional
+        Of what: the option's or argument's name.
+    """
 
-
-class InvalidSharingError(UserError):
-    """A word for what sinks share that there is not."""
-
-    def __init__(self, value: object, choices: tuple[str, ...]) -> None:
-        self.value = value
-        super().__init__(f"What sinks share is one of {', '.join(choices)}, not {value!r}.")
-
-
-class InvalidStorageLevelError(UserError):
-    """A storage level that there is not."""
-
-    def __init__(self, value: object, choices: tuple[str, ...]) -> None:
-        self.value = value
-        super().__init__(f"A storage level is one of {', '.join(choices)}, not {value!r}.")
-
-
-class UnsupportedModeError(UserError):
-    """A runtime mode that `compile` does not offer."""
-
-    def __init__(self, mode: object) -> None:
-        self.mode = mode
-        super().__init__(f"mode={mode!r} is not offered; DataFrame programs are compiled with mode='batch'.")
+    def __init__(self, value: object, expected: str, name: str | None = None) -> None:
+        self.value, self.expected, self.name = value, expected, name
+        super().__init__(
+            f"{value!r} is not {expected}." if name is None else f"{name} must be {expected}, not {value!r}."
+        )
 
 
 class NotAProgramError(UserError):
@@ -63,16 +51,6 @@ class NotAProgramError(UserError):
         super().__init__(
             "compile() takes what capture() gave or a list of such, a DataFrame, a list of DataFrames or a dict of "
             f"them by name, not {type(value).__name__}."
-        )
-
-
-class InvalidRetentionError(UserError):
-    """What is to be retained is said in words that mean nothing."""
-
-    def __init__(self, value: object) -> None:
-        self.value = value
-        super().__init__(
-            f"Results can be retained for 'none', 'job' or 'session', and up to a whole number of bytes, not {value!r}."
         )
 
 

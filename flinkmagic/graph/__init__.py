@@ -4,7 +4,7 @@ The way of a program: transformations are registered with an environment (:mod:`
 makes a StreamGraph of them (:mod:`~flinkmagic.graph.stream_graph_generator`); that becomes a JobGraph
 (:mod:`~flinkmagic.graph.job_graph_generator`), by chaining operators (:mod:`~flinkmagic.graph.chaining`); that becomes
 an ExecutionGraph (:mod:`~flinkmagic.graph.execution_graph`) with its pipelined regions and slot sharing groups.
-:mod:`~flinkmagic.graph.compilation` goes all the way at once, :mod:`~flinkmagic.graph.topology` begins at a JSON file.
+:mod:`~flinkmagic.graph.compilation` goes all the way, :mod:`~flinkmagic.graph.topology` begins at a JSON file.
 
 Each class mirrors the Flink class of its name; docstrings name the departures.
 """

@@ -9,14 +9,6 @@ from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
-from flinkmagic.graph.report import (
-    Section,
-    report_execution_graph,
-    report_job_graph,
-    report_slot_sharing,
-    report_stream_graph,
-)
-from flinkmagic.graph.slot_sharing import local_input_preferred
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.graph.topology import read_topology
 
@@ -29,23 +21,6 @@ class Compilation:
     job_graph: JobGraph | None = None
     execution_graph: ExecutionGraph | None = None
     refusal: GraphRefusedError | None = None
-
-    def report(self) -> Section:
-        """Report the graphs as plain data, a refusal as ``error`` with its stage."""
-        report: Section = {}
-        if self.stream_graph is not None:
-            report["name"] = self.stream_graph.name
-            report["stream_graph"] = report_stream_graph(self.stream_graph, self.job_graph)
-            if self.job_graph is not None:
-                report["job_graph"] = report_job_graph(self.job_graph, self.stream_graph)
-        if self.execution_graph is not None:
-            report["execution_graph"] = report_execution_graph(self.execution_graph)
-            groups = local_input_preferred(self.execution_graph)
-            report["slot_sharing"] = report_slot_sharing(self.execution_graph, groups)
-        if self.refusal is not None:
-            kind = type(self.refusal).__name__
-            report["error"] = {"stage": self.refusal.stage, "class": kind, "message": str(self.refusal)}
-        return report
 
 
 def compile_topology(text: str) -> Compilation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flinkmagic.errors import (
@@ -13,6 +12,7 @@ from flinkmagic.errors import (
     OperatorParallelismError,
 )
 from flinkmagic.graph.exchange_mode import BatchShuffleMode, RuntimeExecutionMode
+from flinkmagic.graph.execution_config import ExecutionConfig
 from flinkmagic.graph.job_settings import JobSettings
 from flinkmagic.graph.transformations import (
     PARALLELISM_DEFAULT,
@@ -29,17 +29,6 @@ if TYPE_CHECKING:
 
 _PARALLELISM_UNKNOWN = -2
 """``ExecutionConfig.PARALLELISM_UNKNOWN``: leaves Flink's own default, 1, in place."""
-
-
-@dataclass(frozen=True)
-class ExecutionConfig:
-    """The settings that all operators of a job share. Mirrors ``ExecutionConfig``."""
-
-    parallelism: int = 1
-    max_parallelism: int | None = None
-    chaining: bool = True
-    batch_shuffle_mode: BatchShuffleMode = BatchShuffleMode.ALL_EXCHANGES_BLOCKING
-    upper_bound_max_parallelism: int = UPPER_BOUND_MAX_PARALLELISM
 
 
 class StreamExecutionEnvironment:

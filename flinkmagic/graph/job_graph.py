@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from flinkmagic.graph.environment import ExecutionConfig
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
+from flinkmagic.graph.execution_config import ExecutionConfig
 from flinkmagic.graph.job_settings import JobSettings, ScheduleMode
 from flinkmagic.graph.partitioner import StreamPartitioner
 from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType

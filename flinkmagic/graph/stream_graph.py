@@ -11,13 +11,13 @@ from flinkmagic.errors import (
     SideOutputOfSelectError,
     SideOutputTypeClashError,
 )
-from flinkmagic.graph.environment import ExecutionConfig
 from flinkmagic.graph.exchange_mode import (
     ChainingStrategy,
     GlobalStreamExchangeMode,
     RuntimeExecutionMode,
     StreamExchangeMode,
 )
+from flinkmagic.graph.execution_config import ExecutionConfig
 from flinkmagic.graph.job_settings import JobSettings
 from flinkmagic.graph.partitioner import FORWARD, REBALANCE, PartitionerKind, StreamPartitioner
 from flinkmagic.graph.transformations import OutputTag

@@ -67,7 +67,8 @@ class DriverClasses:
         self._package = package
         self._classes = frozenset(classes)
         self._uses = uses or {}
-        self._lock = threading.Lock()
+        # Whoever hears of what a thread does (files that it opens, calls of the JVM) may ask for a class meanwhile.
+        self._lock = threading.RLock()
         # By gateway, of which a JVM has one: a SparkContext that is stopped and started again keeps its JVM.
         self._compiled: WeakKeyDictionary[Any, _Compiled] = WeakKeyDictionary()
 

@@ -10,7 +10,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display as show
 from pyspark.sql import DataFrame
-from traitlets import Bool, Enum, Int, Unicode
+from traitlets import Bool, Enum
 
 from flinkmagic import session
 from flinkmagic.capturing.merging import over_frames
@@ -30,21 +30,12 @@ from flinkmagic.magics.captured_cell import CapturedCell, plainly_interrupted
 from flinkmagic.magics.cell import is_blank
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
 from flinkmagic.magics.jobs import errors_text, jobs_table, retained_table
-from flinkmagic.magics.options import count, job_arguments, job_options
-from flinkmagic.magics.options import restart as restart_strategy
+from flinkmagic.magics.options import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.words import parsed, with_help
-from flinkmagic.scheduling.scheduler_factory import SCHEDULERS
-from flinkmagic.session.checks import (
-    DEFAULT_NAME,
-    FORMATS,
-    RETAIN,
-    SHARING,
-    STORAGE_LEVELS,
-    VIEWS,
-    WHOLE,
-    check_name,
-)
+from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
+
+RUN_HELP = "run a cell's graph as soon as it is compiled"
 
 DEFAULT_RESULT = "result"
 """What a DataFrame is called that is given by an expression."""
@@ -57,47 +48,10 @@ if TYPE_CHECKING:
 
 
 @magics_class
-class FlinkMagics(Magics):
+class FlinkMagics(ConfiguredOptions, Magics):
     """The magics of flinkmagic; `%config FlinkMagics` lists and sets their defaults."""
 
-    run = Bool(False, help="Run a %%flinkgraph cell as soon as it is compiled.").tag(config=True)
-    parallelism = Int(
-        None,
-        allow_none=True,
-        min=1,
-        help="How many partitions shuffles make; None: the smaller of the session's shuffle partitions "
-        "and twice the slots.",
-    ).tag(config=True)
-    slots = Int(None, allow_none=True, min=1, help="How many slots a job may use; None: all cores.").tag(config=True)
-    share = Enum(
-        SHARING,
-        "auto",
-        help="What several sinks share and is computed once: what is worth keeping, everything but bare scans, or "
-        "nothing.",
-    ).tag(config=True)
-    storage_level = Enum(
-        STORAGE_LEVELS,
-        "MEMORY_AND_DISK_DESER",
-        help="Where the rows of shared DataFrames are kept: one of PySpark's storage levels.",
-    ).tag(config=True)
-    restart = Unicode(
-        "none",
-        help="Whether failed tasks are restarted: none, fixed-delay:ATTEMPTS:DELAY, "
-        "failure-rate:FAILURES:INTERVAL:DELAY or exponential-delay.",
-    ).tag(config=True)
-    scheduler = Enum(sorted(SCHEDULERS), "default", help="Which of Flink's schedulers decides.").tag(config=True)
-    retain = Enum(
-        RETAIN,
-        "job",
-        help="For whom the results of finished stages are retained: nobody, later runs under the same name, all later "
-        "graphs of the session.",
-    ).tag(config=True)
-    retain_bytes = Int(
-        None, allow_none=True, min=0, help="How many bytes are retained at most, over all graphs; None: as it was."
-    ).tag(config=True)
-    checkpoint_dir = Unicode(
-        None, allow_none=True, help="A folder in which is recorded how far a run came, for another kernel to take up."
-    ).tag(config=True)
+    run = Bool(False, help=f"{RUN_HELP[0].upper()}{RUN_HELP[1:]}.").tag(config=True)
     progress = Enum(
         ["widget", "line"],
         "widget",
@@ -113,7 +67,7 @@ class FlinkMagics(Magics):
     @magic_arguments("%flinkgraph")
     @argument("name", nargs="?", help="the graph's name, which a variable gets that holds it (cell_N)")
     @job_arguments
-    @argument("--run", action="store_true", help="run the graph as soon as it is compiled")
+    @argument("--run", action="store_true", help=RUN_HELP)
     @cell_magic("flinkgraph")
     def flinkgraph_cell(self, line: str, cell: str) -> Any:
         """Capture the cell's DataFrame operations, compile them, and show their graphs.
@@ -246,20 +200,7 @@ class FlinkMagics(Magics):
     @no_var_expand
     @magic_arguments("flinksim")
     @argument("name", help="the graph's name")
-    @argument("--task-managers", type=count, default=1, metavar="N", help="how many executors there are (1)")
-    @argument("--slots", type=count, default=4, metavar="N", help="how many slots each has (4)")
-    @argument("--seed", type=int, default=0, metavar="N", help="what chance follows (0)")
-    @argument(
-        "--task-seconds",
-        action="append",
-        default=[],
-        metavar="[NAME=]SECONDS",
-        help="how long a task works, about (1, or as long as it took)",
-    )
-    @argument("--fail", action="append", default=[], metavar="VERTEX:SUBTASK@TIME", help="such as Map:2@1.5s")
-    @argument("--lose-task-manager", action="append", default=[], metavar="NAME@TIME", help="such as tm-1@2s")
-    @argument("--faults", type=int, default=0, metavar="N", help="so many faults by chance")
-    @argument("--restart", type=restart_strategy, default="fixed-delay:3:1s", help="of failed tasks (%(default)s)")
+    @simulation_arguments
     @line_magic
     def flinksim(self, line: str) -> None:
         """Run a graph on a virtual cluster, and show it beside the run that really happened.

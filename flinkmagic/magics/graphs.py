@@ -6,7 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.program import DeferredWrite, Program
+from flinkmagic.capturing.program import Program
+from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

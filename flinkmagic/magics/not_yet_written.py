@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.targets import PathResolver, Target, resolve_uri
+from flinkmagic.capturing.writes.targets import PathResolver, Target, resolve_uri
 from flinkmagic.display.labels import lines_visible
 from flinkmagic.jvm.java import items, session_state
 from flinkmagic.magics.spark_session import running_session
@@ -13,7 +13,7 @@ from flinkmagic.magics.spark_session import running_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from flinkmagic.capturing.program import DeferredWrite
+    from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.magics.graphs import NotebookGraphs
     from flinkmagic.session import CompiledGraph
 
@@ -69,6 +69,6 @@ def _missing(error: BaseException, spark: SparkSession) -> Target | None:
     named = str(error.getMessageParameters().get(parameter, ""))  # type: ignore[attr-defined]
     if parameter == "path":
         return PathResolver(spark).target(named)
-    from flinkmagic.capturing.tables import table_target  # slow to import, and the extension is not to be
+    from flinkmagic.capturing.writes.tables import table_target
 
     return table_target(spark, items(session_state(spark).sqlParser().parseMultipartIdentifier(named)))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
-    from flinkmagic.capturing.program import SessionSnapshot
+    from flinkmagic.capturing.session_snapshot import SessionSnapshot
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _PLANNING = {

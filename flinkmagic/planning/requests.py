@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
-    from flinkmagic.capturing.program import DeferredWrite, Program, SessionSnapshot, SourceLocation
+    from flinkmagic.capturing.program import Program
+    from flinkmagic.capturing.session_snapshot import SessionSnapshot
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 
 
 @dataclass(frozen=True, eq=False)

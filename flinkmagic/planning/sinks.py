@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flinkmagic.capturing.program import DeferredWrite, SourceLocation
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 
 SinkKind = Literal["write", "result"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from flinkmagic.capturing.writes import is_observed
+from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.jvm.java import skip_commands
 from flinkmagic.planning.adaptive_stages import JOINS, join_choices
 from flinkmagic.planning.handles import (

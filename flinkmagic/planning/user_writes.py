@@ -15,7 +15,8 @@ from flinkmagic.jvm.java import session_state
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
-    from flinkmagic.capturing.program import DeferredWrite, SessionSnapshot
+    from flinkmagic.capturing.session_snapshot import SessionSnapshot
+    from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.targets import Target, resolve_uri
+from flinkmagic.capturing.writes.targets import Target, resolve_uri
 from flinkmagic.errors import CheckpointInUseError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.jvm.java import scala_seq, skip_commands
@@ -37,8 +37,9 @@ from flinkmagic.reuse.finished_writes import FinishedWrite
 from flinkmagic.reuse.kept_results import KeptResults, KeptRows
 from flinkmagic.reuse.result_keys import ResultKey
 from flinkmagic.reuse.retained_results import RetainedResult
-from flinkmagic.scheduling.job_graph_codec import encode_job_graph
-from flinkmagic.scheduling.job_graph_store import (
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.recovery.job_graph_codec import encode_job_graph
+from flinkmagic.scheduling.recovery.job_graph_store import (
     JobGraphStore,
     StoredDataset,
     StoredWrite,
@@ -47,8 +48,7 @@ from flinkmagic.scheduling.job_graph_store import (
     append_target,
     append_write,
 )
-from flinkmagic.scheduling.job_journal import JobJournal, create_journal
-from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.recovery.job_journal import JobJournal, create_journal
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

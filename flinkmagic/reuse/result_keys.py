@@ -29,8 +29,8 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JJavaError
 
-from flinkmagic.capturing.capture_reader import hadoop_settings
-from flinkmagic.capturing.program import read_conf
+from flinkmagic.capturing.driver.capture_reader import hadoop_settings
+from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.functions.code_fingerprint import fingerprint
 from flinkmagic.functions.purity import impurity
 from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources

@@ -22,7 +22,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.targets import Target, resolve_uri
+from flinkmagic.capturing.writes.targets import Target, resolve_uri
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.planning.handles import BoundaryStageHandle, ShuffleMapStageHandle, StageHandle
 from flinkmagic.planning.planner import PlannedJob

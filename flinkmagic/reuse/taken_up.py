@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.reuse.retained_results import RetainedResult
-from flinkmagic.scheduling.job_graph_store import FinishedTask
-from flinkmagic.scheduling.job_recovery import RecoveredJob
+from flinkmagic.scheduling.recovery.job_graph_store import FinishedTask
+from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
 
 

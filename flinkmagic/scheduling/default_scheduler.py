@@ -10,23 +10,24 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.deployment_descriptors import TaskDeploymentDescriptorFactory
-from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry
 from flinkmagic.scheduling.execution_deployer import DefaultExecutionDeployer
-from flinkmagic.scheduling.execution_failure_handler import ExecutionFailureHandler
 from flinkmagic.scheduling.execution_operations import ON_EXECUTOR, ExecutionOperations
 from flinkmagic.scheduling.execution_vertex_versioner import ExecutionVertexVersioner
+from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry
+from flinkmagic.scheduling.failover.execution_failure_handler import ExecutionFailureHandler
+from flinkmagic.scheduling.failover.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_recovery import JobRecovery, RecoveredJob
+from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.partition_tracker import RegionPartitionGroupReleaseStrategy
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
-from flinkmagic.scheduling.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
+from flinkmagic.scheduling.recovery.job_recovery import JobRecovery
+from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
 from flinkmagic.scheduling.scheduler_base import SchedulerBase
 from flinkmagic.scheduling.scheduler_components import make_allocator, make_failover_strategy
-from flinkmagic.scheduling.scheduler_ng import JobListener
 from flinkmagic.scheduling.scheduler_validation import validate_scheduler
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
 
 _S = ExecutionState

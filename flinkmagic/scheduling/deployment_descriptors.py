@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flinkmagic.scheduling.executions import Executions
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot
 from flinkmagic.scheduling.task_executor_gateway import (
     InputGateDeploymentDescriptor,
     ResultPartitionDeploymentDescriptor,

@@ -8,16 +8,16 @@ from concurrent.futures import Future
 from flinkmagic.errors import JobNotStoredError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_graph_store import JobGraphStore
 from flinkmagic.scheduling.job_manager_runner import (
     JobManagerRunner,
     JobMasterServiceFactory,
     JobMasterServiceProcess,
 )
-from flinkmagic.scheduling.job_recovery import HolderOf
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.leader_election import FileLockLeaderElection
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
+from flinkmagic.scheduling.recovery.leader_election import FileLockLeaderElection
+from flinkmagic.scheduling.recovery.recovered_job import HolderOf
 
 
 class Dispatcher:

@@ -9,12 +9,12 @@ from typing import Protocol
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.completable_future import CompletableFuture
 from flinkmagic.scheduling.deployment_descriptors import TaskDeploymentDescriptorFactory
-from flinkmagic.scheduling.execution_slot_allocator import SlotSharingExecutionSlotAllocator
 from flinkmagic.scheduling.execution_vertex_versioner import ExecutionVertexVersioner
 from flinkmagic.scheduling.executions import Executions
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
-from flinkmagic.scheduling.shared_slot import LogicalSlot
+from flinkmagic.scheduling.slots.execution_slot_allocator import SlotSharingExecutionSlotAllocator
+from flinkmagic.scheduling.slots.shared_slot import LogicalSlot
 
 
 class DeploymentFailureHandler(Protocol):

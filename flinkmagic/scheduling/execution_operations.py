@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from flinkmagic.errors import SlotRequestCanceledError
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.scheduling.execution_slot_allocator import SlotSharingExecutionSlotAllocator
 from flinkmagic.scheduling.executions import Executions
 from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
+from flinkmagic.scheduling.slots.execution_slot_allocator import SlotSharingExecutionSlotAllocator
 
 _S = ExecutionState
 ON_EXECUTOR = frozenset({_S.DEPLOYING, _S.INITIALIZING, _S.RUNNING})

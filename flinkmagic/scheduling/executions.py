@@ -11,8 +11,8 @@ from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import STATES, ExecutionState
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.completable_future import CompletableFuture, all_done
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot
-from flinkmagic.scheduling.scheduler_ng import JobListener
+from flinkmagic.scheduling.job_listener import JobListener
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot
 
 if TYPE_CHECKING:
     from flinkmagic.graph.execution_graph import ExecutionGraph

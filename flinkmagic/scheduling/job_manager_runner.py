@@ -10,13 +10,13 @@ from flinkmagic.errors import JobSuspendedError
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_graph_store import JobGraphStore
-from flinkmagic.scheduling.job_recovery import HolderOf, RecoveredJob
+from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.journal_writer import JournalWriter
-from flinkmagic.scheduling.leader_election import FileLockLeaderElection
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.scheduler_ng import JobListener
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
+from flinkmagic.scheduling.recovery.journal_writer import JournalWriter
+from flinkmagic.scheduling.recovery.leader_election import FileLockLeaderElection
+from flinkmagic.scheduling.recovery.recovered_job import HolderOf, RecoveredJob
 
 
 class JobMasterService(Protocol):

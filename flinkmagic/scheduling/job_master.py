@@ -9,25 +9,22 @@ from typing import TYPE_CHECKING, Protocol
 from flinkmagic.errors import SlotLostError, TaskExecutorLostError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
-from flinkmagic.scheduling.declarative_slot_pool import DeclarativeSlotPool
-from flinkmagic.scheduling.declarative_slot_pool_bridge import DeclarativeSlotPoolBridge
 from flinkmagic.scheduling.heartbeat import HeartbeatManager
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.leader_retrieval import LeaderRetrievalService
+from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotProvider
-from flinkmagic.scheduling.resource_gateways import (
-    ManagedTaskExecutorGateway,
-    ResourceManagerGateway,
-    SlotOffer,
-)
-from flinkmagic.scheduling.scheduler_ng import JobListener, SchedulerNG
+from flinkmagic.scheduling.recovery.leader_retrieval import LeaderRetrievalService
+from flinkmagic.scheduling.scheduler_ng import SchedulerNG
+from flinkmagic.scheduling.slots.declarative_slot_pool import DeclarativeSlotPool
+from flinkmagic.scheduling.slots.declarative_slot_pool_bridge import DeclarativeSlotPoolBridge
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
+from flinkmagic.scheduling.slots.resource_gateways import ManagedTaskExecutorGateway, ResourceManagerGateway, SlotOffer
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
 
 if TYPE_CHECKING:
     from flinkmagic.graph.execution_state import ExecutionState
-    from flinkmagic.scheduling.job_recovery import RecoveredJob
     from flinkmagic.scheduling.job_status import JobStatus
+    from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
 
 
 class SchedulerNGFactory(Protocol):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from flinkmagic.errors import IllegalStateTransitionError
 from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import TRANSITIONS, JobStatus
-from flinkmagic.scheduling.scheduler_ng import JobListener
 
 
 class JobStatusMachine:

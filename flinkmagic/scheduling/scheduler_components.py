@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.slot_sharing import local_input_preferred
-from flinkmagic.scheduling.execution_slot_allocator import SlotSharingExecutionSlotAllocator
 from flinkmagic.scheduling.executions import Executions
-from flinkmagic.scheduling.failover_strategy import (
+from flinkmagic.scheduling.failover.failover_strategy import (
     FailoverStrategy,
     RestartAllFailoverStrategy,
     RestartPipelinedRegionFailoverStrategy,
 )
 from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.scheduling.preferred_resources import PreferredResources
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
+from flinkmagic.scheduling.slots.execution_slot_allocator import SlotSharingExecutionSlotAllocator
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
 
 FAILOVER_STRATEGIES = ("region", "full")
 """`jobmanager.execution.failover-strategy`."""

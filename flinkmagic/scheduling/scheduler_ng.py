@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from flinkmagic.scheduling.exception_history import RootExceptionHistoryEntry
+from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
 
 if TYPE_CHECKING:
     from flinkmagic.graph.execution_graph import ArchivedExecutionGraph
-    from flinkmagic.graph.execution_state import ExecutionState
-    from flinkmagic.scheduling.job_recovery import RecoveredJob
+    from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
 
 
 @dataclass(frozen=True)
@@ -35,26 +34,6 @@ class ExecutionGraphInfo:
     number_of_restarts: int
     io_metrics: Mapping[int, IOMetrics]
     at_ms: float
-
-
-class JobListener(Protocol):
-    """Hears what happens to a job, on the main thread, after it has happened.
-
-    A listener must be quick and must not call the scheduler; it may hand work to the main thread.
-    """
-
-    def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
-        """Hear of the job as a whole (Flink's `JobStatusListener`)."""
-        ...
-
-    def on_execution_state_changed(
-        self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
-    ) -> None:
-        """Hear that the current executions of `vertices` entered `state`.
-
-        CREATED means that they were reset for a new attempt.
-        """
-        ...
 
 
 class SchedulerNG(Protocol):

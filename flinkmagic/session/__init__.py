@@ -9,8 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.operator_options import with_options
-    from flinkmagic.capturing.recorder import capture
+    from flinkmagic.capturing.capture import capture
+    from flinkmagic.capturing.with_options import with_options
     from flinkmagic.session.compiled_graph import CompiledGraph, compile
     from flinkmagic.session.job import Job
     from flinkmagic.session.retained_results import release_retained, retained
@@ -32,12 +32,12 @@ _HOMES = {
     "CompiledGraph": "flinkmagic.session.compiled_graph",
     "Job": "flinkmagic.session.job",
     "SimulatedRun": "flinkmagic.session.simulated_run",
-    "capture": "flinkmagic.capturing.recorder",
+    "capture": "flinkmagic.capturing.capture",
     "compile": "flinkmagic.session.compiled_graph",
     "release_retained": "flinkmagic.session.retained_results",
     "retained": "flinkmagic.session.retained_results",
     "simulate_graph": "flinkmagic.session.simulated_run",
-    "with_options": "flinkmagic.capturing.operator_options",
+    "with_options": "flinkmagic.capturing.with_options",
 }
 
 

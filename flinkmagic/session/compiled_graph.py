@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.listed_inputs import check_inputs
 from flinkmagic.capturing.merging import check_runnable, merge, spanning
-from flinkmagic.capturing.observations import release_metrics
 from flinkmagic.capturing.program import Program
+from flinkmagic.capturing.writes.listed_inputs import check_inputs
+from flinkmagic.conformance.report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.display import (
     GraphView,
     JobSnapshot,
@@ -32,20 +31,17 @@ from flinkmagic.errors import (
     NoResultError,
     UnknownFormatError,
     UnknownViewError,
-    UnsupportedModeError,
 )
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
-from flinkmagic.graph.report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.planning import PlannedJob, plan
 from flinkmagic.planning.requests import named_frames
-from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
-from flinkmagic.session.options import NO_RESTART, JobOptions
+from flinkmagic.session.options import JobOptions, with_job_options
 from flinkmagic.session.rebinding import rebinding
 from flinkmagic.session.summary import (
     graph_summary,
@@ -59,24 +55,15 @@ from flinkmagic.session.summary import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from flinkmagic.planning.sinks import Sharing
 
-
+@with_job_options
 def compile(
     program: Program | DataFrame | Sequence[Program] | Sequence[DataFrame] | Mapping[str, DataFrame],
     name: str | None = None,
     parallelism: int | None = None,
-    mode: str = "batch",
     *,
-    slots: int | None = None,
-    share: Sharing = "auto",
-    storage_level: str = DEFAULT_STORAGE_LEVEL,
-    restart: str = NO_RESTART,
-    scheduler: str = "default",
-    retain: str = "job",
-    retain_bytes: int | None = None,
-    checkpoint_dir: str | os.PathLike[str] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    **options: Any,
 ) -> CompiledGraph:
     """Compile what was captured, or DataFrames, through Flink's graphs. No Spark job is started.
 
@@ -87,35 +74,10 @@ def compile(
         Of DataFrames each is a result; a mapping names them.
     name : str, optional
         The graph's name, a Python identifier. The program's own name by default.
-    parallelism : int, optional
-        How many partitions shuffles make. By default the smaller of ``spark.sql.shuffle.partitions`` and twice
-        the slots.
-    mode : {"batch"}
-        The runtime mode.
-    slots : int, optional
-        How many slots the job's vertices may hold side by side. By default all of the session's cores.
-    share : {"auto", "always", "never"}
-        What several sinks share and is computed once: the DataFrames that are worth keeping (those that hold a shuffle
-        or Python functions, or whose source should not be read twice), every one that is not a bare scan,
-        or nothing.
-    storage_level : str
-        Where the rows of shared DataFrames are kept: ``MEMORY_AND_DISK_DESER`` (as with `DataFrame.persist`),
-        ``DISK_ONLY``, or another of PySpark's storage levels.
-    restart : str
-        Whether failed tasks are restarted, in Flink's words: ``none``, ``fixed-delay:3:1s``,
-        ``failure-rate:3:5m:1s``, ``exponential-delay``.
-    scheduler : {"default"}
-        Which of Flink's schedulers decides.
-    retain : {"none", "job", "session"}
-        For whom the results of finished stages are retained: nobody, later runs under the same name, all later graphs
-        of the session. A later run uses them where the plan, the files, the settings and the code are the same.
-    retain_bytes : int, optional
-        How many bytes are retained at most, over all graphs of the session, from now on.
-    checkpoint_dir : path, optional
-        A folder in which is recorded how far a run came: what several sinks share, and finished writes. A run of a
-        graph of the same name in another process goes on from there. Driver and executors must see it alike.
     on_progress : callable, optional
         Called with the number of sinks that are planned and the number of all, after each of them.
+    **options
+        The options of a graph; each has its entry here when the module is loaded.
 
     Returns
     -------
@@ -126,22 +88,10 @@ def compile(
     UserError
         One of its subclasses for each thing that cannot be compiled: its text says what and where.
     """
-    if mode != "batch":
-        raise UnsupportedModeError(mode)
     if name is not None:
         check_name(name)
-    options = JobOptions(
-        parallelism=parallelism,
-        slots=slots,
-        share=share,
-        storage_level=storage_level,
-        restart=restart,
-        scheduler=scheduler,
-        retain=retain,
-        retain_bytes=retain_bytes,
-        checkpoint_dir=os.fspath(checkpoint_dir) if checkpoint_dir is not None else None,
-    )
-    return CompiledGraph(_sinks_of(program), name, options, on_progress)
+    chosen = JobOptions(parallelism=parallelism, **options)
+    return CompiledGraph(_sinks_of(program), name, chosen, on_progress)
 
 
 def _sinks_of(program: Any) -> Program | dict[str, DataFrame]:
@@ -244,7 +194,7 @@ class CompiledGraph:
             job._start()
             self.jobs.append(job)
             if isinstance(self.program, Program):
-                release_metrics(self.program)
+                self.program.release_metrics()
         for tell in tuple(self.started):
             tell(job)
         if wait:

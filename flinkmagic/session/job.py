@@ -22,10 +22,9 @@ from flinkmagic.planning import PlannedJob
 from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.retention import Retention
 from flinkmagic.scheduling.clock import SystemClock
-from flinkmagic.scheduling.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
+from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
+from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy, parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.restart_strategy import RestartBackoffTimeStrategy
-from flinkmagic.scheduling.scheduler_factory import parse_restart_strategy
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.session.options import NO_RESTART, JobOptions
 from flinkmagic.session.rebinding import Rebinding
@@ -36,7 +35,7 @@ from flinkmagic.session.summary import sink_line, taken_up_note
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from flinkmagic.capturing.program import DeferredWrite
+    from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 
 
 class Job:
@@ -68,7 +67,6 @@ class Job:
             spark=spark,
             slots=options.slots,
             restart_strategy=_restart_strategy(options.restart),
-            scheduler=options.scheduler,
             retention=_retention(spark, name, options),
         )
         # Kept rows and shuffle files live as long as somebody can ask this job for them.

@@ -1,93 +1,210 @@
-"""How a graph is to be compiled and run: what every way in (Python, magics, configuration) asks for alike."""
+"""The options of a graph, each described once.
+
+`%config`, the magics' arguments, their help and completion, `compile` and the README's table are made of this table.
+
+A new option is a field of `JobOptions` with what is told of it, and the code that heeds it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import functools
+import inspect
+import os
+import re
+from collections.abc import Callable
+from dataclasses import Field, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from flinkmagic.errors import RestartStrategyError
-from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
-from flinkmagic.scheduling.scheduler_factory import check_scheduler, parse_restart_strategy
-from flinkmagic.session.checks import (
-    check_parallelism,
-    check_retention,
-    check_sharing,
-    check_storage_level,
-)
+from flinkmagic.option_values import COUNT, FOLDER, SIZE, STRATEGY, Values, one_of
 
 if TYPE_CHECKING:
     from flinkmagic.planning.sinks import Sharing
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
 NO_RESTART = "none"
 NO_RETENTION = "none"
+
+_STORAGE_LEVELS = (
+    "DISK_ONLY", "DISK_ONLY_2", "DISK_ONLY_3", "MEMORY_AND_DISK", "MEMORY_AND_DISK_2", "MEMORY_AND_DISK_DESER",
+    "MEMORY_ONLY", "MEMORY_ONLY_2", "OFF_HEAP",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """How one option of a graph is described.
+
+    Attributes
+    ----------
+    name : str
+        The keyword of `compile`, and the name in `%config`.
+    what : str
+        What it sets: the words before a full stop, in lower case.
+    default : object
+        Its value where it is not given; None where there is no single one.
+    by_default : str
+        What is done where it is not given.
+    values : Values
+        What it can be.
+    annotation : str
+        Its type in Python.
+    short : str, optional
+        A short form of its flag.
+    """
+
+    name: str
+    what: str
+    default: Any
+    by_default: str
+    values: Values
+    annotation: str
+    short: str | None = None
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What is typed behind a magic."""
+        long = f"--{self.name.replace('_', '-')}"
+        return (long,) if self.short is None else (long, self.short)
+
+    @property
+    def sentence(self) -> str:
+        """What it sets, and what is done without it, as sentences."""
+        return f"{self.what[0].upper()}{self.what[1:]}. By default {self.by_default}."
+
+    def check(self, value: Any) -> None:
+        """See that a value is allowed, or that the option is not given.
+
+        Raises
+        ------
+        InvalidValueError
+            Where it is not.
+        """
+        if value is not None or self.default is not None:
+            self.values.check(self.name, value)
+
+
+def _told(values: Values, what: str, by_default: str = "", short: str | None = None) -> dict[str, Any]:
+    return {"values": values, "what": what, "by_default": by_default, "short": short}
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
     """The options of a graph and of its runs, checked.
 
-    Attributes
-    ----------
-    parallelism : int, optional
-        How many partitions shuffles make. By default the smaller of ``spark.sql.shuffle.partitions`` and twice the
-        slots.
-    slots : int, optional
-        How many slots the job's vertices may hold side by side. By default all of the session's cores.
-    share : {"auto", "always", "never"}
-        What several sinks share: what is worth keeping (the default), every DataFrame that is not a bare scan, or
-        nothing.
-    storage_level : str
-        Where the rows of shared DataFrames are kept: the name of one of PySpark's storage levels, by default that of
-        `DataFrame.persist`.
-    restart : str
-        What happens when a task has failed for good: ``none``, ``fixed-delay:ATTEMPTS:DELAY``,
-        ``failure-rate:FAILURES:INTERVAL:DELAY`` or ``exponential-delay`` (Flink's `restart-strategy`). By default
-        nothing is restarted, as in Flink without checkpoints.
-    scheduler : {"default"}
-        Which of Flink's schedulers decides (`jobmanager.scheduler`).
-    retain : {"none", "job", "session"}
-        For whom the results of finished stages are retained: nobody, later runs under the same name (the default),
-        all later graphs of the session.
-    retain_bytes : int, optional
-        How many bytes of results are retained at most, over all graphs of the session; what was not used for the
-        longest time goes first. By default the bound stays as it is (8 GiB at first).
-    checkpoint_dir : str, optional
-        A folder in which is recorded how far a run came, so that another process can take it up.
-
     Raises
     ------
-    InvalidParallelismError
-        Where one of the two is no whole number of at least 1.
-    InvalidSharingError
-        Where `share` is none of its words.
-    InvalidStorageLevelError
-        Where `storage_level` names none.
-    RestartStrategyError
-        Where `restart` names no strategy.
-    UnknownSchedulerError
-        Where `scheduler` names none.
-    InvalidRetentionError
-        Where `retain` is none of its words, or `retain_bytes` no number of bytes.
+    InvalidValueError
+        Where one of them is not what its table entry allows.
     """
 
-    parallelism: int | None = None
-    slots: int | None = None
-    share: Sharing = "auto"
-    storage_level: str = DEFAULT_STORAGE_LEVEL
-    restart: str = NO_RESTART
-    scheduler: str = "default"
-    retain: str = "job"
-    retain_bytes: int | None = None
-    checkpoint_dir: str | None = None
+    parallelism: int | None = field(
+        default=None,
+        metadata=_told(
+            COUNT,
+            "how many partitions shuffles make",
+            "the smaller of spark.sql.shuffle.partitions and twice the slots",
+            short="-p",
+        ),
+    )
+    slots: int | None = field(
+        default=None,
+        metadata=_told(COUNT, "how many slots the job's vertices may hold side by side", "all of the session's cores"),
+    )
+    share: Sharing = field(
+        default="auto",
+        metadata=_told(
+            one_of("auto", "always", "never"),
+            "what several sinks share and is computed once: what is worth keeping, every DataFrame that is not a bare "
+            "scan, or nothing",
+        ),
+    )
+    storage_level: str = field(
+        default="MEMORY_AND_DISK_DESER",
+        metadata=_told(
+            one_of(*_STORAGE_LEVELS, metavar="LEVEL"),
+            "where the rows of shared DataFrames are kept: one of PySpark's storage levels",
+        ),
+    )
+    restart: str = field(
+        default=NO_RESTART,
+        metadata=_told(STRATEGY, "whether failed tasks are restarted, in Flink's words: " + STRATEGY.expected),
+    )
+    retain: str = field(
+        default="job",
+        metadata=_told(
+            one_of(NO_RETENTION, "job", "session"),
+            "for which runs the results of finished stages are retained: for none, for later runs under the same name, "
+            "or for all later graphs of the session",
+        ),
+    )
+    retain_bytes: int | None = field(
+        default=None,
+        metadata=_told(
+            SIZE,
+            "how many bytes of results are retained at most, over all graphs of the session; what was not used for the "
+            "longest time goes first",
+            "the present bound, 8 GiB at first",
+        ),
+    )
+    checkpoint_dir: str | os.PathLike[str] | None = field(
+        default=None,
+        metadata=_told(
+            FOLDER,
+            "a folder, seen alike by driver and executors, in which is recorded how far a run came, for another kernel "
+            "to take up",
+            "nothing is recorded",
+        ),
+    )
 
     def __post_init__(self) -> None:
-        for number in (self.parallelism, self.slots):
-            if number is not None:
-                check_parallelism(number)
-        check_sharing(self.share)
-        check_storage_level(self.storage_level)
-        if not isinstance(self.restart, str):
-            raise RestartStrategyError(self.restart)
-        parse_restart_strategy(self.restart)
-        check_scheduler(self.scheduler)
-        check_retention(self.retain, self.retain_bytes)
+        for option in OPTIONS:
+            option.check(getattr(self, option.name))
+        if self.checkpoint_dir is not None:
+            object.__setattr__(self, "checkpoint_dir", os.fspath(self.checkpoint_dir))
+
+
+def _described(one: Field[Any]) -> Option:
+    told = {**one.metadata, "by_default": one.metadata["by_default"] or str(one.default)}
+    return Option(name=one.name, default=one.default, annotation=str(one.type), **told)
+
+
+OPTIONS = tuple(map(_described, fields(JobOptions)))
+"""The table."""
+
+
+def with_job_options(function: _Function) -> _Function:
+    """Give a function that takes the options as keywords their names, defaults and descriptions (a decorator).
+
+    Its docstring has an entry ``**options``, which is replaced by one for each option.
+    """
+    written = inspect.signature(function)
+    own = [one for one in written.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    added = [
+        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.annotation)
+        for each in OPTIONS
+        if each.name not in written.parameters
+    ]
+    signature = written.replace(parameters=[*own, *added])
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        try:
+            signature.bind(*arguments, **options)
+        except TypeError as error:
+            raise TypeError(f"{function.__name__}() {error}") from None
+        return function(*arguments, **options)
+
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    if function.__doc__:  # there is none under `python -OO`
+        call.__doc__ = re.sub(r"( *)\*\*options\n(?:\1 .*\n)*", _documented, function.__doc__)
+    return call  # type: ignore[return-value]
+
+
+def _documented(place: re.Match[str]) -> str:
+    entries = []
+    for each in OPTIONS:
+        words = ", ".join(f'"{choice}"' for choice in each.values.choices)
+        kind = f"{{{words}}}" if words else each.annotation
+        entries.append(f"{place[1]}{each.name} : {kind}\n{place[1]}    {each.sentence}\n")
+    return "".join(entries)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flinkmagic.session.compiled_graph import CompiledGraph
+from flinkmagic.simulation.arguments import RESTART_STRATEGY
 from flinkmagic.simulation.gantt import gantt_svg
-from flinkmagic.simulation.request import RESTART_STRATEGY, simulation_options
+from flinkmagic.simulation.request import simulation_options
 from flinkmagic.simulation.simulation import simulate
 from flinkmagic.simulation.timeline import Timeline, timeline_text
 from flinkmagic.simulation.what_if import what_if

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flinkmagic.errors import FaultSpecificationError, FlinkMagicError
-from flinkmagic.scheduling.scheduler_factory import parse_duration_ms
+from flinkmagic.errors import FlinkMagicError, InvalidValueError
+from flinkmagic.scheduling.failover.restart_strategy import parse_duration_ms
 
 
 class SimulatedError(FlinkMagicError):
@@ -94,7 +94,7 @@ def parse_duration(text: str) -> float:
     """Milliseconds of `1.5s`, `200ms`, `2m`, `1h` or plain seconds."""
     duration_ms = parse_duration_ms(text)
     if duration_ms is None:
-        raise FaultSpecificationError(text, "a time such as 1.5s, 200ms or 2m")
+        raise InvalidValueError(text, "a time such as 1.5s, 200ms or 2m")
     return duration_ms
 
 
@@ -102,7 +102,7 @@ def parse_task_failure(text: str) -> FailTask:
     """`Map:2@1.5s`: subtask 2 of `Map` at 1.5 s."""
     match = re.fullmatch(r"(.+):(\d+)@([^@]+)", text)
     if match is None:
-        raise FaultSpecificationError(text, "VERTEX:SUBTASK@TIME, such as Map:2@1.5s")
+        raise InvalidValueError(text, "VERTEX:SUBTASK@TIME, such as Map:2@1.5s")
     return FailTask(match[1], int(match[2]), parse_duration(match[3]))
 
 
@@ -110,7 +110,7 @@ def parse_task_manager_loss(text: str) -> LoseTaskManager:
     """`tm-1@2s`, or `tm-1@2s+5s` for one that is replaced five seconds later."""
     match = re.fullmatch(r"([^@]+)@([^@+]+)(?:\+([^@+]+))?", text)
     if match is None:
-        raise FaultSpecificationError(text, "NAME@TIME, such as tm-1@2s, or tm-1@2s+5s")
+        raise InvalidValueError(text, "NAME@TIME, such as tm-1@2s, or tm-1@2s+5s")
     return LoseTaskManager(match[1], parse_duration(match[2]), parse_duration(match[3]) if match[3] else None)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from flinkmagic.errors import UnknownFaultTargetError
 from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.scheduling.scheduler_factory import parse_restart_strategy
+from flinkmagic.scheduling.failover.restart_strategy import parse_restart_strategy
+from flinkmagic.simulation.arguments import RESTART_STRATEGY
 from flinkmagic.simulation.faults import (
     Fault,
     parse_duration,
@@ -20,7 +21,6 @@ from flinkmagic.simulation.names import names_of
 from flinkmagic.simulation.simulation import SimulationOptions
 
 DEFAULT_TASK_MS = 1_000.0
-RESTART_STRATEGY = "fixed-delay:3:1s"
 
 
 def simulation_options(
@@ -61,7 +61,7 @@ def simulation_options(
 
     Raises
     ------
-    FaultSpecificationError, RestartStrategyError
+    InvalidValueError
         Where a text cannot be read.
     UnknownFaultTargetError
         Where it names what the job has not.

@@ -10,7 +10,7 @@ from flinkmagic.errors import SlotLostError
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.resource_gateways import JobMasterGateway, ResourceManagerGateway, SlotOffer
+from flinkmagic.scheduling.slots.resource_gateways import JobMasterGateway, ResourceManagerGateway, SlotOffer
 from flinkmagic.scheduling.task_executor_gateway import (
     ResultPartitionID,
     TaskDeploymentDescriptor,

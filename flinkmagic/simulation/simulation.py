@@ -15,16 +15,18 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.clock import Clock
-from flinkmagic.scheduling.job_event_log import JobEvent, JobEventLog
-from flinkmagic.scheduling.job_master import JobMaster, JobMasterOptions
-from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotProvider
-from flinkmagic.scheduling.restart_strategy import (
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.failover.restart_strategy import (
     FixedDelayRestartBackoffTimeStrategy,
     RestartBackoffTimeStrategy,
+    RestartStrategyFactory,
 )
-from flinkmagic.scheduling.scheduler_factory import RestartStrategyFactory, create_scheduler
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, JobListener, SchedulerNG
+from flinkmagic.scheduling.job_event_log import JobEvent, JobEventLog
+from flinkmagic.scheduling.job_listener import JobListener
+from flinkmagic.scheduling.job_master import JobMaster, JobMasterOptions
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, SchedulerNG
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.simulation.fault_injector import FaultInjector
 from flinkmagic.simulation.faults import Fault
 from flinkmagic.simulation.task_times import SampledTaskTimes
@@ -61,7 +63,6 @@ class SimulationOptions:
     latency_ms: float = 1.0
     evenly_spread: bool = False
     restart_strategy: RestartStrategyFactory = _three_times
-    scheduler: str = "default"
     failover_strategy: str = "region"
     input_dependency: InputDependencyConstraint | None = None
     faults: Sequence[Fault] = ()
@@ -176,8 +177,7 @@ class Simulation:
         event_log: JobEventLog,
     ) -> SchedulerNG:
         options = self.options
-        self.scheduler = create_scheduler(
-            options.scheduler,
+        self.scheduler = DefaultScheduler(
             execution_graph,
             main_thread=self.cluster.main_thread,
             clock=self.cluster.clock,

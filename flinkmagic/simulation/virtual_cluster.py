@@ -8,10 +8,10 @@ from pathlib import Path
 from flinkmagic.errors import TaskExecutorLostError
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.leader_retrieval import LeaderRetrievalService
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from flinkmagic.scheduling.resource_gateways import JobMasterGateway, ResourceManagerGateway
-from flinkmagic.scheduling.resource_manager import ResourceManager
+from flinkmagic.scheduling.recovery.leader_retrieval import LeaderRetrievalService
+from flinkmagic.scheduling.slots.resource_gateways import JobMasterGateway, ResourceManagerGateway
+from flinkmagic.scheduling.slots.resource_manager import ResourceManager
 from flinkmagic.simulation.rpc import Channel
 from flinkmagic.simulation.shuffle_environment import ShuffleEnvironment
 from flinkmagic.simulation.simulated_task import TaskTimes

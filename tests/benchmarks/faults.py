@@ -18,14 +18,14 @@ from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.slot_sharing import local_input_preferred
+from flinkmagic.scheduling.failover.restart_strategy import parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.scheduler_factory import parse_restart_strategy
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 from flinkmagic.simulation.faults import CancelJob, FailJob, FailTask, Fault, SuspendJob, random_faults
-from flinkmagic.simulation.invariants import ClusterInvariants
 from flinkmagic.simulation.simulation import Simulation, SimulationOptions, SimulationResult
-from flinkmagic.simulation.trace import TraceRecorder
 from tests.benchmarks._random_topologies import random_job
+from tests.simulation.invariants import ClusterInvariants
+from tests.simulation.trace import TraceRecorder
 
 _STRATEGIES = ("none", "fixed-delay:2:500ms", "fixed-delay:20:0s", "exponential-delay", "exponential-delay")
 _BACK_AFTER_MS = 3_000.0

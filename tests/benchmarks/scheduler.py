@@ -26,11 +26,11 @@ from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import PartitionTransformation, SinkTransformation, SourceTransformation
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
-from flinkmagic.scheduling.failover_strategy import RestartPipelinedRegionFailoverStrategy
+from flinkmagic.scheduling.failover.failover_strategy import RestartPipelinedRegionFailoverStrategy
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 
 _S = ExecutionState
 _TO_RUNNING = (_S.SCHEDULED, _S.DEPLOYING, _S.INITIALIZING, _S.RUNNING)

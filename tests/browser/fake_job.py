@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 from flinkmagic.display import execution_view, job_view, regions_view, stream_view
-from flinkmagic.display.snapshot import ErrorView, JobSnapshot, TaskView, state_codes
+from flinkmagic.display.snapshot import STATE_NAMES, ErrorView, JobSnapshot, TaskView
 from flinkmagic.display.widget import JobView
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode, StreamExchangeMode
@@ -269,7 +269,7 @@ class FakeJob:
         self.view.update(
             JobSnapshot(
                 self.graph.job_graph.name, status, time.time() * 1000 - began,
-                {vertex: state_codes(names) for vertex, names in states.items()},
+                {vertex: bytes(map(STATE_NAMES.index, names)) for vertex, names in states.items()},
                 used, self.slots, began, (*self.earlier, *made.values()), tuple(errors or ()),
             )
         )  # fmt: skip

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.program import CellSource, Program
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
+from flinkmagic.capturing.program import Program
+from flinkmagic.capturing.source_code.source_location import CellSource
 
 CELL_FILE = "/tmp/ipykernel_1/4242.py"
 

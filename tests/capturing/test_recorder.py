@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.capturing.recorder import capture, name_results
+from flinkmagic.capturing.capture import capture
+from flinkmagic.capturing.results import name_results
 from flinkmagic.errors import SparkConnectSessionError
 
 exact = pytest.mark.skipif(sys.version_info < (3, 11), reason="positions of calls are known since Python 3.11")

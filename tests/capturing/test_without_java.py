@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from flinkmagic.capturing.java_classes import CLASSES
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
+from flinkmagic.capturing.driver.java_classes import CLASSES
 from flinkmagic.errors import DriverClassesRefusedError, UserError
 from flinkmagic.jvm import driver_classes
 

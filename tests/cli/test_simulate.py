@@ -11,8 +11,7 @@ import pytest
 
 from flinkmagic.cli import simulate
 from flinkmagic.errors import (
-    FaultSpecificationError,
-    RestartStrategyError,
+    InvalidValueError,
     UnknownFaultTargetError,
     UsageError,
 )
@@ -118,18 +117,23 @@ def test_unbounded_sources_run_until_they_are_cancelled(tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (["--fail", "Window4@1s"], FaultSpecificationError, "'Window4@1s' is not VERTEX:SUBTASK@TIME"),
-        (["--fail", "Window4:0@soon"], FaultSpecificationError, "'soon' is not a time such as 1.5s"),
+        (["--fail", "Window4@1s"], InvalidValueError, "'Window4@1s' is not VERTEX:SUBTASK@TIME"),
+        (["--fail", "Window4:0@soon"], InvalidValueError, "'soon' is not a time such as 1.5s"),
         (["--fail", "Windau:0@1s"], UnknownFaultTargetError, "no vertex 'Windau'.*Window4"),
-        (["--lose-task-manager", "tm-1"], FaultSpecificationError, "'tm-1' is not NAME@TIME"),
+        (["--lose-task-manager", "tm-1"], InvalidValueError, "'tm-1' is not NAME@TIME"),
         (["--lose-task-manager", "tm-7@1s"], UnknownFaultTargetError, "There are: tm-1"),
-        (["--restart", "maybe"], RestartStrategyError, "'maybe' is no restart strategy"),
         (["--task-seconds", "Windau=3"], UnknownFaultTargetError, "no vertex 'Windau'"),
     ],
 )
 def test_words_that_are_off_are_refused_with_what_would_do(arguments: list[str], error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         run(*arguments)
+
+
+def test_a_restart_strategy_is_checked_where_it_is_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("--restart", "maybe")
+    assert "--restart: must be none, fixed-delay:ATTEMPTS:DELAY, " in capsys.readouterr().err
 
 
 def test_a_topology_that_is_not_there() -> None:

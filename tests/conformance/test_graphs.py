@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from flinkmagic.conformance.answers import report_graphs
 from flinkmagic.graph.compilation import Compilation, compile_topology
 
 CASES = Path(__file__).parent / "cases"
@@ -26,7 +27,7 @@ def compiled(name: str) -> Compilation:
 
 @cache
 def report(name: str) -> dict[str, Any]:
-    return compiled(name).report()
+    return report_graphs(compiled(name))
 
 
 def cases(*, refused: bool = False, section: str = "name") -> list[str]:

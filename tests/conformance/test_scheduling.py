@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from flinkmagic.conformance.scheduling_trace import scheduling_sections
 from flinkmagic.graph.compilation import compile_topology
-from flinkmagic.scheduling.scheduling_trace import scheduling_sections
 
 CASES = Path(__file__).parent / "cases"
 

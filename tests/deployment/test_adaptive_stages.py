@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.scheduling.job_status import JobStatus

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
 from flinkmagic.planning.handles import BoundaryStageHandle
+from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
 
 @pytest.fixture

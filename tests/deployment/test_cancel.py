@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.python_workers import ExecutorWatch
 from flinkmagic.deployment.stage_runner import StageRunner

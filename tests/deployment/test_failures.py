@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
-from flinkmagic.capturing import cell_labels
-from flinkmagic.capturing.program import CellSource
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
+from flinkmagic.capturing.source_code import cell_labels
+from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.deployment.failures import cause_of, python_traceback, short_reason, vertex_failed
 from flinkmagic.deployment.write_retries import EarlierRun, prepare_write_retry
 from flinkmagic.errors import (
@@ -20,8 +20,8 @@ from flinkmagic.errors import (
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.planning import plan
+from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
 
 def bad_row(value):

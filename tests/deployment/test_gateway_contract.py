@@ -30,7 +30,7 @@ from flinkmagic.reuse.kept_results import KeptResults
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import TaskDeploymentDescriptor
 
 PATH = Path(__file__).parents[1] / "scheduling" / "gateway_contract.py"

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
 from flinkmagic.deployment import spark_jobs
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.handles import BroadcastStageHandle, ResultStageHandle, SubqueryStageHandle

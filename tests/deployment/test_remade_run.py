@@ -7,8 +7,8 @@ from fake_spark import METRICS, FakeSpark, JobEnded, JobStarted, StageRef, TaskE
 from flinkmagic.deployment.task_events import RESUBMITTED, ExecutorRemoved
 from flinkmagic.errors import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
 CHAIN = {"Map": (2, []), "Write": (2, ["Map"])}
 GONE = "ExecutorLostFailure (executor 1 exited unrelated to the running tasks) Reason: Command exited with code 137"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.handles import BroadcastStageHandle, SubqueryStageHandle
+from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
 
 def failing_at_first(frame, folder, times, partition=0):

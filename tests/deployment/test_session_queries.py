@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
 from flinkmagic.deployment import session_queries
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.scheduling.job_status import JobStatus

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.program import read_conf
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
+from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.deployment import SparkDeployment
 from flinkmagic.deployment.stage_subtasks import NO_TASK
 from flinkmagic.errors import ResultReleasedError, UnknownResultError

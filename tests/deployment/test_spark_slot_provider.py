@@ -9,9 +9,9 @@ from fake_spark import FakeSpark, ManualClock, ManualMainThreadExecutor, graph_o
 
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlotRequest
-from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
 
 TWO_WRITES = {"A": (1, []), "First": (1, ["A"]), "B": (1, []), "Second": (1, ["B"])}
 

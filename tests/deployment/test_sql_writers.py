@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
 from flinkmagic.scheduling.job_status import JobStatus
 
 DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"

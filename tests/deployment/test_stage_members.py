@@ -12,8 +12,8 @@ from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.transformations import SinkTransformation, SourceTransformation
+from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
 BROKEN = {"Source": (2, []), "Map": (2, ["~Source"]), "Reduce": (1, ["Map"])}
 

@@ -16,7 +16,7 @@ from flinkmagic.deployment.vertex_run import VertexRun
 from flinkmagic.errors import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import TaskDeploymentDescriptor
 
 MAP = graph_of({"Map": (4, []), "Write": (1, ["Map"])}).job_vertices[0]
@@ -102,7 +102,7 @@ class Scheduler:
     def later(self, action):
         self.deferred.append(action)
 
-    def hand_back(self, run, requests):
+    def hand_back(self, job_vertex, requests):
         for request in requests.values():
             self.requests[request.slot_request_id].append("handed back")
 

@@ -10,8 +10,8 @@ from flinkmagic.deployment.stage_subtasks import NO_TASK
 from flinkmagic.deployment.write_retries import EarlierRun
 from flinkmagic.errors import StageAbortedError, VertexFailedError
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
 CHAIN = {"Map": (2, []), "Write": (2, ["Map"])}
 

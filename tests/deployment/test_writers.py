@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
 from flinkmagic.scheduling.job_status import JobStatus
 
 DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"

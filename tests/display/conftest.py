@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from flinkmagic.display.snapshot import EdgeView, GraphView, JobSnapshot, NodeView, OperatorLine, state_codes
+from flinkmagic.display.snapshot import EdgeView, GraphView, JobSnapshot, NodeView, OperatorLine
+from tests.display.states import state_codes
 
 AGG = 'groupBy("hour").agg(F.avg("dep_delay").alias("delay"))'
 

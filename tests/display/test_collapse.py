@@ -3,7 +3,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from flinkmagic.display.collapse import collapse
-from flinkmagic.display.snapshot import EdgeView, GraphView, JobSnapshot, NodeView, OperatorLine, state_codes
+from flinkmagic.display.snapshot import EdgeView, GraphView, JobSnapshot, NodeView, OperatorLine
+from tests.display.states import state_codes
 
 
 def graph(*edges: tuple[str, str], alone: str = "") -> GraphView:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from flinkmagic.display import to_svg
 from flinkmagic.display.cards import footer_words
 from flinkmagic.display.costs import VertexCost, costs
-from flinkmagic.display.snapshot import state_codes
 from flinkmagic.display.text import longest_line
 from flinkmagic.display.wire import frame
+from tests.display.states import state_codes
 
 
 def test_tasks_are_added_up_and_unknown_amounts_stay_unknown():

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from flinkmagic.display.cards import footer_text, measure
 from flinkmagic.display.picture import draw_picture, to_svg
 from flinkmagic.display.scene import Element, element
-from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView, OperatorLine, state_codes
+from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView, OperatorLine
 from flinkmagic.display.subtasks import chip_center, subtasks_size
+from tests.display.states import state_codes
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [

@@ -10,10 +10,10 @@ from flinkmagic.display.snapshot import (
     GraphView,
     JobSnapshot,
     leading_state,
-    state_codes,
     state_counts,
 )
 from flinkmagic.graph.execution_state import ExecutionState
+from tests.display.states import state_codes
 
 
 def test_state_codes_are_those_of_the_execution_graph() -> None:

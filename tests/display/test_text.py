@@ -11,9 +11,9 @@ from flinkmagic.display.snapshot import (
     JobSnapshot,
     NodeView,
     OperatorLine,
-    state_codes,
 )
 from flinkmagic.display.text import progress_line, to_table, to_text
+from tests.display.states import state_codes
 
 
 def test_the_tree_begins_at_the_sinks_and_writes_shared_parts_once(view: Callable[..., GraphView]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
+from traitlets import TraitError
 
 from flinkmagic.magics import load_ipython_extension
 from flinkmagic.magics.completion import completions
 from flinkmagic.magics.flink_magics import FlinkMagics
-from flinkmagic.magics.options import _JOB_OPTIONS
-from flinkmagic.session.options import JobOptions
+from flinkmagic.session.options import OPTIONS
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +54,9 @@ def test_completions(magics, line: str, found: list[str]) -> None:
 @pytest.mark.parametrize("escape", ["%%", "%"])
 def test_every_option_of_a_graph_is_offered_and_has_a_default_in_config(magics, escape: str) -> None:
     offered = completions(magics, f"{escape}flinkgraph delays --")
-    for name in _JOB_OPTIONS:
-        assert f"--{name.replace('_', '-')}" in offered
-        assert name in FlinkMagics.class_trait_names(config=True)
+    for option in OPTIONS:
+        assert option.flags[0] in offered
+        assert FlinkMagics.class_traits(config=True)[option.name].default() == option.default
 
 
 def test_every_value_that_is_suggested_is_accepted(magics) -> None:
@@ -75,9 +75,18 @@ def test_the_shell_asks_for_them(magics) -> None:
         assert [c.text for c in completer.completions("%flinkrun del", 13)] == ["delays"]
 
 
-def test_the_defaults_in_config_are_those_of_the_python_api(magics) -> None:
-    for name in _JOB_OPTIONS:
-        assert FlinkMagics.class_traits()[name].default() == getattr(JobOptions(), name), name
+@pytest.mark.parametrize(
+    ("name", "wrong", "told"),
+    [
+        ("restart", "maybe", "restart must be none, fixed-delay"),
+        ("parallelism", 0, "parallelism must be a whole number of at least 1, not 0"),
+        ("share", "some", "expected any of"),
+    ],
+)
+def test_config_takes_what_compile_takes(magics, name: str, wrong: object, told: str) -> None:
+    with pytest.raises(TraitError, match=told):
+        setattr(magics, name, wrong)
+    assert getattr(magics, name) == next(option for option in OPTIONS if option.name == name).default
 
 
 def test_storage_levels_are_pyspark_s(magics) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from flinkmagic.scheduling.job_graph_store import JobGraphStore
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
 
 BEGINNING = """%load_ext flinkmagic
 import flinkmagic

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
 from flinkmagic.graph.transformations import CacheTransformation
 from flinkmagic.planning import plan
 from flinkmagic.planning.boundaries import junctions, worth_keeping

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.operator_options import with_options
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
+from flinkmagic.capturing.with_options import with_options
 from flinkmagic.errors import OperatorOptionsError
 from flinkmagic.graph.chaining import Chaining
 from flinkmagic.graph.execution_graph import build_execution_graph

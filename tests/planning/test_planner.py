@@ -10,8 +10,8 @@ import threading
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.program import read_conf
-from flinkmagic.capturing.recorder import capture
+from flinkmagic.capturing.capture import capture
+from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.errors import NoResultError, NotAProgramError, StreamingFrameError
 from flinkmagic.planning import plan
 from flinkmagic.planning.clones import SessionClones

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 import flinkmagic
 from flinkmagic.errors import CheckpointInUseError
-from flinkmagic.scheduling.job_graph_store import JobGraphStore
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
 
 PROCESS = Path(__file__).with_name("checkpoint_process.py")
 

@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.errors import InvalidRetentionError, UnknownRetainedError
+from flinkmagic.errors import InvalidValueError, UnknownRetainedError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import capture, release_retained
 from flinkmagic.session import retained as retained_of
@@ -289,7 +289,7 @@ def test_a_cancelled_job_leaves_nothing(spark, numbers):
 
 @pytest.mark.parametrize("options", [{"retain": "always"}, {"retain_bytes": -1}, {"retain_bytes": 1.5}])
 def test_wrong_words_are_refused(spark, options):
-    with pytest.raises(InvalidRetentionError):
+    with pytest.raises(InvalidValueError, match=rf"^{next(iter(options))} must be "):
         flinkmagic.compile(spark.range(1), **options)
 
 

@@ -17,7 +17,7 @@ from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import (
     ResultPartitionID,
     TaskDeploymentDescriptor,

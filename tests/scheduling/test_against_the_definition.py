@@ -15,7 +15,7 @@ from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_gra
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_settings import InputDependencyConstraint as Constraint
-from flinkmagic.scheduling.failover_strategy import RestartPipelinedRegionFailoverStrategy
+from flinkmagic.scheduling.failover.failover_strategy import RestartPipelinedRegionFailoverStrategy
 from flinkmagic.scheduling.partition_tracker import RegionPartitionGroupReleaseStrategy
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology

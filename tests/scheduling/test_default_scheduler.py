@@ -15,8 +15,8 @@ from flinkmagic.errors import (
 )
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState as S
+from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
 
 TWO_STAGES = [("map", 2, ()), ("reduce", 3, ("map:hash",))]

@@ -14,15 +14,15 @@ from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.dispatcher import Dispatcher
+from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_graph_store import JobGraphStore
-from flinkmagic.scheduling.job_recovery import RecoveredJob
+from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.leader_election import FileLockLeaderElection
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from flinkmagic.scheduling.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
-from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
-from flinkmagic.scheduling.scheduler_ng import JobListener
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
+from flinkmagic.scheduling.recovery.leader_election import FileLockLeaderElection
+from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import (
     ResultPartitionID,
     TaskDeploymentDescriptor,

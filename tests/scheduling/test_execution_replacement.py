@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flinkmagic.errors import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution_state import ExecutionState as S
+from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
 TWO_STAGES = [("map", 2, ()), ("reduce", 2, ("map:hash",))]
 LOST = ExecutorLostError("tm-1", "its process was killed")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.errors import UnknownSchedulerError
 
 
 def test_requirement_offer_and_deployment_follow_each_other(spark):
     counted = spark.range(0, 100, 1, 2).groupBy((F.col("id") % 3).alias("k")).count()
-    job = flinkmagic.compile({"counted": counted}, parallelism=3, scheduler="default").run()
+    job = flinkmagic.compile({"counted": counted}, parallelism=3).run()
     lines = [re.sub(r"^ *[\d.]+s +", "", line) for line in job.log()]
     assert [line.split("slots ", 1)[1].strip() for line in lines if "requires" in line or "goes to Spark" in line] == [
         "Source: Range -> Project -> HashAggregate requires 2 slots",
@@ -27,8 +25,3 @@ def test_requirement_offer_and_deployment_follow_each_other(spark):
     assert offered == deployed
     assert lines[-1].endswith("the job is FINISHED")
     assert float(job.log()[0].split("s")[0]) == 0.0
-
-
-def test_a_scheduler_that_there_is_not_is_refused_before_anything_runs(spark):
-    with pytest.raises(UnknownSchedulerError, match="default"):
-        flinkmagic.compile({"df": spark.range(3)}, scheduler="adaptive")

@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.capturing.program import CellSource, Program
+from flinkmagic.capturing.program import Program
+from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.errors import OverwritesInputError
 from flinkmagic.scheduling.job_status import JobStatus
 

@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.capturing.program import CellSource, Program
-from flinkmagic.errors import InvalidStorageLevelError, NotAProgramError, OverwritesInputError
+from flinkmagic.capturing.program import Program
+from flinkmagic.capturing.source_code.source_location import CellSource
+from flinkmagic.errors import InvalidValueError, NotAProgramError, OverwritesInputError
 from flinkmagic.scheduling.job_status import JobStatus
 
 
@@ -174,5 +175,5 @@ def test_shared_rows_are_kept_where_the_user_says(
 
 
 def test_a_storage_level_must_be_one(two_cells: Notebook) -> None:
-    with pytest.raises(InvalidStorageLevelError, match=r"one of DISK_ONLY, .*, not 'TAPE'"):
+    with pytest.raises(InvalidValueError, match=r"one of DISK_ONLY, .*, not 'TAPE'"):
         flinkmagic.compile(two_cells.programs[1], storage_level="TAPE")

@@ -22,10 +22,10 @@ from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import make_environment
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.dispatcher import Dispatcher
-from flinkmagic.scheduling.job_graph_store import JobGraphStore
+from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.scheduler_ng import JobListener
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
 from flinkmagic.simulation.remote_shuffle import RemoteShuffleService
 from flinkmagic.simulation.simulation import SimulationOptions
 from flinkmagic.simulation.task_times import SampledTaskTimes

@@ -14,7 +14,7 @@ from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from flinkmagic.scheduling.resource_gateways import SlotOffer
+from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
 from flinkmagic.scheduling.task_executor_gateway import TaskDeploymentDescriptor, TaskExecutionStateTransition
 from flinkmagic.simulation.faults import SimulatedError
 from flinkmagic.simulation.rpc import Channel

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from flinkmagic.errors import FaultSpecificationError, RestartStrategyError, UnknownFaultTargetError
+from flinkmagic.errors import InvalidValueError, UnknownFaultTargetError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import make_environment
@@ -55,9 +55,9 @@ def test_faults_by_chance_follow_the_seed(job_graph: JobGraph) -> None:
     ("words", "error"),
     [
         ({"task_seconds": ["nobody=2"]}, UnknownFaultTargetError),
-        ({"task_seconds": ["soon"]}, FaultSpecificationError),
-        ({"fail": ["write@1s"]}, FaultSpecificationError),
-        ({"restart_strategy": "maybe"}, RestartStrategyError),
+        ({"task_seconds": ["soon"]}, InvalidValueError),
+        ({"fail": ["write@1s"]}, InvalidValueError),
+        ({"restart_strategy": "maybe"}, InvalidValueError),
     ],
 )
 def test_what_cannot_be_read_is_refused(job_graph: JobGraph, words: dict[str, object], error: type[Exception]) -> None:

@@ -16,8 +16,8 @@ from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.graph.topology import make_environment, read_topology
+from flinkmagic.scheduling.failover.restart_strategy import parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.scheduler_factory import parse_restart_strategy
 from flinkmagic.simulation.faults import (
     CancelJob,
     FailJob,
@@ -28,9 +28,9 @@ from flinkmagic.simulation.faults import (
     SilenceTaskManager,
     SuspendJob,
 )
-from flinkmagic.simulation.invariants import ClusterInvariants
 from flinkmagic.simulation.simulation import Simulation, SimulationOptions, SimulationResult, simulate
 from flinkmagic.simulation.timeline import TaskSpan
+from tests.simulation.invariants import ClusterInvariants
 
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
 JOB_ID = "00000000000000000000000000000001"

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.scheduling.job_graph_store import JobGraphStore
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
 
 SCRIPT = Path(__file__).with_name("takeover_process.py")
 JOB_ID = "0123456789abcdef0123456789abcdef"

@@ -1,0 +1,124 @@
+"""The statement that has code captured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from contextvars import Token
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from flinkmagic.capturing.driver.java_classes import require_compiler
+from flinkmagic.capturing.hooks import patches
+from flinkmagic.capturing.program import Program
+from flinkmagic.capturing.recorder import Recorder
+from flinkmagic.capturing.results import bound_frames
+from flinkmagic.capturing.source_code.cell_labels import remember
+from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
+from flinkmagic.capturing.source_code.source_reader import user_frame
+from flinkmagic.capturing.writes.deferred_write import DeferredWrite
+from flinkmagic.errors import SparkConnectSessionError
+
+
+class capture:  # noqa: N801 - reads as the statement that it is used in
+    """Capture what PySpark code does, with its writes deferred.
+
+    Within the ``with`` block what ``DataFrameWriter`` and ``DataFrameWriterV2`` write is analysed by Spark, checked,
+    and put off; everything else runs as always. A line that touches what is pending, or may touch anything, needs it
+    done: pending writes are deployed first (`run_pending`), or the line is refused before it has any effect.
+
+    The block's own thread is captured, and the threads that it starts: what those write is written immediately. Where
+    the block raises, what was pending is deployed, too, or the error says that it is not going to run; nothing is
+    registered. An interrupt drops what is pending.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session.
+    name : str, optional
+        The program's name.
+    location : CellSource, optional
+        The cell, where the code is one. Otherwise lines are those of the files in which they stand.
+    run_pending : callable, optional
+        Called with a `Program` of the writes that are pending, to run them and to return when they are done, where
+        a line needs them. Without it such a line is refused.
+    namespace : mapping, optional
+        Where the block binds its names; by default the variables of the function, or module, around the block.
+    earlier : iterable of Program, optional
+        What was captured before, oldest first: the block may go on from DataFrames that were made there, and their
+        operators keep their words.
+    on_write : callable, optional
+        Called for each deferred write with the number of those that are pending.
+    awaited : iterable of DeferredWrite, optional
+        What was captured before and has not been run.
+    on_awaited : callable, optional
+        Called with a line that reads where an awaited write is to write, and with that write.
+
+    Raises
+    ------
+    SparkConnectSessionError
+        For a Spark Connect session.
+    DriverClassesRefusedError
+        Where the session's JVM does not compile our Java classes. The block is not run.
+
+    Examples
+    --------
+    >>> with capture(spark) as program:  # doctest: +SKIP
+    ...     df = spark.range(3)
+    ...     df.write.parquet("out")
+    >>> program.writes[0].location.code  # doctest: +SKIP
+    'df.write.parquet("out")'
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        *,
+        name: str | None = None,
+        location: CellSource | None = None,
+        run_pending: Callable[[Program], object] | None = None,
+        namespace: Mapping[str, Any] | None = None,
+        earlier: Iterable[Program] = (),
+        on_write: Callable[[int], None] | None = None,
+        awaited: Iterable[DeferredWrite] = (),
+        on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None,
+    ) -> None:
+        if type(spark).__module__.startswith("pyspark.sql.connect"):
+            raise SparkConnectSessionError
+        self._program = Program(
+            spark,
+            name=name,
+            cell=location,
+            namespace=namespace if isinstance(namespace, MutableMapping) else None,
+        )
+        if location is not None:
+            remember(location)
+        self._recorder = Recorder(self._program, run_pending, tuple(earlier), on_write)
+        if on_awaited is not None:
+            self._recorder.awaited, self._recorder.on_awaited = list(awaited), on_awaited
+        self._namespace = namespace
+        self._before: dict[str, DataFrame] = {}
+        self._token: Token[Any]
+
+    def __enter__(self) -> Program:
+        require_compiler(self._program.spark)
+        self._before = bound_frames(self._variables())
+        self._recorder.begin(user_frame())
+        self._token = patches.activate(self._recorder)
+        return self._program
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        patches.deactivate(self._recorder, self._token)
+        if error is None:
+            self._recorder.finish(self._before, bound_frames(self._variables()))
+        else:
+            self._recorder.fail(error)
+
+    def _variables(self) -> Mapping[str, Any]:
+        if self._namespace is not None:
+            return self._namespace
+        frame = user_frame()
+        return {} if frame is None else frame.f_locals

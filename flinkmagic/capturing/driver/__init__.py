@@ -1,0 +1,1 @@
+"""What a capture asks of the driver, with the Java that answers it in one call."""

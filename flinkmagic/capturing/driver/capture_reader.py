@@ -1,0 +1,150 @@
+"""What a capture asks the driver for: one call over the gateway for each question, by ``java/CaptureReader.java``."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark import SparkContext
+
+from flinkmagic.capturing.driver.java_classes import CLASSES
+from flinkmagic.jvm.java import session_state
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import SparkSession
+
+
+def output_ids(query_execution: JavaObject) -> tuple[int, ...]:
+    """The expression ids of a query's output attributes; none of one that is a part of another."""
+    return tuple(map(int, _reader().outputIds(query_execution).split()))
+
+
+def is_part_of_another(query_execution: JavaObject) -> bool:
+    """Whether a query is analysed only as a part of another, of which it names a column (`Column.outer`)."""
+    return bool(_reader().isPartOfAnother(query_execution))
+
+
+def session_facts(spark: SparkSession) -> bytes:
+    """A session's current catalog, namespace and SQL configuration, and Hadoop's settings.
+
+    Equal where nothing changed (see `as_json`). A session whose context is stopped has them, too.
+    """
+    facts: bytes = _reader().state(session_state(spark), spark._jsparkSession.sparkContext())
+    return facts
+
+
+def hadoop_settings() -> dict[str, str]:
+    """What was set of the context's Hadoop configuration, by Spark or by the user; not Hadoop's own defaults."""
+    context: Any = SparkContext._active_spark_context
+    settings: dict[str, str] = as_json(_reader().hadoop(context._jsc.hadoopConfiguration()))
+    return settings
+
+
+def hadoop_defaults(names: list[str]) -> dict[str, str | None]:
+    """What Hadoop itself says of settings, None where it says nothing."""
+    defaults: dict[str, str | None] = as_json(_reader().hadoopDefaults(names)) if names else {}
+    return defaults
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf of an analysed plan.
+
+    Attributes
+    ----------
+    kind : str
+        Its class, without the package.
+    paths : tuple of str, optional
+        The folders of a relation of files that belongs to no table.
+    linked : tuple of str
+        What symbolic links in them lead to.
+    listed : bool
+        Whether those files were listed when its DataFrame was made.
+    flat : bool
+        Whether none of the listed files lies in a folder below those.
+    """
+
+    kind: str
+    paths: tuple[str, ...] | None
+    linked: tuple[str, ...]
+    listed: bool
+    flat: bool
+    _plan: Any
+    _place: int
+
+    def jvm_leaf(self) -> JavaObject:
+        """The leaf itself."""
+        return _reader().leaf(self._plan, self._place)
+
+
+def leaves_of(jplan: JavaObject) -> Iterator[Leaf]:
+    """The leaves of an analysed Java plan, then those of its subqueries."""
+    for place, leaf in enumerate(as_json(_reader().leaves(jplan))):
+        paths = tuple(leaf["paths"]) if "paths" in leaf else None
+        linked = tuple(leaf.get("linked", ()))
+        yield Leaf(leaf["class"], paths, linked, leaf.get("listed", False), leaf.get("flat", False), jplan, place)
+
+
+def rdd_paths(rdd: JavaObject) -> Iterator[tuple[str, bool]]:
+    """Paths that a Java RDD reads, and whether its files have been listed; a checkpointed RDD reads none.
+
+    A DataFrame that was made of an RDD (``df.rdd.map(f).toDF()``) has no source in its plan, but it reads files all the
+    same. Only files that are certain to be read are told: of each folder of a scan one file, of a Hadoop input its
+    folders.
+    """
+    return ((path, listed) for path, listed in as_json(_reader().rddPaths(rdd)))
+
+
+def lineage_holds(rdd: JavaObject, number: int) -> bool:
+    """Whether an RDD with this id is part of the lineage of a Java RDD."""
+    return bool(_reader().lineageHolds(rdd, number))
+
+
+def cached_relations(jplan: JavaObject) -> set[int]:
+    """A number for each cache of which a plan, into which Spark has put what it has cached, reads rows."""
+    return set(map(int, _reader().cachedRelations(jplan).split()))
+
+
+def java_types(jobject: JavaObject) -> tuple[str, ...]:
+    """The names of an object's class, and of all that this extends and implements."""
+    return tuple(_reader().types(jobject).split())
+
+
+def partitions_elsewhere(table: JavaObject, *jstate: JavaObject) -> list[str]:
+    """The folders of a table's partitions that lie outside of the table's own.
+
+    Parameters
+    ----------
+    table : JavaObject
+        A ``LogicalRelation``, or a ``CatalogTable`` and the state of the session that knows its catalog.
+    """
+    folders: list[str] = as_json(_reader().partitionsElsewhere(table, *jstate))
+    return folders
+
+
+def file_write(command: JavaObject, jstate: JavaObject) -> dict[str, Any]:
+    """Where and how an `InsertIntoHadoopFsRelationCommand` writes, in a session with the state `jstate`.
+
+    Returns
+    -------
+    dict
+        ``path`` and its last part ``file``, ``mode`` (a ``SaveMode``), ``format`` (its short name), ``options``,
+        ``columns`` (partition columns), ``dynamic`` (whether it replaces the partitions that it writes, and no
+        others), ``table`` (whether it writes a catalog table's folder), ``elsewhere`` (the folders of the table's
+        partitions that lie outside of it).
+    """
+    facts: dict[str, Any] = as_json(_reader().fileWrite(command, jstate))
+    return facts
+
+
+def as_json(deflated: bytes) -> Any:
+    """What the reader answers."""
+    return json.loads(zlib.decompress(deflated))
+
+
+def _reader() -> Any:
+    return CLASSES.shared_instance(SparkContext._gateway, "CaptureReader")

@@ -1,0 +1,102 @@
+package flinkmagic.capturing.driver;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import scala.collection.Iterator;
+
+/**
+ * Compares the files that a plan's DataFrames have listed with what is there now: one listing for each folder.
+ *
+ * Written for Janino: no lambdas, no type inference, raw collections.
+ */
+public class ListedInputs {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private final Map listings = new HashMap();
+
+    /**
+     * The listed files of an analysed plan that are gone or have another size or modification time, as JSON: of each
+     * its path, and when it was modified in milliseconds, or null where it is gone.
+     */
+    public String changed(LogicalPlan plan, Configuration conf) throws Exception {
+        List found = new ArrayList();
+        HashSet seen = new HashSet();
+        List files = listed(plan);
+        for (int i = 0; i < files.size(); i++) {
+            FileStatus listed = (FileStatus) files.get(i);
+            if (!seen.add(listed.getPath())) {
+                continue;
+            }
+            FileStatus now = (FileStatus) listing(listed.getPath(), conf).get(listed.getPath().getName());
+            if (now == null || now.getLen() != listed.getLen()
+                || now.getModificationTime() != listed.getModificationTime()) {
+                Map entry = new LinkedHashMap();
+                entry.put("path", listed.getPath().toString());
+                entry.put("modified", now == null ? null : Long.valueOf(now.getModificationTime()));
+                found.add(entry);
+            }
+        }
+        return JSON.writeValueAsString(found);
+    }
+
+    private static List listed(LogicalPlan plan) {
+        List plans = new ArrayList();
+        plans.add(plan);
+        Iterator subqueries = ((QueryPlan) plan).subqueriesAll().iterator();
+        while (subqueries.hasNext()) {
+            plans.add(subqueries.next());
+        }
+        List found = new ArrayList();
+        for (int i = 0; i < plans.size(); i++) {
+            Iterator leaves = ((LogicalPlan) plans.get(i)).collectLeaves().iterator();
+            while (leaves.hasNext()) {
+                Object leaf = leaves.next();
+                if (leaf instanceof LogicalRelation && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
+                    addFiles((HadoopFsRelation) ((LogicalRelation) leaf).relation(), found);
+                }
+            }
+        }
+        return found;
+    }
+
+    private static void addFiles(HadoopFsRelation relation, List found) {
+        if (relation.location() instanceof InMemoryFileIndex) {
+            Iterator files = ((InMemoryFileIndex) relation.location()).allFiles().iterator();
+            while (files.hasNext()) {
+                found.add(files.next());
+            }
+        }
+    }
+
+    /** By name what lies in a file's folder. */
+    private Map listing(Path file, Configuration conf) throws Exception {
+        Path folder = file.getParent();
+        Map known = (Map) listings.get(folder);
+        if (known == null) {
+            known = new HashMap();
+            listings.put(folder, known);
+            FileSystem files = folder.getFileSystem(conf);
+            if (files.exists(folder)) {
+                FileStatus[] statuses = files.listStatus(folder);
+                for (int i = 0; i < statuses.length; i++) {
+                    known.put(statuses[i].getPath().getName(), statuses[i]);
+                }
+            }
+        }
+        return known;
+    }
+}

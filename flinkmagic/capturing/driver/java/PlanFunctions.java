@@ -1,0 +1,267 @@
+package flinkmagic.capturing.driver;
+
+import java.io.ByteArrayOutputStream;
+import java.lang.reflect.Field;
+import java.lang.reflect.Modifier;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.zip.DeflaterOutputStream;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.spark.Dependency;
+import org.apache.spark.api.python.PythonFunction;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import scala.Product;
+import scala.collection.Iterator;
+
+/**
+ * Finds the code of others than Spark that a plan or the lineage of an RDD runs: Python functions, as PySpark pickled
+ * them, and the first function of which nothing can be known. Nothing is executed.
+ *
+ * Spark's own closures hold what they were given in fields: those are followed as far as closures and the operators
+ * that run Python lead.
+ *
+ * Written for Janino: no lambdas, no type inference, raw collections.
+ */
+public class PlanFunctions {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final int MOST_RDDS = 5000;
+
+    /** Whose functions are known: they do what Spark's operators and its machine learning do. */
+    private static final String[] KNOWN = {"org.apache.spark.", "scala.", "java.", "jdk.", "sun.", "flinkmagic."};
+
+    /** What makes a class one of functions. */
+    private static final String[] FUNCTIONS = {
+        "scala.Function", "scala.PartialFunction", "java.util.function.", "org.apache.spark.api.java.function.",
+        "org.apache.spark.sql.api.java.UDF", "org.apache.spark.sql.expressions.Aggregator",
+        "org.apache.spark.sql.expressions.UserDefinedAggregateFunction",
+        "org.apache.spark.sql.connector.catalog.functions.BoundFunction",
+        "org.apache.hadoop.hive.ql.exec.UDF", "org.apache.hadoop.hive.ql.udf.generic.GenericUDF",
+    };
+
+    /** Spark's objects that hold functions in fields, and are no closures: by the beginning of their names. */
+    private static final String[] HOLDERS = {
+        "org.apache.spark.sql.execution.python.", "org.apache.spark.api.python.",
+        "org.apache.spark.sql.hive.Hive", "org.apache.spark.sql.hive.HiveShim$HiveFunctionWrapper",
+    };
+
+    private final ArrayList commands = new ArrayList();
+    private final ArrayList broadcasts = new ArrayList();
+    private final IdentityHashMap seen = new IdentityHashMap();
+    private String opaque;
+
+    /**
+     * Of an analysed plan, as deflated JSON: `functions`, in base64, the ids of the `broadcasts` that these use, and
+     * `opaque`, a function that cannot be seen.
+     */
+    public byte[] ofPlan(LogicalPlan plan) throws Exception {
+        PlanFunctions found = new PlanFunctions();
+        found.walk(plan);
+        Iterator subqueries = ((QueryPlan) plan).subqueriesAll().iterator();
+        while (subqueries.hasNext()) {
+            found.walk(subqueries.next());
+        }
+        return found.answer();
+    }
+
+    /** The same of the lineage of an RDD. */
+    public byte[] ofRdd(RDD rdd) throws Exception {
+        PlanFunctions found = new PlanFunctions();
+        found.lineage(rdd);
+        return found.answer();
+    }
+
+    private byte[] answer() throws Exception {
+        Map facts = new LinkedHashMap();
+        facts.put("functions", commands);
+        facts.put("opaque", opaque);
+        facts.put("broadcasts", broadcasts);
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        DeflaterOutputStream out = new DeflaterOutputStream(bytes);
+        out.write(JSON.writeValueAsBytes(facts));
+        out.close();
+        return bytes.toByteArray();
+    }
+
+    private void refuse(String what) {
+        if (opaque == null) {
+            opaque = what;
+        }
+    }
+
+    private void walk(Object first) throws Exception {
+        ArrayDeque open = new ArrayDeque();
+        open.add(first);
+        while (!open.isEmpty()) {
+            Object value = open.poll();
+            if (seen.put(value, value) == null) {
+                visit(value, open);
+            }
+        }
+    }
+
+    private void visit(Object value, ArrayDeque open) throws Exception {
+        String name = value.getClass().getName();
+        if (value instanceof PythonFunction) {
+            commands.add(commandOf((PythonFunction) value));
+            java.util.Iterator used = ((PythonFunction) value).broadcastVars().iterator();
+            while (used.hasNext()) {
+                broadcasts.add(Long.valueOf(((Broadcast) used.next()).id()));
+            }
+        } else if (value instanceof RDD) {
+            lineage((RDD) value);
+        } else if (isUnseen(value, name)) {
+            refuse(described(value, name));
+        } else if (value instanceof InMemoryRelation) {
+            if (!((InMemoryRelation) value).cacheBuilder().isCachedColumnBuffersLoaded()) {
+                open.add(((InMemoryRelation) value).cacheBuilder().cachedPlan());
+            }
+        } else if (value instanceof LogicalRDD) {
+            lineage(((LogicalRDD) value).rdd());
+        } else if (name.endsWith(".LocalRelation") || name.endsWith(".LocalTableScanExec")) {
+            return;  // rows
+        } else if (value instanceof scala.collection.Iterable) {
+            addAll(((scala.collection.Iterable) value).iterator(), open);
+        } else if (value instanceof Object[]) {
+            for (int i = 0; i < ((Object[]) value).length; i++) {
+                add(((Object[]) value)[i], open);
+            }
+        } else if (isClosure(name) || startsWithAny(name, HOLDERS)) {
+            addFields(value, open);
+        } else if (value instanceof Product) {
+            addAll(((Product) value).productIterator(), open);
+        }
+    }
+
+    /** Code that is neither Python's nor Spark's own. */
+    private static boolean isUnseen(Object value, String name) {
+        if (name.endsWith(".CallMethodViaReflection") || name.contains(".ScriptTransformation")
+                || name.endsWith(".python.PythonTable") || name.endsWith(".python.PythonDataSourceV2")) {
+            return true;
+        }
+        return !startsWithAny(name, KNOWN) && !name.startsWith("org.apache.hadoop.hive.ql.udf.")
+            && (value instanceof Expression || value instanceof QueryPlan || isFunction(value.getClass()));
+    }
+
+    private static String described(Object value, String name) {
+        String simple = name.substring(name.lastIndexOf('.') + 1);
+        if (simple.startsWith("ScriptTransformation")) {
+            return "a script";
+        }
+        return simple.startsWith("Python") ? "a data source in Python" : "code of the class " + name;
+    }
+
+    private static boolean isFunction(Class type) {
+        for (Class one = type; one != null; one = one.getSuperclass()) {
+            if (startsWithAny(one.getName(), FUNCTIONS)) {
+                return true;
+            }
+            Class[] interfaces = one.getInterfaces();
+            for (int i = 0; i < interfaces.length; i++) {
+                if (isFunction(interfaces[i])) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+
+    private static boolean isClosure(String name) {
+        return name.contains("$$Lambda") || name.contains("$anonfun$") || name.contains("$$anon$");
+    }
+
+    private static boolean startsWithAny(String name, String[] beginnings) {
+        for (int i = 0; i < beginnings.length; i++) {
+            if (name.startsWith(beginnings[i])) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static void add(Object value, ArrayDeque open) {
+        if (value != null) {
+            open.add(value);
+        }
+    }
+
+    private static void addAll(Iterator values, ArrayDeque open) {
+        while (values.hasNext()) {
+            add(values.next(), open);
+        }
+    }
+
+    private static void addFields(Object value, ArrayDeque open) throws Exception {
+        for (Class type = value.getClass(); type != null; type = type.getSuperclass()) {
+            Field[] fields = type.getDeclaredFields();
+            for (int i = 0; i < fields.length; i++) {
+                if (Modifier.isStatic(fields[i].getModifiers()) || fields[i].getType().isPrimitive()
+                        || type.getName().startsWith("java.")) {
+                    continue;
+                }
+                fields[i].setAccessible(true);
+                add(fields[i].get(value), open);
+            }
+        }
+    }
+
+    private void lineage(RDD first) throws Exception {
+        ArrayDeque open = new ArrayDeque();
+        open.add(first);
+        int count = 0;
+        while (!open.isEmpty()) {
+            RDD rdd = (RDD) open.poll();
+            if (seen.put(rdd, rdd) != null) {
+                continue;
+            }
+            count++;
+            if (count > MOST_RDDS || !startsWithAny(rdd.getClass().getName(), KNOWN)) {
+                refuse(count > MOST_RDDS ? "a very long lineage" : "an RDD of the class " + rdd.getClass().getName());
+                return;
+            }
+            Iterator dependencies = rdd.dependencies().iterator();
+            while (dependencies.hasNext()) {
+                open.add(((Dependency) dependencies.next()).rdd());
+            }
+            code(rdd);
+        }
+    }
+
+    /** What an RDD was given to run: fields of functions, and of Python's. */
+    private void code(RDD rdd) throws Exception {
+        for (Class type = rdd.getClass(); type != RDD.class && type != null; type = type.getSuperclass()) {
+            Field[] fields = type.getDeclaredFields();
+            for (int i = 0; i < fields.length; i++) {
+                if (Modifier.isStatic(fields[i].getModifiers()) || fields[i].getType().isPrimitive()) {
+                    continue;
+                }
+                fields[i].setAccessible(true);
+                Object held = fields[i].get(rdd);
+                if (held instanceof PythonFunction || (held != null && isFunction(held.getClass())
+                        && !(held instanceof scala.collection.Iterable))) {
+                    walk(held);
+                }
+            }
+        }
+    }
+
+    private static byte[] commandOf(PythonFunction function) {
+        scala.collection.Seq command = (scala.collection.Seq) (Object) function.command();
+        byte[] bytes = new byte[command.size()];
+        Iterator each = command.iterator();
+        for (int i = 0; i < bytes.length; i++) {
+            bytes[i] = ((Number) each.next()).byteValue();
+        }
+        return bytes;
+    }
+}

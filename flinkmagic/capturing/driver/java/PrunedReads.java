@@ -1,0 +1,103 @@
+package flinkmagic.capturing.driver;
+
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import scala.Function1;
+import scala.collection.Iterator;
+import scala.collection.immutable.Nil$;
+import scala.runtime.AbstractFunction1;
+
+/**
+ * Which of the files that were listed when DataFrames were made a query is going to read: Spark leaves partitions out
+ * that a filter rules out. Nothing is executed, and nothing is listed.
+ *
+ * Written for Janino: no lambdas, no type inference, raw collections.
+ */
+public class PrunedReads {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    /**
+     * The folders of those files, and files that are links or were named themselves, as JSON; "null" where it cannot be
+     * told, because the query reads kept rows or has subqueries, whose plans are made when it runs.
+     */
+    public String places(QueryExecution query) throws Exception {
+        if (!((QueryPlan) query.optimizedPlan()).subqueriesAll().isEmpty()) {
+            return "null";
+        }
+        HashSet found = new HashSet();
+        Iterator leaves = query.sparkPlan().collectLeaves().iterator();
+        while (leaves.hasNext()) {
+            Object leaf = leaves.next();
+            if (leaf.getClass().getSimpleName().equals("InMemoryTableScanExec")) {
+                return "null";
+            }
+            if (leaf instanceof FileSourceScanExec) {
+                FileSourceScanExec scan = (FileSourceScanExec) leaf;
+                if (scan.relation().location() instanceof InMemoryFileIndex) {
+                    add(scan.relation().location(), scan.partitionFilters().toList(), found);
+                }
+            }
+        }
+        return JSON.writeValueAsString(new ArrayList(found));
+    }
+
+    /** A Scala list is the sequence that Spark takes by any version of Scala. */
+    private static void add(FileIndex index, scala.collection.immutable.List filters, HashSet found) {
+        HashSet named = new HashSet();
+        Iterator roots = index.rootPaths().iterator();
+        while (roots.hasNext()) {
+            named.add(((Path) roots.next()).toUri().getPath());
+        }
+        scala.collection.immutable.List known = (scala.collection.immutable.List) filters.filter(WITHOUT_PLANS);
+        scala.collection.immutable.List none = (scala.collection.immutable.List) ((Object) Nil$.MODULE$);
+        Iterator partitions = index.listFiles(known, none).iterator();
+        while (partitions.hasNext()) {
+            Iterator files = ((PartitionDirectory) partitions.next()).files().iterator();
+            while (files.hasNext()) {
+                Path file = ((FileStatusWithMetadata) files.next()).getPath();
+                boolean isOne = named.contains(file.toUri().getPath());
+                if (!isOne) {
+                    found.add(file.getParent().toString());
+                }
+                if (isOne || "file".equals(file.toUri().getScheme())
+                    && Files.isSymbolicLink(Paths.get(file.toUri().getPath(), new String[0]))) {
+                    found.add(file.toString());
+                }
+            }
+        }
+    }
+
+    private static final Function1 WITHOUT_PLANS = new AbstractFunction1() {
+        public Object apply(Object filter) {
+            return Boolean.valueOf(!holdsPlan((Expression) filter));
+        }
+    };
+
+    private static boolean holdsPlan(Expression expression) {
+        if (expression instanceof PlanExpression) {
+            return true;
+        }
+        Iterator children = expression.children().iterator();
+        while (children.hasNext()) {
+            if (holdsPlan((Expression) children.next())) {
+                return true;
+            }
+        }
+        return false;
+    }
+}

@@ -1,0 +1,164 @@
+package flinkmagic.capturing.driver;
+
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ParsedStatement;
+import org.apache.spark.sql.types.DataType;
+import scala.Product;
+import scala.collection.Iterable;
+import scala.collection.Iterator;
+
+/**
+ * Lists the plans that a parsed statement is made of: also those that are no children of it, such as the table of an
+ * INSERT, the query that is explained, common table expressions, subqueries, and all statements of a script.
+ *
+ * Written for Janino: no lambdas, no type inference, raw collections.
+ */
+public class SqlReader {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private static final Set STATEMENTS = new HashSet(
+        Arrays.asList(new String[] {"Call", "InsertIntoDir", "UnresolvedInsert", "UnresolvedExecuteImmediate"}));
+    private static final Set WITH_TARGET = new HashSet(Arrays.asList(new String[] {
+        "AppendData", "DeleteFromTable", "InsertIntoStatement", "MergeIntoTable", "OverwriteByExpression",
+        "OverwritePartitionsDynamic", "UnresolvedInsert", "UpdateTable"}));
+    private static final String[] TARGETS = {"targetTable", "table"};
+    private static final String[] NAMES = {"multipartIdentifier", "nameParts"};
+
+    private List facts;
+    private List plans;
+    private Map seen;
+
+    /**
+     * The plans as JSON, the statement itself first. Of each: its class, whether it is a statement (a command, or what
+     * becomes one), the place in this list of the statement that it belongs to (-1: none), whether it is the table that
+     * this statement changes, and the name that it bears, in parts.
+     */
+    public synchronized String read(LogicalPlan statement) throws Exception {
+        facts = new ArrayList();
+        plans = new ArrayList();
+        seen = new IdentityHashMap();
+        visit(statement, -1, false, Collections.EMPTY_SET);
+        return JSON.writeValueAsString(facts);
+    }
+
+    /** The plans of the statement that was read last. */
+    public synchronized List plans() {
+        return plans;
+    }
+
+    private void visit(Object part, int owner, boolean isTarget, Set common) throws Exception {
+        if (part instanceof LogicalPlan) {
+            visitPlan((LogicalPlan) part, owner, isTarget, common);
+        } else if (part instanceof PlanExpression) {
+            visit(((PlanExpression) part).plan(), owner, false, common);
+            visitAll(((Expression) part).children().iterator(), owner, common);
+        } else if (part instanceof Expression) {
+            visitAll(((Expression) part).children().iterator(), owner, common);
+        } else if (part instanceof Iterable) {
+            visitAll(((Iterable) part).iterator(), owner, common);
+        } else if (part instanceof Product && !(part instanceof DataType) && seen.put(part, part) == null) {
+            visitAll(((Product) part).productIterator(), owner, common);
+        }
+    }
+
+    private void visitAll(Iterator parts, int owner, Set common) throws Exception {
+        while (parts.hasNext()) {
+            visit(parts.next(), owner, false, common);
+        }
+    }
+
+    private void visitPlan(LogicalPlan plan, int owner, boolean isTarget, Set common) throws Exception {
+        if (seen.put(plan, plan) != null) {
+            return;
+        }
+        String kind = plan.getClass().getSimpleName().replace("$", "");
+        List name = nameOf(plan);
+        if (kind.equals("UnresolvedRelation") && name != null && name.size() == 1
+            && common.contains(name.get(0).toString().toLowerCase(Locale.ROOT))) {
+            return;
+        }
+        boolean isStatement =
+            plan instanceof Command || plan instanceof ParsedStatement || STATEMENTS.contains(kind);
+        Map fact = new LinkedHashMap();
+        fact.put("kind", kind);
+        fact.put("is_statement", Boolean.valueOf(isStatement));
+        fact.put("owner", Integer.valueOf(owner));
+        fact.put("is_target", Boolean.valueOf(isTarget));
+        fact.put("name", name);
+        int place = facts.size();
+        facts.add(fact);
+        plans.add(plan);
+        int within = isStatement ? place : owner;
+        if (kind.equals("UnresolvedWith")) {
+            visitWith(plan, within, common);
+            return;
+        }
+        if (WITH_TARGET.contains(kind)) {
+            visit(callFirst(plan, TARGETS), within, true, common);
+        } else if (isTarget) {
+            // An alias of the table.
+            Iterator below = plan.children().iterator();
+            while (below.hasNext()) {
+                visit(below.next(), within, true, common);
+            }
+        }
+        visitAll(plan.productIterator(), within, common);
+        // A plan that is made when it is asked for is no part of what it is made of.
+        visitAll(plan.children().iterator(), within, common);
+    }
+
+    /** A common table expression is known to those after it and to the query, and not to itself. */
+    private void visitWith(LogicalPlan plan, int owner, Set common) throws Exception {
+        Set known = new HashSet(common);
+        Iterator relations = ((Iterable) callFirst(plan, new String[] {"cteRelations"})).iterator();
+        while (relations.hasNext()) {
+            Product relation = (Product) relations.next();
+            visit(relation.productElement(1), owner, false, known);
+            known = new HashSet(known);
+            known.add(relation.productElement(0).toString().toLowerCase(Locale.ROOT));
+        }
+        visitAll(plan.children().iterator(), owner, known);
+    }
+
+    private static List nameOf(LogicalPlan plan) throws Exception {
+        Object parts = plan.getClass().getSimpleName().startsWith("Unresolved") ? callFirst(plan, NAMES) : null;
+        if (!(parts instanceof Iterable)) {
+            return null;
+        }
+        List name = new ArrayList();
+        Iterator each = ((Iterable) parts).iterator();
+        while (each.hasNext()) {
+            name.add(each.next().toString());
+        }
+        return name;
+    }
+
+    /** What the first of the methods that an object has answers; null where it has none of them. */
+    private static Object callFirst(Object object, String[] methods) throws Exception {
+        Method[] known = object.getClass().getMethods();
+        for (int i = 0; i < methods.length; i++) {
+            for (int j = 0; j < known.length; j++) {
+                if (known[j].getName().equals(methods[i]) && known[j].getParameterTypes().length == 0) {
+                    return known[j].invoke(object, new Object[0]);
+                }
+            }
+        }
+        return null;
+    }
+}

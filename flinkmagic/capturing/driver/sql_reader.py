@@ -1,0 +1,130 @@
+"""What a SQL text is made of, before it is analysed: parsed by Spark, listed by ``java/SqlReader.java``."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+
+from flinkmagic.capturing.driver.java_classes import CLASSES
+from flinkmagic.jvm.java import items, java_class, scala_seq, session_state, simple_name, skip_commands
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+
+_PARSER = "org.apache.spark.sql.catalyst.parser"
+_ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
+_LEGACY_PARAMETERS = "spark.sql.legacy.parameterSubstitution.constantsOnly"
+
+
+@dataclass(frozen=True)
+class SqlNode:
+    """A plan that a parsed statement is made of.
+
+    Attributes
+    ----------
+    kind : str
+        Its class, without the package.
+    is_statement : bool
+        Whether it is a command, or becomes one.
+    owner : int
+        The place among the nodes of the statement that it belongs to; -1 where it is a query's.
+    is_target : bool
+        Whether it is the table that this statement changes.
+    name : tuple of str, optional
+        What it names, in parts.
+    plan : JavaObject
+        The plan itself.
+    """
+
+    kind: str
+    is_statement: bool
+    owner: int
+    is_target: bool
+    name: tuple[str, ...] | None
+    plan: Any
+
+
+def nodes_of(parsed: JavaObject) -> list[SqlNode]:
+    """The plans of a parsed statement, the statement itself first; those of its subqueries and queries among them."""
+    reader = CLASSES.shared_instance(SparkContext._gateway, "SqlReader")
+    facts, plans = json.loads(reader.read(parsed)), reader.plans()
+    return [
+        SqlNode(
+            fact["kind"],
+            fact["is_statement"],
+            fact["owner"],
+            fact["is_target"],
+            None if fact["name"] is None else tuple(fact["name"]),
+            plan,
+        )
+        for fact, plan in zip(facts, plans, strict=True)
+    ]
+
+
+def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:
+    """A statement as ``SparkSession.sql`` parses it, its parameters bound.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    text : str
+        The statement.
+    arguments : JavaObject or mapping, optional
+        What PySpark gives to the Java session: an array of columns, or columns by name.
+
+    Raises
+    ------
+    ParseException
+        Spark's own.
+    """
+    parser, jvm = session_state(spark).sqlParser(), spark._jvm
+    if not arguments:
+        return parser.parsePlan(text)
+    has_contexts = _has_contexts(jvm)
+    expression = spark._jsparkSession.expression if has_contexts else lambda column: column.expr()
+    is_named = isinstance(arguments, Mapping)
+    names = list(arguments) if is_named else [str(place) for place in range(len(arguments))]
+    values = {name: expression(column) for name, column in zip(names, _columns(arguments), strict=True)}
+    if has_contexts:  # these take constants only, which functions of constants become here, as in SparkSession.sql
+        constants = spark._jsparkSession.resolveAndValidateParameters(jvm.PythonUtils.toScalaMap(values))
+        values = {name: constants.apply(name) for name in names}
+    if is_named:
+        bound = jvm.PythonUtils.toScalaMap(values)
+        context, query = f"{_PARSER}.NamedParameterContext", f"{_ANALYSIS}.NameParameterizedQuery"
+    else:
+        bound = scala_seq(jvm, list(values.values()))
+        context, query = f"{_PARSER}.PositionalParameterContext", f"{_ANALYSIS}.PosParameterizedQuery"
+    if not has_contexts:  # Spark 3.5 and 4.0 bind them when they analyse
+        return getattr(jvm, query).apply(parser.parsePlan(text), bound)
+    plan = parser.parsePlanWithParameters(text, java_class(jvm, context)(bound))
+    is_legacy = session_state(spark).conf().getConfString(_LEGACY_PARAMETERS, "false") == "true"
+    return getattr(jvm, query).apply(plan, bound) if is_legacy else plan
+
+
+def _columns(arguments: Any) -> list[Any]:
+    return list(arguments.values()) if isinstance(arguments, Mapping) else list(arguments)
+
+
+def constant(spark: Any, expression: JavaObject) -> str | None:
+    """The text of an expression of literals and session variables; None where it is no such one."""
+    state = session_state(spark)
+    try:
+        query = state.sqlParser().parsePlan(f"SELECT {expression.sql()} AS value")
+        folded = state.executePlan(query, skip_commands(spark._jvm)).optimizedPlan()
+        (value,) = items(folded.expressions())
+        literal = value.child()
+        return str(literal.value()) if simple_name(literal) == "Literal" else None
+    except (Py4JError, ValueError, AttributeError, TypeError):  # no expression of one constant
+        return None
+
+
+@functools.lru_cache(maxsize=4)
+def _has_contexts(jvm: Any) -> bool:
+    return hasattr(java_class(jvm, f"{_PARSER}.PositionalParameterContext"), "_java_lang_class")

@@ -1,0 +1,1 @@
+"""Hooks: how the calls of a cell are heard, and what is done before and after each."""

@@ -1,0 +1,332 @@
+"""Effects past Spark: files, folders, processes, sockets and databases that Python code of a cell touches.
+
+CPython tells of them by audit events before they happen, and an audit hook that raises stops them (PEP 578; the
+events were seen on 3.11, their names are in the standard library's table of audit events). A hook cannot be taken out
+again, so one is installed by the first capture, and does nothing where no cell is captured. Not told of are looks at a
+file that do not open it (`os.stat` and what is built on it: `os_entries`), and files that a library opens in C++.
+
+1. A path settles what is pending only where it overlaps what a pending write reads or writes.
+2. While a pending write has functions that are not known to be pure, each path may be one that they touch. Only files
+   of Python, Spark and the kernel are not.
+3. Another process, a socket, a database may touch anything.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import py4j
+import pyspark
+
+from flinkmagic.capturing.hooks.call_hooks import Args, Hook, Kwargs
+from flinkmagic.capturing.hooks.current import HOOK_FILE, active, listening
+from flinkmagic.capturing.writes.pending import Cause, Effects
+from flinkmagic.capturing.writes.real_paths import forget, real_path
+from flinkmagic.capturing.writes.targets import Source, Target
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+
+_WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_IMPORTS = "<frozen importlib"
+_SPARK = tuple(os.path.dirname(os.path.abspath(str(module.__file__))) + os.sep for module in (pyspark, py4j))
+_KERNEL = ("ipykernel", "zmq", "tornado", "jupyter_client", "debugpy", "comm")
+_LIBRARIES = tuple({os.path.realpath(path) for path in (*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix)})
+_HOME = os.path.realpath(os.path.expanduser("~"))
+_SYSTEM = ("/dev", "/proc", "/sys", "/etc", "/usr/share", "/usr/lib")
+_SETTINGS = (".cache", ".config", ".ipython", ".jupyter", ".local", ".matplotlib")
+_QUESTIONS = frozenset({"uname", "fc-list", "ldconfig", "lsb_release", "file", "lscpu", "nvidia-smi", "git"})
+"""Commands that libraries of Python run to learn about the machine."""
+
+_KEEPS_FOLDERS = frozenset({"open", "os.listdir", "os.scandir", "os.walk", "os.mkdir", "os.chdir", "os.utime"})
+"""Events after which each path leads where it led before."""
+
+_is_installed = False
+
+
+def install() -> None:
+    """Have this interpreter's audit events heard, from now on."""
+    global _is_installed
+    if not _is_installed:
+        _is_installed = True
+        sys.addaudithook(_hear)
+
+
+def _hear(event: str, args: tuple[Any, ...]) -> None:
+    if not active or event not in _EVENTS:
+        return
+    if event not in _KEEPS_FOLDERS:
+        forget()
+    recorder = listening()
+    if recorder is None or not recorder.pending:
+        return
+    if event == "open" and _is_apart(recorder, args[0]):
+        return
+    recorder.depth += 1  # what is asked and deployed from here on serves the cell's own line
+    try:
+        effects = _EVENTS[event](recorder, args)
+        if effects is not None:
+            recorder.settle(effects)
+    finally:
+        recorder.depth -= 1
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+def _is_apart(recorder: CallRecorder, path: Any) -> bool:
+    return isinstance(path, str) and os.path.isabs(path) and recorder.pending.are_apart_from(path)
+
+
+def _opened(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+    path, mode, flags = args
+    if isinstance(mode, str):
+        changes = any(letter in mode for letter in "wax+")
+    else:
+        changes = isinstance(flags, int) and bool(flags & _WRITE_FLAGS)
+    # No folder is opened for writing. `tempfile` names one where its opener, which is heard, opens a file in it.
+    if changes and not isinstance(path, int) and os.path.isdir(path):
+        return None
+    return _changes(recorder, path) if changes else _reads(recorder, path)
+
+
+def _listed(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+    """A folder that is listed, or made the working directory."""
+    path = args[0] if args and args[0] is not None else "."
+    # Imports look into every folder of `sys.path`, the working directory among them.
+    return None if _caller().startswith(_IMPORTS) else _reads(recorder, path)
+
+
+def _made(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+    """A new folder; a folder above a target is there, or is made by the write."""
+    path = _absolute(args[0], args[2] if len(args) > 2 else None)
+    return None if path is not None and os.path.isdir(path) else _changes(recorder, args[0], dir_fd=args[-1])
+
+
+def _both_changed(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+    folders = args[2:4] if len(args) >= 4 else (None, None)
+    return _changes(recorder, args[0], args[1], dir_fd=folders)
+
+
+def _removed(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+    """`os.remove`, `os.rmdir`, `shutil.rmtree`: a path, and the folder that it is relative to."""
+    return _changes(recorder, args[0], dir_fd=args[1] if len(args) > 1 else None)
+
+
+def _copied(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+    """`shutil.copytree`: what it reads, folder by folder, is told by events of its own."""
+    return _changes(recorder, args[1])
+
+
+def _reads(recorder: CallRecorder, *paths: Any) -> Effects | None:
+    places = _places(recorder, paths, (None,) * len(paths))
+    if places is None:
+        return Effects(unknown=True, cause=Cause.FILE)
+    return Effects(reads=tuple(Source(path=place) for place in places), cause=Cause.FILE) if places else None
+
+
+def _changes(recorder: CallRecorder, *paths: Any, dir_fd: Any = None) -> Effects | None:
+    folders = dir_fd if isinstance(dir_fd, tuple) else (dir_fd,) * len(paths)
+    places = _places(recorder, paths, folders)
+    if places is None:
+        return Effects(unknown=True, cause=Cause.FILE)
+    if not places:
+        return None
+    return Effects(changes=tuple(Target(path=place) for place in places), cause=Cause.FILE, apart=True)
+
+
+def _places(recorder: CallRecorder, paths: tuple[Any, ...], folders: tuple[Any, ...]) -> list[str] | None:
+    """Qualified paths as Spark has them; None where a path cannot be told, or any may be touched (rule 2)."""
+    found = []
+    for path, folder in zip(paths, folders, strict=True):
+        if isinstance(path, int):
+            continue  # an open file, whose opening was heard
+        absolute = _absolute(path, folder)
+        if absolute is None:
+            return None
+        real = real_path(absolute)
+        if recorder.pending_impurity() and not _is_harmless(real) and not _is_own():
+            return None
+        found.append("file:" + real)
+    return found
+
+
+def _absolute(path: Any, dir_fd: Any) -> str | None:
+    text = os.fsdecode(path)
+    if os.path.isabs(text):
+        return text
+    if dir_fd in (None, -1):
+        return os.path.join(os.getcwd(), text)
+    try:
+        return os.path.join(os.readlink(f"/proc/self/fd/{dir_fd}"), text)
+    except OSError:  # no such file system here
+        return None
+
+
+def _is_harmless(path: str) -> bool:
+    """Whether a file is Python's, the system's, or holds a program's own settings and caches."""
+    folders = (*_SYSTEM, *_LIBRARIES, *(os.path.join(_HOME, name) for name in _SETTINGS))
+    return any(path == folder or path.startswith(folder + os.sep) for folder in folders)
+
+
+def _is_own() -> bool:
+    """Whether PySpark or the import system touches the file, for the cell's code."""
+    name = _caller()
+    return name.startswith(_IMPORTS) or name.startswith(_SPARK)
+
+
+def _caller() -> str:
+    """The file of the innermost frame that is neither this package's nor the standard library's."""
+    name = ""
+    for frame in _frames():
+        name = frame.f_code.co_filename
+        if name.startswith(_IMPORTS):
+            return name
+        if not name.startswith(_PASSED_OVER) or "site-packages" in name:
+            return name
+    return name
+
+
+def _frames() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+_PASSED_OVER = (
+    str(Path(__file__).parent.parent) + os.sep,  # capturing
+    HOOK_FILE,
+    *(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")),
+    "<frozen",
+)
+
+
+# -- what cannot be judged -----------------------------------------------------------------------------------------
+
+
+def _process(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+    command = args[0] if args else None
+    name = os.path.basename(os.fsdecode(command)) if isinstance(command, (str, bytes, os.PathLike)) else ""
+    caller = _caller()
+    if caller.startswith(_SPARK) or (name in _QUESTIONS and caller.startswith(_LIBRARIES)):
+        return None
+    return Effects(unknown=True, cause=Cause.PROCESS)
+
+
+def _socket(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+    """Those of py4j, and those by which PySpark fetches rows, are Spark's; the kernel has its own."""
+    for frame in _frames():
+        name = frame.f_code.co_filename
+        if name.startswith(_SPARK) or (f"{os.sep}site-packages{os.sep}" in name and _package(name) in _KERNEL):
+            return None
+        if not name.startswith(_PASSED_OVER):
+            break
+    return Effects(unknown=True, cause=Cause.SOCKET)
+
+
+def _package(filename: str) -> str:
+    return filename.rpartition(f"{os.sep}site-packages{os.sep}")[2].split(os.sep)[0]
+
+
+def _database(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+    """`sqlite3.connect`: a file; or the database that a pending write reaches through JDBC."""
+    name = os.fsdecode(args[0]) if isinstance(args[0], (str, bytes, os.PathLike)) else ""
+    if name in ("", ":memory:"):
+        return None
+    places = [place for write in recorder.pending.writes for place in (write.target, *write.sources)]
+    if any((place.path or "").startswith("jdbc:") for place in places) or name.startswith("file:"):
+        return Effects(unknown=True, cause=Cause.DATABASE)
+    return _changes(recorder, name)
+
+
+_EVENTS: dict[str, Callable[[CallRecorder, tuple[Any, ...]], Effects | None]] = {
+    "open": _opened,
+    "os.listdir": _listed,
+    "os.scandir": _listed,
+    "os.walk": _listed,
+    "os.chdir": _listed,
+    "os.mkdir": _made,
+    "os.remove": _removed,
+    "os.rmdir": _removed,
+    "shutil.rmtree": _removed,
+    "shutil.move": lambda recorder, args: _changes(recorder, *args[:2]),
+    "shutil.copytree": _copied,
+    "os.rename": _both_changed,
+    "os.link": _both_changed,
+    "os.symlink": lambda recorder, args: _changes(recorder, args[1], dir_fd=args[2] if len(args) > 2 else None),
+    "os.truncate": lambda recorder, args: _changes(recorder, args[0]),
+    "os.chmod": lambda recorder, args: _changes(recorder, args[0], dir_fd=args[2] if len(args) > 2 else None),
+    "os.chown": lambda recorder, args: _changes(recorder, args[0], dir_fd=args[3] if len(args) > 3 else None),
+    "os.utime": lambda recorder, args: _changes(recorder, args[0], dir_fd=args[3] if len(args) > 3 else None),
+    "sqlite3.connect": _database,
+    **dict.fromkeys(
+        (
+            "os.system",
+            "os.kill",
+            "os.killpg",
+            "signal.pthread_kill",
+            "os.exec",
+            "os.fork",
+            "os.forkpty",
+            "os.posix_spawn",
+            "os.spawn",
+            "os.startfile",
+            "pty.spawn",
+            "subprocess.Popen",
+        ),
+        _process,
+    ),
+    # A request may go over a connection that was opened long before.
+    **dict.fromkeys(("http.client.send", "socket.bind", "socket.connect", "socket.sendmsg", "socket.sendto"), _socket),
+}
+
+
+# -- looks that no event tells of ----------------------------------------------------------------------------------
+
+
+class Look(Hook):
+    """`os.stat` and its like, by which `os.path.exists`, `Path.is_dir` and `shutil` look at a path.
+
+    Libraries look at many, so rule 2 is not for them. A folder above a target that is there now will be there.
+    """
+
+    def made(self, hooked: Any) -> None:
+        # `shutil` looks functions of `os` up in these to learn which arguments they take.
+        for functions in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks, os.supports_effective_ids):
+            if self.original in functions:
+                functions.add(hooked)
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        path = args[0] if args else kwargs.get("path")
+        if not recorder.pending or kwargs.get("dir_fd") is not None or isinstance(path, int) or path is None:
+            return
+        if _is_apart(recorder, path):
+            return
+        text = os.fsdecode(path)
+        real = real_path(text if os.path.isabs(text) else os.path.join(os.getcwd(), text))
+        place = Source(path="file:" + real)
+        touched = [write for write in recorder.pending.writes if place.overlaps(write.target)]
+        if touched and not (all(place.holds(write.target) for write in touched) and os.path.isdir(real)):
+            recorder.settle(Effects(reads=(place,), cause=Cause.FILE))
+
+
+class Leave(Hook):
+    """`os._exit` and its like, after which nothing of this process runs."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        recorder.settle(Effects(unknown=True, cause=Cause.PROCESS))
+
+
+def os_entries() -> Iterator[tuple[Any, str, type[Hook]]]:
+    """Module, attribute and hook."""
+    for name in ("stat", "lstat", "access"):
+        yield os, name, Look
+    for name in ("_exit", "abort"):
+        yield os, name, Leave

@@ -1,0 +1,379 @@
+"""What happens before and after a PySpark call of the user's while it is captured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark import RDD
+from pyspark.sql import DataFrame
+
+from flinkmagic.capturing.driver.impurity import impure_function, impure_reason
+from flinkmagic.capturing.source_code.source_reader import user_frame
+from flinkmagic.capturing.sql import commands
+from flinkmagic.capturing.sql.cached_data import view_cache_effects
+from flinkmagic.capturing.sql.sql_writes import sql_answer, sql_session
+from flinkmagic.capturing.writes.pending import Effects
+from flinkmagic.capturing.writes.targets import Source, sources_of, temp_views_of
+from flinkmagic.capturing.writes.writer_calls import DeferringTableWriter, DeferringWriter, WriterCall, writer_field
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+
+Args = Sequence[Any]
+Kwargs = Mapping[str, Any]
+
+_CUTS = frozenset({"checkpoint", "localCheckpoint"})
+"""What runs and gives a DataFrame."""
+
+
+class Hook:
+    """Lets a call through as it is.
+
+    Parameters
+    ----------
+    method : str
+        The method's name.
+    original : callable
+        The method itself.
+    """
+
+    only_pending = False
+    """Whether it is of interest only while writes are pending."""
+    runs_users_code = False
+    """Whether code of the cell's own runs in it, such as a generator that it is given: that is heard, too."""
+
+    def __init__(self, method: str, original: Callable[..., Any]) -> None:
+        self.method = method
+        self.original = original
+
+    def made(self, hooked: Any) -> None:
+        """Run once, when the function is made that takes the method's place."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        """Run before the call; what is raised here is raised in its place."""
+
+    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        """What the method is called with."""
+        return args, kwargs
+
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        """Run after a call that returned; returns what the user gets."""
+        return result
+
+    def finish(self, args: Args) -> None:
+        """Run at the end, also where the call raised."""
+
+
+class Transformation(Hook):
+    """A call that makes a DataFrame and reads nothing: it is recorded."""
+
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        inputs = [*frames_in(args), *frames_in(kwargs.values())]
+        outputs = result if isinstance(result, list) else [result]
+        made = [df for df in outputs if isinstance(df, DataFrame) and all(df is not i for i in inputs)]
+        if made or is_grouped(result):
+            frame = user_frame()
+            text = self.text(recorder, frame, args, kwargs)
+            if is_grouped(result):
+                recorder.grouped_text[result] = text
+            inputs += self.hidden_inputs(recorder, made)
+            for df in made:
+                recorder.record(self.method, text, recorder.source.location(frame), inputs, df)
+        return result
+
+    def text(self, recorder: CallRecorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
+        text = recorder.source.call_text(frame, self.method, args[1:], kwargs)
+        grouped = recorder.grouped_text.get(args[0]) if args and is_grouped(args[0]) else None
+        return text if grouped is None else f"{grouped}.{text}"
+
+    def hidden_inputs(self, recorder: CallRecorder, made: Sequence[DataFrame]) -> list[DataFrame]:
+        """DataFrames that a call consumes without getting them as arguments."""
+        return []
+
+
+class Action(Transformation):
+    """A call that runs at once on the rows of its DataFrames; or may, where it is none that is known to be lazy."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        frames = [*frames_in(args), *frames_in(kwargs.values())]
+        recorder.use(frames)
+        if recorder.pending:
+            runs_impure = _is_impure(frames) or any(map(impure_function, self.functions(args, kwargs)))
+            recorder.settle(Effects(reads_of(frames), unknown=runs_impure, fresh=False))
+
+    def functions(self, args: Args, kwargs: Kwargs) -> list[Callable[..., Any]]:
+        """Functions of the user's that the action runs on the rows."""
+        if self.method not in ("foreach", "foreachPartition"):
+            return []
+        return [value for value in (*args[1:], *kwargs.values()) if callable(value)]
+
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        if self.method in _CUTS or not is_lazy(result):
+            recorder.ran()
+        return super().after(recorder, args, kwargs, result)
+
+
+class EagerDisplay(Hook):
+    """`repr` of a DataFrame, which reads rows only where eager evaluation is switched on."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        if recorder.spark.conf.get("spark.sql.repl.eagerEval.enabled", "false") == "true":
+            recorder.use(args[:1])
+            recorder.ran()
+            if recorder.pending:
+                recorder.pending.settle(Effects(reads_of(args[:1]), fresh=False), recorder.location())
+
+
+class Use(Hook):
+    """A call that runs nothing yet, and after which a DataFrame is more than a name: it is cached, or a subquery."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        recorder.use(frames_in(args[:1]))
+
+
+class JavaHalf(Use):
+    """`_jdf`, which somebody else than the DataFrame asks for."""
+
+    def computed(self, recorder: CallRecorder, df: DataFrame) -> None:
+        """Run before machine learning gets it, which trains and measures in the JVM."""
+        if recorder.pending:
+            recorder.settle(Effects(reads_of([df]), unknown=_is_impure([df]), fresh=False))
+
+
+class Read(Transformation):
+    """A call that makes a DataFrame of paths, a table or a query: files are listed now."""
+
+    prefix = ""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        if recorder.pending:
+            targets = map(recorder.resolver.target, self.paths(args, kwargs))
+            reads = tuple(Source(path=target.path, pattern=True) for target in targets)
+            recorder.pending.settle(Effects(reads), recorder.location())
+
+    def paths(self, args: Args, kwargs: Kwargs) -> list[str]:
+        """The paths that the call names."""
+        return list(strings_in((*args[1:2], kwargs.get("path"), kwargs.get("name"))))
+
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        if (
+            recorder.pending
+            and isinstance(result, DataFrame)
+            and recorder.pending.settle(Effects(reads_of([result])), recorder.location())
+        ):
+            result = self.original(*args, **kwargs)
+        if recorder.awaited and isinstance(result, DataFrame):
+            recorder.read(reads_of([result]))
+        return super().after(recorder, args, kwargs, result)
+
+    def text(self, recorder: CallRecorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
+        text = super().text(recorder, frame, args, kwargs)
+        return text if text.startswith(self.prefix) else f"{self.prefix}.{text}"
+
+
+class FileRead(Read):
+    """A method of `DataFrameReader` that takes paths, or has got one by `option("path", ...)`."""
+
+    prefix = "read"
+
+    def paths(self, args: Args, kwargs: Kwargs) -> list[str]:
+        named = strings_in((*args[1:], kwargs.get("paths"))) if self.method in ("parquet", "orc") else ()
+        paths = [*named, *super().paths(args, kwargs)]
+        if not paths:
+            options = writer_field(args[0]._jreader, "extraOptions")
+            if options is not None and options.contains("path"):
+                paths.append(options.apply("path"))
+        return paths
+
+
+class RddRead(Read):
+    """A method of `SparkContext` that makes an RDD of paths, which Hadoop separates by commas."""
+
+    def paths(self, args: Args, kwargs: Kwargs) -> list[str]:
+        return [path for text in super().paths(args, kwargs) for path in text.split(",") if path]
+
+
+class StreamRead(Read):
+    """A method of `DataStreamReader` that takes a path."""
+
+    prefix = "readStream"
+
+
+class TableRead(Read):
+    """`table(name)`: a table's folder is known before its files are listed, the rest when the DataFrame is there."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        if recorder.pending:
+            name = args[1] if len(args) > 1 else kwargs.get("tableName", "")
+            recorder.pending.settle(commands.table_effects(recorder, str(name)), recorder.location())
+
+    def hidden_inputs(self, recorder: CallRecorder, made: Sequence[DataFrame]) -> list[DataFrame]:
+        if not recorder.views:
+            return []
+        names = {name for df in made for name in temp_views_of(df._jdf.queryExecution().analyzed())}
+        return [df for name, df in recorder.views.items() if name in names]
+
+
+class ForeignRead(Read):
+    """`jdbc` and `changes`: no files."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        pass
+
+
+class Sql(TableRead):
+    """`SparkSession.sql`: a query, a write that is taken over, or a command that runs when it may."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        pass
+
+    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        text = self.text(recorder, user_frame(), args, kwargs)
+        return (sql_session(recorder, args, kwargs, text), *args[1:]), kwargs
+
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        answer = sql_answer(args[0], result)
+        if answer.is_deferred:
+            return answer.df
+        # A statement must not run twice; what it touched was settled before.
+        after = super().after if answer.is_query else super(Read, self).after
+        return after(recorder, args, kwargs, answer.df)
+
+
+class TempView(Hook):
+    """`createOrReplaceTempView` and its like: the view stands for the DataFrame in later queries.
+
+    Cached rows of the view that it replaces are let go of.
+    """
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        if recorder.pending and "Replace" in self.method:
+            name = str(args[1] if len(args) > 1 else kwargs.get("name"))
+            recorder.settle(view_cache_effects(recorder, name, everywhere="Global" in self.method))
+
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        name = args[1] if len(args) > 1 else kwargs.get("name")
+        recorder.use(args[:1])
+        recorder.views[str(name).lower()] = args[0]
+        return result
+
+
+class Save(Hook):
+    """A method of `DataFrameWriter` that writes: the write is taken over."""
+
+    half = "_jwrite"
+    """Where PySpark's writer keeps its Java half."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        writer = args[0]
+        frame = user_frame()
+
+        def on_write(call: WriterCall) -> None:
+            text = recorder.source.call_text(frame, self.method, args[1:], kwargs)
+            recorder.writes.take(writer._df, call, text)
+
+        stand_in = self.stand_in(recorder, writer, on_write)
+        setattr(writer, self.half, stand_in)
+
+    def stand_in(self, recorder: CallRecorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
+        """What takes the place of the Java half."""
+        return DeferringWriter(recorder.spark._jvm, writer._jwrite, on_write)
+
+    def finish(self, args: Args) -> None:
+        java_half = vars(args[0]).get(self.half)
+        if isinstance(java_half, (DeferringWriter, DeferringTableWriter)):
+            setattr(args[0], self.half, java_half.jwrite)
+
+
+class SaveToTable(Save):
+    """A method of `DataFrameWriterV2` that writes."""
+
+    half = "_jwriter"
+
+    def stand_in(self, recorder: CallRecorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
+        stand_in = DeferringTableWriter(recorder.spark._jvm, writer._jwriter, on_write)
+        stand_in.table = recorder.tables.get(writer, "")
+        return stand_in
+
+
+class TableWriter(Hook):
+    """`writeTo` and `mergeInto`: the table's name is remembered for the call that writes."""
+
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        recorder.tables[result] = str(args[1] if len(args) > 1 else kwargs.get("table"))
+        return result
+
+
+class Command(Hook):
+    """A call that reads or changes something at once, as in a plain run.
+
+    Parameters
+    ----------
+    effects : callable
+        Gives, from the recorder and the call's arguments, what it reads and changes.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        original: Callable[..., Any],
+        effects: Callable[[CallRecorder, Args, Kwargs], Effects],
+    ) -> None:
+        super().__init__(method, original)
+        self._effects = effects
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        if recorder.pending:
+            recorder.pending.settle(self._effects(recorder, args, kwargs), recorder.location())
+
+
+class Watched(Command):
+    """A command that makes no DataFrame and writes none by PySpark: without pending writes it is of no interest."""
+
+    only_pending = True
+
+
+def is_grouped(value: Any) -> bool:
+    return type(value).__name__ in ("GroupedData", "PandasCogroupedOps")
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether a value is computed only when its rows are asked for: a DataFrame, an RDD, a pandas-on-Spark frame."""
+    lazy = isinstance(value, (DataFrame, RDD)) or is_grouped(value)
+    return lazy or type(value).__module__.startswith("pyspark.pandas.")
+
+
+def frames_in(values: Any) -> Iterator[DataFrame]:
+    """The DataFrames among arguments, also those in lists and behind groupings."""
+    for value in values:
+        if isinstance(value, DataFrame):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from (item for item in value if isinstance(item, DataFrame))
+        elif isinstance(value, dict):
+            yield from (item for item in value.values() if isinstance(item, DataFrame))
+        elif type(value).__name__ == "GroupedData":
+            yield value._df
+        elif type(value).__name__ == "PandasCogroupedOps":
+            yield from (value._gd1._df, value._gd2._df)
+
+
+def strings_in(values: Any) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from (item for item in value if isinstance(item, str))
+
+
+def _is_impure(frames: Sequence[DataFrame]) -> bool:
+    return any(impure_reason(df._jdf.queryExecution().analyzed()) is not None for df in frames)
+
+
+def reads_of(frames: Sequence[DataFrame]) -> tuple[Source, ...]:
+    """What DataFrames read, as their analysed plans show it."""
+    found: dict[Source, None] = {}
+    for df in frames:
+        found.update(dict.fromkeys(sources_of(df._jdf.queryExecution().analyzed())))
+    return tuple(found)

@@ -1,0 +1,82 @@
+"""What a hook may ask of the recorder of a capture, and tell it: all that hooks know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableMapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from flinkmagic.capturing.sql.sql_writes import StatementRecorder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flinkmagic.capturing.operator_options import OperatorOptions
+    from flinkmagic.capturing.source_code.source_reader import SourceReader
+    from flinkmagic.capturing.writes.deferred_write import DeferredWrite
+    from flinkmagic.capturing.writes.targets import Source
+
+
+class CallRecorder(StatementRecorder, Protocol):
+    """Notes the calls of one capture. Only the user's own come to it, not those that PySpark makes to serve them.
+
+    Attributes
+    ----------
+    ended : bool
+        The session has been stopped: nothing is heard any more.
+    threads : set of int
+        The threads that work for the cell.
+    depth : int
+        How many hooks this thread is in: calls that it makes there serve the outermost one.
+    source : SourceReader
+        Reads the user's source.
+    grouped_text : mutable mapping of GroupedData to str
+        How groupings were written, whose own calls make the DataFrames.
+    local_rdds : set of int
+        The ids of the RDDs that were made of rows of this process.
+    observations : list of Observation
+        Those that the cell has put into DataFrames.
+    awaited : list of DeferredWrite
+        What was captured before, and has not been run.
+    """
+
+    ended: bool
+    threads: set[int]
+    source: SourceReader
+    grouped_text: MutableMapping[Any, str]
+    local_rdds: set[int]
+    observations: list[Any]
+    awaited: list[DeferredWrite]
+
+    @property
+    def depth(self) -> int: ...
+
+    @depth.setter
+    def depth(self, depth: int) -> None: ...
+
+    def use(self, frames: Iterable[DataFrame]) -> None:
+        """Note that rows of frames are read, or that somebody else is given them."""
+        ...
+
+    def read(self, sources: Iterable[Source]) -> None:
+        """Tell where what is read is still to be written by what was captured before."""
+        ...
+
+    def ran(self) -> None:
+        """Note that an action has run."""
+        ...
+
+    def mark(self, df: DataFrame, options: OperatorOptions) -> None:
+        """Note what is asked of the operators of a frame."""
+        ...
+
+    def pending_impurity(self) -> bool:
+        """Whether a function of a pending write may touch files, clocks or chance."""
+        ...
+
+    def close(self) -> None:
+        """Note the session's state for the last time: it is about to be stopped."""
+        ...
+
+    def closed(self) -> None:
+        """Hear nothing any more if the session has been stopped now."""
+        ...

@@ -1,0 +1,82 @@
+"""Which capture hears a call: that of the cell whose thread makes it, and only calls of the cell's own.
+
+The hooks are the process's, a capture is a cell's. A cell's threads are the one that runs it and those that work for
+it: threads that it starts, and threads of pools while they run what it handed to them. Other threads of the kernel,
+those of widgets, and flinkmagic's own belong to no cell.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+
+_recorder: ContextVar[CallRecorder | None] = ContextVar("flinkmagic_recorder", default=None)
+
+# PySpark names the innermost frame outside its own folder as the user's in its errors: hooks must not be it.
+HOOK_FILE = os.path.join(os.path.dirname(pyspark.__file__), "flinkmagic_hook.py")
+
+active: list[CallRecorder] = []
+"""The captures that run now, in the order in which they began."""
+
+
+def listening() -> CallRecorder | None:
+    """The recorder of a call that a cell makes; None for calls that serve such a call, and for those of others."""
+    if not active:
+        return None
+    recorder = _recorder.get()
+    if recorder is None or recorder.depth or recorder.ended or threading.get_ident() not in recorder.threads:
+        return None
+    return recorder if recorder in active else None
+
+
+def enter(recorder: CallRecorder) -> Token[Any]:
+    """Let a recorder hear this thread and context; returns what ends it (see `leave`)."""
+    return _recorder.set(recorder)
+
+
+def leave(token: Token[Any]) -> None:
+    """End what `enter` began.
+
+    Raises
+    ------
+    ValueError
+        In another context than it was begun in.
+    """
+    _recorder.reset(token)
+
+
+def working_for(recorder: CallRecorder, work: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that makes its thread one of the cell's while it runs."""
+
+    @functools.wraps(work)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        ident = threading.get_ident()
+        if recorder not in active or ident in recorder.threads:
+            return work(*args, **kwargs)
+        token = enter(recorder)
+        recorder.threads.add(ident)
+        try:
+            return work(*args, **kwargs)
+        finally:
+            recorder.threads.discard(ident)
+            leave(token)
+
+    return run
+
+
+def _forget_captures() -> None:
+    # A forked child runs the cell's code, but the session, its gateway and the writes are the parent's.
+    active.clear()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget_captures)

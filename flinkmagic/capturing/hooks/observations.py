@@ -1,0 +1,44 @@
+"""`Observation.get`, in a captured cell and in later ones: it waits for a query, maybe for a write that is pending."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.capturing.hooks.call_hooks import Args, Hook, Kwargs, Transformation
+from flinkmagic.capturing.writes.awaited_metrics import observes
+from flinkmagic.capturing.writes.pending import Cause
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+
+
+class ObservationGet(Hook):
+    """The metrics of a pending write are asked for: it is deployed first, or the line is refused."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        observation = args[0]._jo
+        if not recorder.pending or observation is None or observation.future().isCompleted():
+            return
+        name, touches = observation.name(), "waits for what is observed in the write to"
+        with recorder.pending.lock:
+            write = next((write for write in recorder.pending.writes if observes(write, name)), None)
+            if write is not None:
+                recorder.pending.deploy(recorder.location(), Cause.SPARK, touches, write)
+
+
+class Observe(Transformation):
+    """`DataFrame.observe`: the observation is remembered, if it is given one."""
+
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        observation = args[1] if len(args) > 1 else kwargs.get("observation")
+        if getattr(observation, "_jo", None) is not None:
+            recorder.observations.append(observation)
+        return super().after(recorder, args, kwargs, result)
+
+
+def observation_entries() -> Iterator[tuple[type, str, Callable[[str, Any], Hook]]]:
+    """Class, attribute, and what makes its hook."""
+    from pyspark.sql import Observation
+
+    yield Observation, "get", ObservationGet

@@ -1,0 +1,225 @@
+"""Puts hooks into PySpark's classes while something is captured, and takes them out again.
+
+The hooks are the process's, a capture is a cell's: a hooked method asks whether *this* thread and context captures
+(`current.listening`), and is PySpark's own method where it does not. The first capture installs the hooks, the last
+one to end puts the very objects back that were there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from contextvars import Token
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+
+from flinkmagic.capturing.hooks import audit, hook_table, native_hooks
+from flinkmagic.capturing.hooks.call_hooks import Hook, JavaHalf
+from flinkmagic.capturing.hooks.current import HOOK_FILE, active, enter, leave, listening
+from flinkmagic.capturing.writes.real_paths import forget
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+
+_lock = threading.RLock()
+_installed: list[tuple[type, str, Any, Any]] = []
+_made: dict[tuple[type, str], tuple[Any, Any]] = {}
+_ABSENT = object()
+
+_OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_FRAME_FILES = tuple(
+    os.path.join(os.path.dirname(pyspark.__file__), "sql", *parts)
+    for parts in (("dataframe.py",), ("classic", "dataframe.py"))
+)
+"""Where a DataFrame's own methods stand, in 3.5 and 4.x."""
+_LEARNING = tuple(os.path.join(os.path.dirname(pyspark.__file__), name) + os.sep for name in ("ml", "mllib"))
+
+
+def activate(recorder: CallRecorder) -> Token[Any]:
+    """Let a recorder hear the calls of this thread and context; returns what ends it (see `deactivate`)."""
+    with _lock:
+        if not active:
+            try:
+                _install()
+            except BaseException:
+                _uninstall()
+                raise
+        active.append(recorder)
+    return enter(recorder)
+
+
+def deactivate(recorder: CallRecorder, token: Token[Any]) -> None:
+    """End what `activate` began; the hooks go with the last recorder."""
+    with contextlib.suppress(ValueError):  # ended in another context than begun, where it is not set
+        leave(token)
+    with _lock:
+        active.remove(recorder)
+        if not active:
+            _uninstall()
+
+
+def _install() -> None:
+    audit.install()
+    forget()
+    _hook(hook_table.entries())
+    sys.meta_path.insert(0, _imports)
+
+
+def _hook_imported(module: ModuleType) -> None:
+    with _lock:
+        if active:
+            _hook(hook_table.entries_of(module))
+
+
+_imports = native_hooks.Imports(hook_table.is_hooked_when_imported, _hook_imported)
+
+
+def _hook(entries: Iterable[hook_table.Entry]) -> None:
+    for owner, name, make in entries:
+        before = owner.__dict__.get(name, _ABSENT)
+        original = getattr(owner, name, None) if before is _ABSENT else before
+        hooked = _hooked_once(owner, name, original, make)
+        setattr(owner, name, hooked)
+        _installed.append((owner, name, before, hooked))
+
+
+def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -> Any:
+    """What takes a method's place; made once for each that is found there, since a cell should begin immediately."""
+    known, hooked = _made.get((owner, name), (_ABSENT, None))
+    if known is not original:
+        if isinstance(original, (property, functools.cached_property)):
+            hooked = _hooked_attribute(name, original, make)
+            _made[owner, name] = (original, hooked)
+            return hooked
+        hook = make(name, original)
+        hooked = _JavaHalf(hook) if isinstance(hook, JavaHalf) else _hooked(hook)
+        if isinstance(hook, native_hooks.Native) and isinstance(owner, ModuleType):
+            hooked = native_hooks.HookedName(owner, name, hooked)
+        hook.made(hooked)
+        _made[owner, name] = (original, hooked)
+    return hooked
+
+
+def _hooked_attribute(name: str, original: Any, make: hook_table.Make) -> Any:
+    """What takes the place of a property, or of one that keeps its value in the object."""
+    if isinstance(original, property):
+        getter = None if original.fget is None else _hooked(make(name, original.fget))
+        setter = None if original.fset is None else _hooked(make(name, original.fset))
+        return property(getter, setter, original.fdel, original.__doc__)
+    return _HookedOnce(original, _hooked(make(name, original.func)))
+
+
+class _HookedOnce:
+    """A `cached_property` with a hook; the value stays where it keeps it."""
+
+    def __init__(self, original: functools.cached_property[Any], call: Callable[..., Any]) -> None:
+        self._original = original
+        self._cached = functools.cached_property(call)
+        self._cached.__set_name__(type(None), str(original.attrname))
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self._original if instance is None else self._cached.__get__(instance, owner)
+
+
+def _uninstall() -> None:
+    if _imports in sys.meta_path:
+        sys.meta_path.remove(_imports)
+    while _installed:
+        owner, name, before, hooked = _installed.pop()
+        if owner.__dict__.get(name) is not hooked:
+            continue  # somebody has put his own in its place: ours is called by it, and does nothing any more
+        if before is _ABSENT:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
+
+
+def _hooked(hook: Hook) -> Callable[..., Any]:
+    original = hook.original
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        recorder = listening()
+        if recorder is None or (hook.only_pending and not recorder.pending):
+            return original(*args, **kwargs)
+        recorder.depth += 1
+        try:
+            hook.before(recorder, args, kwargs)
+            given, named = hook.arguments(recorder, args, kwargs)
+            return hook.after(recorder, args, kwargs, _called(hook, recorder, given, named))
+        except Exception as error:
+            trace = error.__traceback__
+            error.__traceback__ = _without_ours(trace.tb_next if trace is not None else None)
+            raise error
+        finally:
+            hook.finish(args)
+            recorder.depth -= 1
+
+    call.__code__ = call.__code__.replace(co_filename=HOOK_FILE)
+    return functools.wraps(original)(call)
+
+
+def _called(hook: Hook, recorder: CallRecorder, args: Any, kwargs: Any) -> Any:
+    if not hook.runs_users_code:
+        return hook.original(*args, **kwargs)
+    recorder.depth -= 1
+    try:
+        return hook.original(*args, **kwargs)
+    finally:
+        recorder.depth += 1
+
+
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of this package: the user's line, then Spark's."""
+    if trace is None:
+        return None
+    rest = _without_ours(trace.tb_next)
+    if trace.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
+        return rest
+    return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+
+
+class _JavaHalf:
+    """`DataFrame._jdf`: who asks for it from elsewhere than a DataFrame's own methods is handed the DataFrame.
+
+    So it is with `fit` of an estimator (also of one that the cell has only just imported), with ``F.broadcast``, a
+    writer, another library, and the user's own calls of the JVM. What machine learning asks for it may compute: none
+    of ``pyspark.ml.stat``, say, is a method that could be hooked.
+    """
+
+    def __init__(self, hook: JavaHalf) -> None:
+        self._hook = hook
+        self._looks = (_OUR_FOLDER, HOOK_FILE, *_FRAME_FILES)
+
+    def __get__(self, df: Any, owner: type | None = None) -> Any:
+        if df is None:
+            return self
+        recorder = listening()
+        asking = sys._getframe(1).f_code.co_filename
+        if recorder is not None and not asking.startswith(self._looks):
+            self._hook.before(recorder, (df,), {})
+            if asking.startswith(_LEARNING):
+                self._computed(recorder, df)
+        try:
+            return df.__dict__["_jdf"]
+        except KeyError:
+            raise AttributeError("_jdf") from None
+
+    def _computed(self, recorder: CallRecorder, df: Any) -> None:
+        recorder.depth += 1
+        try:
+            self._hook.computed(recorder, df)
+        finally:
+            recorder.depth -= 1
+
+    def __set__(self, df: Any, java_half: Any) -> None:
+        df.__dict__["_jdf"] = java_half
+
+    def __delete__(self, df: Any) -> None:
+        del df.__dict__["_jdf"]

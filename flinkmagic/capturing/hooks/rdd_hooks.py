@@ -1,0 +1,194 @@
+"""What RDDs read, write and run: hooks for the few methods of PySpark that all others go through.
+
+Making an RDD of others runs nothing, so it is not heard of. Every job of an RDD comes by `RDD.collect`,
+`SparkContext.runJob` and a handful more, and on the way there PySpark asks for the number of partitions, for which
+Hadoop lists files: from then on the RDD reads those.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark import RDD, SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from flinkmagic.capturing.driver.capture_reader import rdd_paths
+from flinkmagic.capturing.driver.impurity import functions_of_rdd, impure_function, impure_reason
+from flinkmagic.capturing.hooks.call_hooks import Args, Kwargs, Transformation, Watched, strings_in
+from flinkmagic.capturing.writes.pending import Cause, Effects
+from flinkmagic.capturing.writes.targets import Source, Target, resolve_uri, sources_of
+from flinkmagic.jvm.java import simple_name
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+
+_INPUTS = ("mapreduce.input.fileinputformat.inputdir", "mapred.input.dir")
+_OUTPUTS = ("mapreduce.output.fileoutputformat.outputdir", "mapred.output.dir")
+"""Hadoop's names, the new one and the old one, for the folders that a job reads and writes."""
+
+
+def entries() -> Iterator[tuple[type, str, Any]]:
+    """The methods, and what makes the hook of each."""
+    pipelined = sys.modules[RDD.__module__].PipelinedRDD  # a module of another name in Spark 3
+
+    jobs = ("collect", "collectWithJobGroup", "toLocalIterator", "sumApprox", "meanApprox", "countApproxDistinct")
+    for name in jobs:
+        yield RDD, name, _command(job_effects)
+    for name in ("getNumPartitions", "toDebugString", "union", "cartesian"):
+        yield RDD, name, _command(listing_effects)
+    yield pipelined, "getNumPartitions", _command(listing_effects)
+    yield SparkContext, "union", _command(listing_effects)
+    yield SparkContext, "runJob", _command(run_job_effects)
+    yield SparkContext, "binaryRecords", _command(read_effects)
+    for name in ("newAPIHadoopFile", "hadoopFile"):
+        yield SparkContext, name, _command(read_effects)
+    for name in ("newAPIHadoopRDD", "hadoopRDD"):
+        yield SparkContext, name, _command(read_conf_effects)
+    for name in (
+        "saveAsTextFile",
+        "saveAsPickleFile",
+        "saveAsSequenceFile",
+        "saveAsHadoopFile",
+        "saveAsNewAPIHadoopFile",
+    ):
+        yield RDD, name, _command(save_effects)
+    for name in ("saveAsHadoopDataset", "saveAsNewAPIHadoopDataset"):
+        yield RDD, name, _command(save_conf_effects)
+    yield SparkSession, "createDataFrame", FrameOfRows
+
+
+def _command(effects: Callable[..., Effects]) -> Callable[[str, Any], Watched]:
+    return functools.partial(Watched, effects=effects)
+
+
+class FrameOfRows(Transformation):
+    """`createDataFrame`: of an RDD it looks at the first rows, where no schema is given.
+
+    Rows of this process are no computation that would be worth keeping, those of an RDD may be.
+    """
+
+    runs_users_code = True
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        data = args[1] if len(args) > 1 else kwargs.get("data")
+        if recorder.pending and isinstance(data, RDD):
+            recorder.settle(rdd_effects([data]))
+
+    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        data = args[1] if len(args) > 1 else kwargs.get("data")
+        if isinstance(result, DataFrame) and not isinstance(data, RDD):
+            leaf = result._jdf.queryExecution().analyzed()
+            if simple_name(leaf) == "LogicalRDD":
+                recorder.local_rdds.add(leaf.rdd().id())
+        return super().after(recorder, args, kwargs, result)
+
+
+def job_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+    """A job of the RDD itself."""
+    return rdd_effects(args[:1])
+
+
+def listing_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+    """A call that looks for the partitions of the RDDs that it gets, alone or in a list."""
+    given = [*args, *kwargs.values()]
+    given += [item for value in given if isinstance(value, list) for item in value]
+    reads = dict.fromkeys(source for value in given if isinstance(value, RDD) for source in _sources(value))
+    return Effects(tuple(reads), fresh=False, cause=Cause.RDD)
+
+
+def run_job_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+    """``SparkContext.runJob(rdd, function, ...)``."""
+    given = [*args[1:3], *(kwargs[name] for name in ("rdd", "partitionFunc") if name in kwargs)]
+    return rdd_effects(given)
+
+
+def java_function_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+    """What MLlib runs on the RDDs and DataFrames that it is given."""
+    return rdd_effects(args[2:])
+
+
+def rdd_effects(values: Sequence[Any], changes: tuple[Target, ...] = ()) -> Effects:
+    """What a job of RDDs, DataFrames and functions, found among these values, reads; `changes` is what it writes."""
+    reads: dict[Source, None] = {}
+    unknown = False
+    for value in values:
+        if isinstance(value, RDD):
+            reads.update(dict.fromkeys(_sources(value)))
+            unknown = unknown or _impurity_of_rdd(value) is not None
+        elif isinstance(value, DataFrame):
+            plan = value._jdf.queryExecution().analyzed()
+            reads.update(dict.fromkeys(sources_of(plan)))
+            unknown = unknown or impure_reason(plan) is not None
+        elif callable(value):
+            unknown = unknown or impure_function(value) is not None
+    return Effects(tuple(reads), changes, unknown, fresh=False, cause=Cause.RDD)
+
+
+def _sources(rdd: RDD[Any]) -> Iterator[Source]:
+    for path, listed in rdd_paths(_jvm_rdd(rdd)):
+        yield Source(path=resolve_uri(path), listed=listed, pattern=not listed)
+
+
+def _jvm_rdd(rdd: Any) -> Any:
+    """Of an RDD that PySpark has not made in the JVM yet, the one that it is going to be made of.
+
+    Made here it would keep its function as it is now; a plain run pickles it when the first job needs it.
+    """
+    if not _is_made(rdd):
+        return rdd._prev_jrdd.rdd()
+    return rdd._jrdd.rdd()
+
+
+def _is_made(rdd: Any) -> bool:
+    return getattr(rdd, "_jrdd_val", rdd) is not None
+
+
+def _impurity_of_rdd(rdd: Any) -> str | None:
+    reason = functions_of_rdd(_jvm_rdd(rdd)).impure_reason()
+    return reason if reason is not None or _is_made(rdd) else impure_function(rdd.func)
+
+
+def read_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+    """Readers that take paths, which Hadoop separates by commas, and look at the first rows."""
+    return _reads(recorder, args[1] if len(args) > 1 else kwargs.get("path", kwargs.get("name")))
+
+
+def read_conf_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+    """Readers that find their paths in a dictionary of Hadoop's settings."""
+    conf = args[6] if len(args) > 6 else kwargs.get("conf")
+    return _reads(recorder, _setting(conf, _INPUTS))
+
+
+def _reads(recorder: CallRecorder, paths: Any) -> Effects:
+    if not isinstance(paths, str):
+        return Effects(unknown=True, cause=Cause.RDD)
+    named = [path for path in paths.split(",") if path]
+    reads = tuple(Source(path=recorder.resolver.target(path).path, pattern=True) for path in named)
+    return Effects(reads, cause=Cause.RDD)
+
+
+def save_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+    """``saveAs…File(path)``: a job of the RDD that writes to a path."""
+    path = next(strings_in((*args[1:2], kwargs.get("path"))), None)
+    return _saves(recorder, args[0], path)
+
+
+def save_conf_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+    """``saveAs…Dataset(conf)``: the path is one of Hadoop's settings, where it writes to files."""
+    conf = args[1] if len(args) > 1 else kwargs.get("conf")
+    return _saves(recorder, args[0], _setting(conf, _OUTPUTS))
+
+
+def _saves(recorder: CallRecorder, rdd: RDD[Any], path: str | None) -> Effects:
+    if path is None:
+        return Effects(unknown=True, cause=Cause.RDD)
+    return rdd_effects([rdd], (recorder.resolver.target(path),))
+
+
+def _setting(conf: Any, names: tuple[str, ...]) -> str | None:
+    if not isinstance(conf, Mapping):
+        return None
+    return next((str(conf[name]) for name in names if name in conf), None)

@@ -1,0 +1,105 @@
+"""Threads, pools and processes that a cell makes work for it.
+
+A thread that the cell starts, and a pool's thread while it runs what the cell handed to it, belong to the cell. What
+other processes do is not seen: they settle what is pending when they get work.
+"""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import multiprocessing.pool
+import multiprocessing.process
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.capturing.hooks.call_hooks import Args, Hook, Kwargs
+from flinkmagic.capturing.hooks.current import working_for
+from flinkmagic.capturing.writes.pending import Cause, Effects
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+
+_POOL_METHODS = (
+    "apply",
+    "apply_async",
+    "imap",
+    "imap_unordered",
+    "map",
+    "map_async",
+    "starmap",
+    "starmap_async",
+)
+
+
+class ThreadStart(Hook):
+    """`Thread.start`: what the thread runs is the cell's."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        thread = args[0]
+        # `Thread` calls `run` of the instance; a subclass may have a `run` of its own.
+        thread.run = working_for(recorder, thread.run)
+
+
+class BareThread(Hook):
+    """`_thread.start_new_thread`: the same without an object."""
+
+    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        return (working_for(recorder, args[0]), *args[1:]), kwargs
+
+
+class ThreadWork(Hook):
+    """A pool of threads gets a function: it runs as part of the cell."""
+
+    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        name = next((name for name in ("func", "fn") if name in kwargs), None)
+        if name is not None:
+            return args, {**kwargs, name: working_for(recorder, kwargs[name])}
+        if len(args) < 2 or not callable(args[1]):
+            return args, kwargs
+        return (args[0], working_for(recorder, args[1]), *args[2:]), kwargs
+
+
+class ProcessWork(Hook):
+    """Another process is started or gets work: what it touches is not seen."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        recorder.settle(Effects(unknown=True, cause=Cause.PROCESS))
+
+
+class LoopWork(Hook):
+    """A loop of another thread gets a coroutine, as of IPython's ``%%bash``: what that touches is not seen."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        recorder.settle(Effects(unknown=True, cause=Cause.THREAD))
+
+
+class PoolWork(ThreadWork):
+    """A pool of `multiprocessing` gets a function; its workers are processes, or threads."""
+
+    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+        if not isinstance(args[0], multiprocessing.pool.ThreadPool):
+            recorder.settle(Effects(unknown=True, cause=Cause.PROCESS))
+
+    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        if not isinstance(args[0], multiprocessing.pool.ThreadPool):
+            return args, kwargs
+        return super().arguments(recorder, args, kwargs)
+
+
+def thread_entries() -> Iterator[tuple[Any, str, type[Hook]]]:
+    """Class, attribute and hook of all that starts a thread or a process, or hands work to one."""
+    yield threading.Thread, "start", ThreadStart
+    yield _thread, "start_new_thread", BareThread
+    yield ThreadPoolExecutor, "submit", ThreadWork
+    for name in _POOL_METHODS:
+        yield multiprocessing.pool.Pool, name, PoolWork
+    yield multiprocessing.process.BaseProcess, "start", ProcessWork
+    yield asyncio, "run_coroutine_threadsafe", LoopWork
+    # Slow to import: whoever has an executor of processes has imported it.
+    processes = sys.modules.get("concurrent.futures.process")
+    if processes is not None:
+        yield processes.ProcessPoolExecutor, "submit", ProcessWork

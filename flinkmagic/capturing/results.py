@@ -1,0 +1,52 @@
+"""What a program without writes comes to: the DataFrames that it bound to names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from flinkmagic.capturing.driver import capture_reader
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.program import Program
+
+
+def bound_frames(namespace: Mapping[str, Any]) -> dict[str, DataFrame]:
+    """The DataFrames that have a name of the user's (IPython's own begin with an underscore)."""
+    return {
+        name: value
+        for name, value in list(namespace.items())
+        if isinstance(value, DataFrame) and not name.startswith("_")
+    }
+
+
+def name_results(program: Program, namespace_before: Mapping[str, Any], namespace_after: Mapping[str, Any]) -> None:
+    """Set a program's `variables` to the DataFrames that were bound between two states of a namespace.
+
+    Where the program writes nothing, those of them that it did nothing else with become its `results`. A streaming
+    DataFrame is none: it has no rows to keep. Neither is what a command answered: that has run.
+    """
+    before, after = bound_frames(namespace_before), bound_frames(namespace_after)
+    bound = {name: df for name, df in after.items() if before.get(name) is not df}
+    program.variables = dict(sorted(bound.items(), key=lambda item: program.registry.add(item[1])))
+    for df in program.variables.values():
+        program.registry.keep(df)
+    program.frames = dict(program.registry.kept)
+    program.results = {}
+    if program.writes or program.skipped or program.deployed or program.immediate:
+        return
+    used = program.used.union(*(call.inputs for call in program.calls))
+    first = {id(df): name for name, df in reversed(program.variables.items())}
+    program.results = {
+        name: df
+        for name, df in program.variables.items()
+        if first[id(df)] == name and program.registry.add(df) not in used and _has_rows_to_keep(df)
+    }
+
+
+def _has_rows_to_keep(df: DataFrame) -> bool:
+    if capture_reader.is_part_of_another(df._jdf.queryExecution()) or df.isStreaming:
+        return False
+    return bool(df._jdf.queryExecution().commandExecuted().nodeName() != "CommandResult")

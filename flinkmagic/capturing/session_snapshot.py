@@ -1,0 +1,63 @@
+"""The session as it stood on a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from flinkmagic.capturing.driver import capture_reader
+from flinkmagic.jvm.java import text_map
+
+
+@dataclass(frozen=True)
+class SessionSnapshot:
+    """What of the session a write depends on, as it stood on the write's own line.
+
+    Temporary views and functions are not part of it: the write's analysed plan holds what they were.
+
+    Attributes
+    ----------
+    conf : mapping of str to str
+        The session's SQL configuration.
+    catalog, database : str
+        Current catalog and namespace (its parts joined by dots).
+    hadoop : mapping of str to str
+        What was set of the Hadoop configuration, which all sessions of the context share.
+    """
+
+    conf: Mapping[str, str]
+    catalog: str
+    database: str
+    hadoop: Mapping[str, str] = field(default_factory=dict)
+
+    def apply_to(self, jconf: Any) -> None:
+        """Bring the SQL configuration of a *clone* of the session to this state; never that of the user's own."""
+        current = text_map(jconf.getAllConfs())
+        for key in current.keys() - self.conf.keys():
+            jconf.unsetConf(key)
+        for key, value in self.conf.items():
+            if current.get(key) != value:
+                jconf.setConfString(key, value)
+        self.apply_hadoop_to(jconf)
+
+    def apply_hadoop_to(self, jconf: Any) -> None:
+        """Let a clone of the session work by the Hadoop settings of this state, whatever was set since.
+
+        A session's entries go before those of the shared Hadoop configuration. An entry cannot say that nothing is set:
+        what was set only later gets Hadoop's own default, or none, which Hadoop takes for the default of a truth value.
+        """
+        now = capture_reader.hadoop_settings()
+        later = {key for key in now.keys() - self.hadoop.keys() if key not in self.conf}
+        before = {**capture_reader.hadoop_defaults(sorted(later)), **self.hadoop}
+        for key in before.keys() - self.conf.keys():
+            value = before[key]
+            if value is None and now[key].lower() in ("true", "false"):
+                value = ""
+            if value is not None and value != now.get(key):
+                jconf.setConfString(key, value)
+
+
+def read_conf(jsession: Any) -> dict[str, str]:
+    """The SQL configuration of a Java session, in one call over the gateway."""
+    return text_map(jsession.sessionState().conf().getAllConfs())

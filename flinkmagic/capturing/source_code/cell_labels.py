@@ -1,0 +1,25 @@
+"""What the cells of this process are called, by the file names that their frames carry.
+
+A traceback that comes back from a Python worker holds those names and nothing else of a cell. `linecache` keeps the
+cells' text for this process in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.source_code.source_location import CellSource
+
+_labels: dict[str, str] = {}
+
+
+def remember(cell: CellSource) -> None:
+    """Know a cell, and those that it knows, from now on; a cell that ran again goes by its newest number."""
+    _labels.update(cell.labels)
+    _labels[cell.filename] = cell.label
+
+
+def label_of(filename: str) -> str | None:
+    """What people call the cell of a file name; None where it is no cell's."""
+    return _labels.get(filename)

@@ -1,0 +1,58 @@
+"""The captured cell, and lines of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class CellSource:
+    """The cell that is being captured.
+
+    Attributes
+    ----------
+    label : str
+        How the cell is named to people: ``cell 3``, or a file's name.
+    filename : str
+        The file name that the cell's frames carry (IPython's compile cache makes one for each cell).
+    source : str
+        The text that was compiled under that name: its line numbers are those of the frames.
+    labels : mapping of str to str
+        File names of other cells and their labels, for calls that go through functions defined there.
+    """
+
+    label: str
+    filename: str
+    source: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SourceLocation:
+    """A line of the user's.
+
+    Attributes
+    ----------
+    cell : str
+        The label of the cell, or the file's name.
+    filename : str
+        The file name of the frame.
+    line : int
+        Counted from 1; in a method chain over many lines the one where the method's name stands (Python 3.11 and
+        newer; else the line that Python reports).
+    code : str
+        That line's text, stripped.
+    called_from : SourceLocation, optional
+        The line of the captured cell from which this one was reached, where this one is elsewhere.
+    """
+
+    cell: str
+    filename: str
+    line: int
+    code: str
+    called_from: SourceLocation | None = None
+
+    def __str__(self) -> str:
+        here = f"{self.cell}, line {self.line}"
+        return here if self.called_from is None else f"{here} (called from {self.called_from})"

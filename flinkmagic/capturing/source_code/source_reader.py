@@ -1,0 +1,284 @@
+"""Where in the user's source a call stands, and how it was written there.
+
+PySpark's own call site names the wrong cell (it takes the number of the cell that runs for that of the cell where the
+function was defined). The frame knows better: its file name is the one that IPython's compile cache gave to the cell,
+or a plain file, and since Python 3.11 its instruction knows the columns at which the call begins and ends.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import itertools
+import linecache
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+import py4j
+import pyspark
+
+from flinkmagic.capturing.driver.capture_reader import output_ids
+from flinkmagic.capturing.source_code.handlers import handler_of
+from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
+from flinkmagic.capturing.source_code.syntax import parsed
+
+TEXT_LIMIT = 160
+"""How much of a call's text is kept; pictures shorten it further."""
+
+_OURS = tuple(
+    os.path.dirname(os.path.abspath(str(file))) + os.sep
+    for file in (pyspark.__file__, py4j.__file__, Path(__file__).parent.parent)
+)
+_PACKAGE = str(Path(__file__).parents[2]) + os.sep
+_LIBRARIES = tuple(
+    {
+        os.path.join(os.path.abspath(path), "")
+        for name, path in sysconfig.get_paths().items()
+        if name in ("stdlib", "platstdlib", "purelib", "platlib")
+    }
+)
+_CHAIN_STARTS = frozenset({"read", "readStream", "write", "writeStream", "na", "stat", "tvf"})
+
+
+def is_ours(filename: str) -> bool:
+    """Whether a file is PySpark's, py4j's or ours."""
+    return filename.startswith((*_OURS, _PACKAGE))
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame of the user's own code: no library's, where there is such a frame."""
+    outer = None
+    for frame in _frames(sys._getframe(1)):
+        name = frame.f_code.co_filename
+        if name.startswith(_OURS):
+            continue
+        outer = outer or frame
+        if not name.startswith(_LIBRARIES) and not name.startswith("<frozen"):
+            return frame
+    return outer
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+class SourceReader:
+    """Reads locations and calls off the source that frames were compiled from."""
+
+    def __init__(self, cell: CellSource | None = None) -> None:
+        self._cell = cell
+        self._around: dict[FrameType, int] = {}
+        self._calls: dict[str, dict[tuple[int, int], list[ast.Call]]] = {}
+
+    def location(self, frame: FrameType | None) -> SourceLocation:
+        """The line at which a frame stands, and the cell's line that led there."""
+        if frame is None:
+            return SourceLocation("unknown", "", 0, "")
+        called_from = None
+        if self._cell is not None and frame.f_code.co_filename != self._cell.filename:
+            outer = next((f for f in _frames(frame.f_back) if f.f_code.co_filename == self._cell.filename), None)
+            called_from = self._line(outer) if outer is not None else None
+        return self._line(frame, called_from)
+
+    def raised_at(self, trace: TracebackType | None) -> SourceLocation:
+        """The line of the cell, or else of the user's, at which a traceback goes through it last."""
+        found = None
+        while trace is not None:
+            name = trace.tb_frame.f_code.co_filename
+            is_cell = self._cell is not None and name == self._cell.filename
+            if is_cell or (self._cell is None and not name.startswith((*_OURS, *_LIBRARIES))):
+                found = trace
+            trace = trace.tb_next
+        if found is None:
+            return self.location(None)
+        return self._at(found.tb_frame, found.tb_lineno)
+
+    def begin(self, frame: FrameType | None) -> None:
+        """Note the frames around a captured block; where there is a cell, its own frames tell what is captured."""
+        self._around = {} if self._cell is not None else {outer: outer.f_lineno or 0 for outer in _frames(frame)}
+
+    def end(self) -> None:
+        """Let go of the frames."""
+        self._around = {}
+
+    def handler(self, frame: FrameType | None) -> SourceLocation | None:
+        """The line of the handler that would see a frame's running line raise, in the cell or in what it calls.
+
+        A ``try`` around the captured block is none of the block's.
+        """
+        for inner in self._captured(frame):
+            name = inner.f_code.co_filename
+            source = "".join(linecache.getlines(name, inner.f_globals))
+            if not source and self._cell is not None and name == self._cell.filename:
+                source = self._cell.source
+            after = self._around.get(inner, 0)
+            line = None if name.startswith(_OURS) else handler_of(inner, source, after)
+            if line is not None:
+                return self._at(inner, line)
+        return None
+
+    def _captured(self, frame: FrameType | None) -> list[FrameType]:
+        """The frames from a call to the cell, or to the block, innermost first."""
+        frames = list(_frames(frame))
+        if self._cell is None:
+            last = next((place for place, one in enumerate(frames) if one in self._around), -1)
+        else:
+            ours = [place for place, one in enumerate(frames) if one.f_code.co_filename == self._cell.filename]
+            last = max(ours, default=-1)
+        return frames[: last + 1]
+
+    def _line(self, frame: FrameType, called_from: SourceLocation | None = None) -> SourceLocation:
+        return self._at(frame, frame.f_lineno or 0, called_from)
+
+    def _at(self, frame: FrameType, line: int, called_from: SourceLocation | None = None) -> SourceLocation:
+        filename = frame.f_code.co_filename
+        lines = self._lines(filename, frame)
+        code = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+        return SourceLocation(self._label(filename), filename, line, code, called_from)
+
+    def _label(self, filename: str) -> str:
+        if self._cell is not None:
+            if filename == self._cell.filename:
+                return self._cell.label
+            if filename in self._cell.labels:
+                return self._cell.labels[filename]
+        return os.path.basename(filename)
+
+    def _lines(self, filename: str, frame: FrameType) -> Sequence[str]:
+        if self._cell is not None and filename == self._cell.filename:
+            return self._cell.source.splitlines()
+        return linecache.getlines(filename, frame.f_globals)
+
+    def call_text(self, frame: FrameType | None, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        """The call that a frame is executing, as it is written; put together again where that is not to be had."""
+        node = self._call_node(frame, method) if frame is not None else None
+        if frame is None or node is None:
+            return shorten(reconstruct(method, args, kwargs))
+        return shorten(_text_of(node, self._lines(frame.f_code.co_filename, frame)))
+
+    def _call_node(self, frame: FrameType, method: str) -> ast.Call | None:
+        filename = frame.f_code.co_filename
+        if filename not in self._calls:
+            self._calls[filename] = _index_calls("".join(_with_ends(self._lines(filename, frame))))
+        calls = self._calls[filename]
+        end = _call_end(frame)
+        if end is not None:
+            return next(iter(calls.get(end, ())), None)
+        named = [node for nodes in calls.values() for node in nodes if _may_be(node, method, frame.f_lineno)]
+        return named[0] if len(named) == 1 else None
+
+
+def _call_end(frame: FrameType) -> tuple[int, int] | None:
+    """Line and column (in bytes) where the running call's text ends; None where Python does not keep columns."""
+    if sys.version_info < (3, 11):
+        return None
+    positions = itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None)
+    _, end_line, _, end_column = next(positions, (None,) * 4)
+    return None if end_line is None or end_column is None else (end_line, end_column)
+
+
+def _may_be(node: ast.Call, method: str, line: int) -> bool:
+    return (
+        isinstance(node.func, ast.Attribute)
+        and node.func.attr == method
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
+    )
+
+
+def _with_ends(lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        yield line if line.endswith("\n") else line + "\n"
+
+
+@functools.lru_cache(maxsize=16)  # a module's source is that of many captures
+def _index_calls(source: str) -> dict[tuple[int, int], list[ast.Call]]:
+    """All calls of a text by the place where they end; of those that end together the outermost first."""
+    found: dict[tuple[int, int], list[ast.Call]] = {}
+    tree = parsed(source)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Call):
+            found.setdefault((node.end_lineno or 0, node.end_col_offset or 0), []).append(node)
+    return found
+
+
+def _text_of(node: ast.Call, lines: Sequence[str]) -> str:
+    if not isinstance(node.func, ast.Attribute):
+        return _slice(lines, (node.lineno, node.col_offset), _end(node))
+    start = _name_start(_chain_start(node.func) or node.func)
+    text = _slice(lines, start, _end(node))
+    if "\n" in text and "#" in text:
+        name = ast.Name(node.func.attr, ast.Load())
+        return ast.unparse(ast.Call(name, node.args, node.keywords))
+    return text
+
+
+def _chain_start(func: ast.Attribute) -> ast.Attribute | None:
+    """The `.read` or `.write` of a chain, so that its settings are shown with the call that ends it."""
+    node: ast.AST = func.value
+    while isinstance(node, (ast.Call, ast.Attribute)):
+        if isinstance(node, ast.Attribute) and node.attr in _CHAIN_STARTS:
+            return node
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return None
+
+
+def _name_start(attribute: ast.Attribute) -> tuple[int, int]:
+    line, column = _end(attribute)
+    return line, column - len(attribute.attr.encode())
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+
+
+def _slice(lines: Sequence[str], start: tuple[int, int], end: tuple[int, int]) -> str:
+    rows = [line.rstrip("\n").encode() for line in lines[start[0] - 1 : end[0]]]
+    if not rows:
+        return ""
+    rows[-1] = rows[-1][: end[1]]
+    rows[0] = rows[0][start[1] :]
+    return b"\n".join(rows).decode()
+
+
+def shorten(text: str, limit: int = TEXT_LIMIT) -> str:
+    """One line of at most `limit` characters."""
+    text = re.sub(r"([(\[{])\s*\n\s*", r"\1", text)
+    text = re.sub(r",?\s*\n\s*([)\]}])", r"\1", text)
+    text = re.sub(r"\s*\n\s*(?=\.)", "", text)
+    text = re.sub(r"\s*\n\s*", " ", text).strip()
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def reconstruct(method: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """A call put together from its arguments' values."""
+    parts = [_argument(arg) for arg in args]
+    parts += [f"{name}={_argument(value)}" for name, value in kwargs.items()]
+    return f"{method}({', '.join(parts)})"
+
+
+def _argument(value: Any) -> str:
+    kind = type(value).__name__
+    if isinstance(value, str):
+        return '"' + value.replace('"', '\\"') + '"'
+    if kind == "Column":
+        return str(value).removeprefix("Column<'").removesuffix("'>")
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_argument, value[:8])) + (", …]" if len(value) > 8 else "]")
+    if callable(value):
+        return getattr(value, "__name__", kind)
+    if value is None or isinstance(value, (bool, int, float)):
+        return repr(value)
+    return kind
+
+
+def expr_ids(jdf: Any) -> tuple[int, ...]:
+    """Expression ids of a Java Dataset's output attributes."""
+    return output_ids(jdf.queryExecution())

@@ -1,0 +1,102 @@
+"""What a catalog call or another line that runs on its line reads and changes, before it runs.
+
+Only asked while writes are pending. What cannot be known counts as reading and changing everything. SQL statements are
+judged by `sql_effects`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from flinkmagic.capturing.driver.sql_reader import nodes_of, parsed
+from flinkmagic.capturing.sql.sql_effects import SqlEffects
+from flinkmagic.capturing.writes.pending import Effects
+from flinkmagic.capturing.writes.tables import name_parts, named_table, namespace_targets
+from flinkmagic.capturing.writes.targets import Source, sources_of
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.writes.captured_session import CapturedSession
+
+_UNKNOWN = Effects(unknown=True)
+
+
+def _defines_tables(captured: CapturedSession) -> bool:
+    return any(write.defines for write in captured.pending.writes)
+
+
+def table_effects(captured: CapturedSession, name: str) -> Effects:
+    """``table(name)``, as far as it is known before the table's files are listed."""
+    try:
+        relation = parsed(captured.spark, f"TABLE {name}")
+    except PySparkException:  # no name: Spark's own error is about to say so
+        return Effects()
+    return SqlEffects(captured, captured.spark).of(nodes_of(relation))
+
+
+def database_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """``Catalog.dropDatabase``."""
+    name = args[1] if len(args) > 1 else kwargs.get("dbName", "")
+    try:
+        parts = name_parts(captured.spark, str(name))
+    except PySparkException:  # no name: Spark's own error is about to say so
+        return Effects()
+    return Effects(changes=tuple(namespace_targets(captured.spark, parts)))
+
+
+def table_writer_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """``mergeInto(table)``, when it writes."""
+    name = captured.tables.get(args[0])
+    if name is None:
+        return _UNKNOWN
+    df = getattr(args[0], "_df", None) or getattr(args[0], "_source_df", None)
+    reads = _reads(df) if df is not None else ()
+    return Effects(reads, (named_table(captured.spark, name),), unknown=df is None, fresh=False)
+
+
+def catalog_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """Calls of `Catalog` that change the table named first."""
+    name = args[1] if len(args) > 1 else kwargs.get("tableName", kwargs.get("viewName"))
+    path = args[2] if len(args) > 2 else kwargs.get("path")
+    changes = [named_table(captured.spark, str(name))]
+    if isinstance(path, str):
+        changes.append(captured.resolver.target(path))
+    return Effects(changes=tuple(changes))
+
+
+def lookup_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """Calls of `Catalog` that look a table up: they need it made, not filled."""
+    name = args[1] if len(args) > 1 else kwargs.get("tableName")
+    if not _defines_tables(captured):
+        return Effects()
+    if name is None:
+        return _UNKNOWN
+    table = named_table(captured.spark, str(name))
+    wanted = any(write.defines and write.target.overlaps(table) for write in captured.pending.writes)
+    return Effects(reads=(Source(path=table.path, table=table.table),) if wanted else ())
+
+
+def cached_table_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """``Catalog.cacheTable``: the cache keeps the list of the table's files as it is now."""
+    return table_effects(captured, str(args[1] if len(args) > 1 else kwargs.get("tableName")))
+
+
+def listing_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """``Catalog.listTables``."""
+    return _UNKNOWN if _defines_tables(captured) else Effects()
+
+
+def path_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+    """``save(path)`` of a model."""
+    path = args[1] if len(args) > 1 else kwargs.get("path")
+    return Effects(changes=(captured.resolver.target(str(path)),))
+
+
+def _reads(df: Any) -> tuple[Source, ...]:
+    try:
+        return sources_of(df._jdf.queryExecution().analyzed())
+    except Py4JError:
+        return ()

@@ -1,0 +1,276 @@
+"""``SparkSession.sql``: a statement that writes the rows of a query is deferred; every other one runs when it may.
+
+Spark's parser says what a text is, and Spark's analyser makes the same command of ``INSERT INTO t SELECT …`` as of
+``insertInto``: it is analysed on its own line, where Spark refuses what it refuses, and put off. What is no command
+over one query (MERGE, UPDATE, DELETE, CALL, a script) runs on its line, after what it touches, and is noted.
+
+PySpark's own ``sql`` formats the text and binds the arguments; in place of the Java session it talks to a stand-in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from py4j.java_gateway import JavaClass
+from pyspark.sql import DataFrame
+
+from flinkmagic.capturing.driver.sql_reader import SqlNode, constant, nodes_of, parsed
+from flinkmagic.capturing.sql.sql_effects import SqlEffects, changes_rows, immediate_plan
+from flinkmagic.capturing.writes import write_commands
+from flinkmagic.capturing.writes.captured_session import CapturedSession
+from flinkmagic.capturing.writes.pending import Effects
+from flinkmagic.capturing.writes.tables import name_parts, table_target
+from flinkmagic.capturing.writes.targets import Source, Target, temp_views_of
+from flinkmagic.capturing.writes.write_facts import WriteFacts, facts_of
+from flinkmagic.capturing.writes.writer_calls import WriterCall, is_transactional
+from flinkmagic.jvm.java import items, java_class, option, simple_name
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.capturing.writes.deferral import Deferral
+
+_MAY_CHANGE = re.compile(
+    r"insert|create|replace|execute|begin|merge|update|delete|truncate|load|call|\$\{", re.IGNORECASE
+)
+"""A text without any of these words changes no rows; ``${…}`` puts in what a setting says."""
+
+_INSERTS = frozenset(
+    {"AppendData", "InsertIntoStatement", "OverwriteByExpression", "OverwritePartitionsDynamic", "UnresolvedInsert"}
+)
+_MAKES_TABLE = frozenset({"CreateTableAsSelect", "ReplaceTableAsSelect"})
+_DEFERRABLE = _INSERTS | _MAKES_TABLE | {"InsertIntoDir"}
+
+
+class StatementRecorder(CapturedSession, Protocol):
+    """What a statement asks of the recorder of a capture, and tells it.
+
+    Attributes
+    ----------
+    writes : Deferral
+        Takes writes over.
+    views : dict of str to DataFrame
+        The temporary views that the cell has made, by their names in small letters.
+    """
+
+    writes: Deferral
+    views: dict[str, DataFrame]
+
+    def record(
+        self, method: str, text: str, location: SourceLocation, inputs: Iterable[DataFrame], output: DataFrame
+    ) -> None:
+        """Note that a call made a DataFrame."""
+        ...
+
+    def note_immediate(self, text: str) -> None:
+        """Note that a line has changed rows already."""
+        ...
+
+
+@dataclass(frozen=True)
+class SqlAnswer:
+    """What a call of ``SparkSession.sql`` came to.
+
+    Attributes
+    ----------
+    df : DataFrame
+        What the user gets.
+    is_query : bool
+        Whether it was a query, which has done nothing but list files.
+    is_deferred : bool
+        Whether it was a write that was put off.
+    """
+
+    df: DataFrame
+    is_query: bool = True
+    is_deferred: bool = False
+
+
+def sql_session(recorder: StatementRecorder, args: Sequence[Any], kwargs: Mapping[str, Any], text: str) -> Any:
+    """The session on which PySpark's ``sql`` is called: the user's own where the call changes and touches nothing.
+
+    Parameters
+    ----------
+    recorder : StatementRecorder
+        Of the capture.
+    args, kwargs
+        Of the call, the session first.
+    text : str
+        The call as it was written.
+    """
+    spark = args[0]
+    given = args[1] if len(args) > 1 else kwargs.get("sqlQuery", "")
+    fields = [value for name, value in kwargs.items() if name not in ("sqlQuery", "args")]
+    if not recorder.pending and not fields and isinstance(given, str) and not _MAY_CHANGE.search(given):
+        return spark
+    frames = [value for value in fields if isinstance(value, DataFrame)]
+    return _Session(spark, _Statement(recorder, spark, text, frames))
+
+
+def sql_answer(spark: Any, result: DataFrame) -> SqlAnswer:
+    """What the user gets of what PySpark's ``sql`` returned, in the user's session."""
+    session: Any = result.sparkSession
+    if not isinstance(session, _Session):
+        return SqlAnswer(result)
+    statement = session.statement
+    return SqlAnswer(DataFrame(result._jdf, spark), statement.is_query, statement.is_deferred)
+
+
+class _Session:
+    """In the place of a session while PySpark's ``sql`` runs."""
+
+    def __init__(self, spark: Any, statement: _Statement) -> None:
+        self._spark = spark
+        self.statement = statement
+        self._jsparkSession = _JavaSession(spark._jsparkSession, statement)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._spark, name)
+
+
+class _JavaSession:
+    """In the place of its Java half."""
+
+    def __init__(self, jsession: Any, statement: _Statement) -> None:
+        self._jsession = jsession
+        self.sql = statement.run
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jsession, name)
+
+
+class _Statement:
+    """One call of ``sql``."""
+
+    def __init__(self, recorder: StatementRecorder, spark: Any, text: str, frames: Sequence[DataFrame]) -> None:
+        self.is_query = False
+        self.is_deferred = False
+        self._recorder = recorder
+        self._pending = recorder.pending
+        self._spark = spark
+        self._text = text
+        self._frames = frames
+
+    def run(self, sql: str, arguments: Any = None) -> Any:
+        """What the Java session's ``sql`` answers."""
+        plan = parsed(self._spark, sql, arguments)
+        nodes = nodes_of(plan)
+        self.is_query = not any(node.is_statement for node in nodes)
+        inner = self._immediate(nodes)
+        deferred = plan if inner is None else inner
+        of_deferred = nodes if inner is None else nodes_of(inner)
+        effects = SqlEffects(self._recorder, self._spark).of(nodes) if self._pending else Effects()
+        if _is_deferrable(of_deferred):
+            location, writes_of = self._recorder.location(), self._recorder.writes
+            if writes_of.must_run("sql", location):
+                return self._run(sql, arguments, nodes)
+            if writes_of.arrange(location, lambda: self._defer(deferred, of_deferred, effects)):
+                self.is_deferred = True
+                return self._spark._jsparkSession.emptyDataFrame()
+        self._recorder.settle(effects)
+        return self._run(sql, arguments, nodes)
+
+    def _run(self, sql: str, arguments: Any, nodes: Sequence[SqlNode]) -> Any:
+        jsession, is_done = self._spark._jsparkSession, False
+        is_change = changes_rows(nodes, self._spark)
+        try:
+            result = jsession.sql(sql) if arguments is None else jsession.sql(sql, arguments)
+            is_done = True
+            return result
+        finally:
+            # A script that fails has run as far as it came.
+            if is_change and (is_done or nodes[0].kind == "CompoundBody"):
+                self._recorder.note_immediate(self._text)
+
+    def _immediate(self, nodes: Sequence[SqlNode]) -> Any:
+        """The statement that an ``EXECUTE IMMEDIATE`` without parameters is."""
+        node = nodes[0]
+        if node.kind != "UnresolvedExecuteImmediate" or not (
+            node.plan.args().isEmpty() and node.plan.targetVariables().isEmpty()
+        ):
+            return None
+        return immediate_plan(self._spark, node, nodes)
+
+    def _defer(self, plan: Any, nodes: Sequence[SqlNode], effects: Effects) -> bool:
+        """Defer what a statement writes; False where it has to run on its line."""
+        spark, recorder = self._spark, self._recorder
+        targets = list(self._targets(nodes))
+        if any(is_transactional(spark, str(target.table).split(".")[0]) for target in targets):
+            return False
+        # The query is analysed now, which lists files; so is the table of an INSERT, which has to be there.
+        recorder.settle(Effects(reads=effects.reads, unknown=effects.unknown))
+        made = [write.target for write in self._pending.writes if write.defines]
+        needed = [target for target in targets if any(each.overlaps(target) for each in made)]
+        if needed and nodes[0].kind not in _MAKES_TABLE:
+            recorder.settle(Effects(reads=tuple(Source(path=each.path, table=each.table) for each in needed)))
+        found = [self._facts(command) for command in _commands(write_commands.analysed(spark, plan))]
+        if any(facts is None or facts.runs_now for _, _, _, facts in found):
+            return False
+        for df, call, command, facts in found:
+            assert facts is not None
+            recorder.record("sql", self._text, recorder.location(), self._inputs(df), df)
+            recorder.writes.defer(df, call, command, facts, self._text)
+        return True
+
+    def _targets(self, nodes: Sequence[SqlNode]) -> Iterator[Target]:
+        """The tables that a statement writes to, or makes."""
+        for node in nodes:
+            is_made = node.owner >= 0 and nodes[node.owner].kind in _MAKES_TABLE
+            named = node.kind in ("UnresolvedIdentifier", "PlanWithUnresolvedIdentifier")
+            if not (node.is_target or (is_made and named)):
+                continue
+            parts = node.name
+            if parts is None:
+                text = constant(self._spark, node.plan.identifierExpr())
+                parts = tuple(name_parts(self._spark, text)) if text is not None else None
+            if parts is not None:
+                yield table_target(self._spark, parts)
+
+    def _facts(self, command: Any) -> tuple[DataFrame, WriterCall, Any, WriteFacts | None]:
+        spark = self._spark
+        df = DataFrame(_dataset_class(spark._jvm).ofRows(spark._jsparkSession, command.query()), spark)
+        call = WriterCall(None, "sql", lambda: command, lambda: None)
+        if simple_name(command) == "InsertIntoDataSourceDirCommand":
+            call = _saves_files(spark, df, command)
+            command = write_commands.analysed(spark, call.command(spark, df))
+        return df, call, command, facts_of(simple_name(command), spark, df, call, command)
+
+    def _inputs(self, df: DataFrame) -> list[DataFrame]:
+        views = self._recorder.views
+        names = temp_views_of(df._jdf.queryExecution().analyzed()) if views else set()
+        return [*self._frames, *(frame for name, frame in views.items() if name in names)]
+
+
+def _is_deferrable(nodes: Sequence[SqlNode]) -> bool:
+    """Whether a statement writes rows and does nothing else: one write, or an INSERT into each of several tables."""
+    statements = [node.kind for node in nodes if node.is_statement]
+    return bool(statements) and (
+        statements[0] in _DEFERRABLE if len(statements) == 1 else set(statements) <= {"InsertIntoStatement"}
+    )
+
+
+def _commands(analysed: Any) -> Iterator[Any]:
+    """The commands of an analysed statement: several of one that inserts into several tables."""
+    if simple_name(analysed) == "Union":
+        for child in items(analysed.children()):
+            yield from _commands(child)
+    else:
+        yield analysed
+
+
+def _saves_files(spark: Any, df: DataFrame, command: Any) -> WriterCall:
+    """The save that ``INSERT OVERWRITE DIRECTORY`` comes to when it is run."""
+    storage = command.storage()
+    uris = java_class(spark._jvm, "org.apache.spark.sql.catalyst.catalog.CatalogUtils")
+    path = uris.URIToString(storage.locationUri().get())
+    jwrite = df._jdf.write().format(command.provider()).options(storage.properties())
+    jwrite = jwrite.mode("overwrite" if command.overwrite() else "errorifexists")
+    make = lambda: jwrite.saveCommand(option(spark._jvm, path))  # noqa: E731
+    return WriterCall(jwrite, "save", make, lambda: jwrite.save(path), path=path)
+
+
+def _dataset_class(jvm: Any) -> Any:
+    classic = java_class(jvm, "org.apache.spark.sql.classic.Dataset")  # since 4.0
+    return classic if isinstance(classic, JavaClass) else java_class(jvm, "org.apache.spark.sql.Dataset")

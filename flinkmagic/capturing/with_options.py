@@ -1,0 +1,110 @@
+"""`with_options`: the user says what is asked of the operators that compute a DataFrame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from flinkmagic.capturing.hooks.current import listening
+from flinkmagic.capturing.operator_options import OperatorOptions
+from flinkmagic.errors import NotCapturedError, OperatorOptionsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
+
+CHAININGS = ("always", "head", "never")
+
+_Frame = TypeVar("_Frame", bound="DataFrame")
+_MOST = 1 << 15  # Flink's UPPER_BOUND_MAX_PARALLELISM
+
+
+def with_options(
+    df: _Frame,
+    *,
+    name: str | None = None,
+    uid: str | None = None,
+    slot_sharing_group: str | None = None,
+    co_location_group: str | None = None,
+    chaining: str | None = None,
+    max_parallelism: int | None = None,
+) -> _Frame:
+    """Mark the operator that computes a DataFrame, as one does with a Flink operator. Nothing of its rows changes.
+
+    For use within a `%%flinkgraph` cell or a `flinkmagic.capture` block. What is marked is the operator of the call
+    that made `df`, not those before it. Spark runs a whole stage within one task: groups and max parallelism hold for
+    all operators of the stage.
+
+    Parameters
+    ----------
+    df : DataFrame
+        What the operator computes.
+    name : str, optional
+        The operator's name in all graphs.
+    uid : str, optional
+        From which its id is made, instead of its place in the graph; unique within a program.
+    slot_sharing_group : str, optional
+        Subtasks of operators of one group may share a slot. On Spark, where each task has a core of its own, it takes
+        effect in simulations only.
+    co_location_group : str, optional
+        Subtasks of the same number, of operators of one group, must share a slot. As with `slot_sharing_group`.
+    chaining : {"always", "head", "never"}, optional
+        Whether it is chained to the operators before it (not with "head") and behind it (nor with "never"): each
+        chain is drawn and scheduled as a job vertex. Spark runs a stage's chains within the same tasks all the same.
+    max_parallelism : int, optional
+        How many subtasks its stage may have at most, 1 to 32768; more are refused.
+
+    Returns
+    -------
+    DataFrame
+        `df` itself.
+
+    Raises
+    ------
+    OperatorOptionsError
+        Where an option has no meaning.
+    NotCapturedError
+        Where nothing is captured on this thread.
+
+    Notes
+    -----
+    Mirrors ``SingleOutputStreamOperator``: ``name``, ``uid``, ``slotSharingGroup``, ``startNewChain``,
+    ``disableChaining``, ``setMaxParallelism``; and ``Transformation.setCoLocationGroupKey``.
+
+    Examples
+    --------
+    >>> numbers = with_options(spark.range(0, 100, 1, 4), name="numbers", uid="numbers")  # doctest: +SKIP
+    """
+    recorder = listening()
+    if recorder is None:
+        raise NotCapturedError
+    asked: dict[str, Any] = {
+        "name": name,
+        "uid": uid,
+        "slot_sharing_group": slot_sharing_group,
+        "co_location_group": co_location_group,
+        "chaining": chaining,
+        "max_parallelism": max_parallelism,
+    }
+    location = recorder.location()
+    _check(df, asked, location)
+    recorder.mark(df, OperatorOptions(**asked, location=location))
+    return df
+
+
+def _check(df: Any, asked: dict[str, Any], location: SourceLocation) -> None:
+    from pyspark.sql import DataFrame
+
+    if not isinstance(df, DataFrame):
+        raise OperatorOptionsError(location, f"with_options marks a DataFrame, not {type(df).__name__}")
+    if all(value is None for value in asked.values()):
+        raise OperatorOptionsError(location, f"with_options was given no option; there are {', '.join(asked)}")
+    for option in ("name", "uid", "slot_sharing_group", "co_location_group"):
+        value = asked[option]
+        if value is not None and not (isinstance(value, str) and value.strip()):
+            raise OperatorOptionsError(location, f"{option} is a text that is not empty, not {value!r}")
+    if asked["chaining"] not in (None, *CHAININGS):
+        raise OperatorOptionsError(location, f"chaining is {' or '.join(CHAININGS)}, not {asked['chaining']!r}")
+    most = asked["max_parallelism"]
+    if most is not None and not (type(most) is int and 0 < most <= _MOST):
+        raise OperatorOptionsError(location, f"max_parallelism is a whole number from 1 to {_MOST}, not {most!r}")

@@ -1,0 +1,375 @@
+"""Takes writes over: each is deferred, skipped as Spark would skip it, or run at once where it cannot be deferred.
+
+A write is deferred if Spark makes a command for it that `write_facts` knows. Spark analyses the command on the write's
+own line and on its own plan, so every refusal of Spark's stands there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import UnknownException, convert_exception
+
+from flinkmagic.capturing.driver.impurity import functions_of
+from flinkmagic.capturing.session_snapshot import SessionSnapshot
+from flinkmagic.capturing.source_code.source_location import SourceLocation
+from flinkmagic.capturing.writes import write_commands
+from flinkmagic.capturing.writes.captured_session import CapturedSession
+from flinkmagic.capturing.writes.deferred_write import DeferredWrite, SkippedWrite
+from flinkmagic.capturing.writes.open_files import files_open_for_writing
+from flinkmagic.capturing.writes.pending import Cause, Effects
+from flinkmagic.capturing.writes.pruned_reads import pruned_sources
+from flinkmagic.capturing.writes.tables import named_table
+from flinkmagic.capturing.writes.targets import Source, Target, sources_of
+from flinkmagic.capturing.writes.write_facts import WriteFacts, facts_of, in_full
+from flinkmagic.capturing.writes.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
+from flinkmagic.errors import (
+    HandledWriteError,
+    OverwritesInputError,
+    ThreadWriteError,
+    UndeferrableWriteError,
+)
+from flinkmagic.jvm.java import simple_name
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.frames import FrameRegistry
+
+_T = TypeVar("_T")
+_COARSE = 5
+"""Linux's CLOCK_REALTIME_COARSE, which Python does not name."""
+
+
+class WriteRecorder(CapturedSession, Protocol):
+    """What deferring a write asks of the recorder of a capture, and tells it.
+
+    Attributes
+    ----------
+    thread : int
+        The cell's own thread.
+    frames : FrameRegistry
+        Numbers what is written, and keeps it.
+    on_write : callable, optional
+        Called for each deferred write with the number of those that are pending.
+    """
+
+    thread: int
+    frames: FrameRegistry
+    on_write: Callable[[int], None] | None
+
+    def handler(self) -> SourceLocation | None:
+        """The ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""
+        ...
+
+    def snapshot(self, spark: Any) -> SessionSnapshot:
+        """The session's state now; the same object as before where nothing changed."""
+        ...
+
+    def skip(self, write: SkippedWrite) -> None:
+        """Note a write that has nothing to do."""
+        ...
+
+    def note_immediate(self, text: str) -> None:
+        """Note that a line has changed rows already."""
+        ...
+
+
+class Deferral:
+    """Decides of each write of one capture.
+
+    Parameters
+    ----------
+    recorder : WriteRecorder
+        Of the capture.
+    """
+
+    def __init__(self, recorder: WriteRecorder) -> None:
+        self._recorder = recorder
+        self._pending = recorder.pending
+        self._names: set[str] = set()
+        self._checked: dict[tuple[object, ...], SessionSnapshot] = {}
+
+    def take(self, df: Any, call: WriterCall, text: str) -> None:
+        """Take over a write.
+
+        A write on another thread than the cell's own runs immediately, and so does one whose failure a handler waits
+        for.
+
+        Raises
+        ------
+        ThreadWriteError, HandledWriteError
+            Where it would have to run immediately, and may not.
+        """
+        location = self._recorder.location()
+        if self.must_run(call.method, location):
+            call.run()
+            self._recorder.note_immediate(text)
+        else:
+            self.arrange(location, lambda: self._take(df, call, text, location))
+
+    def must_run(self, method: str, location: SourceLocation) -> bool:
+        """Whether a write has to run now, on another thread than the cell's own; what is pending has run then.
+
+        Raises
+        ------
+        ThreadWriteError
+            Where it may not.
+        """
+        if threading.get_ident() == self._recorder.thread:
+            return False
+        if not self._pending.can_deploy:
+            raise self._pending.refused(ThreadWriteError(method, location))
+        self._pending.settle(Effects(unknown=True, cause=Cause.THREAD), location)
+        return True
+
+    def arrange(self, location: SourceLocation, take: Callable[[], _T]) -> _T:
+        """Take writes over, and have them run on their line where a handler waits for what they raise.
+
+        Raises
+        ------
+        HandledWriteError
+            Where they may not run there.
+        """
+        with self._pending.lock:
+            handler = self._recorder.handler()
+            return take() if handler is None else self._arrange_handled(location, handler, take)
+
+    def _arrange_handled(self, location: SourceLocation, handler: SourceLocation, take: Callable[[], _T]) -> _T:
+        """What Spark refuses, and what fails, reaches the handler as in a plain run."""
+        if self._pending.can_deploy:
+            # Its handler is not for the failures of others.
+            self._pending.settle(Effects(unknown=True, cause=Cause.HANDLER), location)
+        before = len(self._pending.writes)
+        result = take()
+        if len(self._pending.writes) == before:
+            return result
+        write = self._pending.writes[-1]
+        if not self._pending.can_deploy:
+            del self._pending.writes[before:]
+            raise self._pending.refused(HandledWriteError(write.path, location, handler))
+        try:
+            self._pending.deploy(location, Cause.HANDLER, "is", write)
+        except Exception as error:  # noqa: BLE001 - raised again as what Spark raised
+            self._pending.unheeded = None
+            raise sparks_own(error) from None
+        return result
+
+    def _take(self, df: Any, call: WriterCall, text: str, location: SourceLocation) -> None:
+        recorder = self._recorder
+        spark: Any = df.sparkSession
+        try:
+            command = self._command(spark, df, call, location)
+        except NoCommandError:
+            raise UndeferrableWriteError(call.method, spark.version, location) from None
+        kind = "" if command is None else simple_name(command)
+        facts = facts_of(kind, spark, df, call, command)
+        if facts is None or facts.runs_now:
+            self._run_now(df, call, location, None if facts is None else facts.target)
+            recorder.note_immediate(text)
+            return
+        self.defer(df, call, command, facts, text)
+
+    def defer(self, df: Any, call: WriterCall, command: Any, facts: WriteFacts, text: str) -> None:
+        """Put an analysed command off, or skip it as Spark would skip it.
+
+        Parameters
+        ----------
+        df : DataFrame
+            Its query.
+        call : WriterCall
+            Who asked for it.
+        command : JavaObject
+            Spark's command.
+        facts : WriteFacts
+            What is known of it.
+        text : str
+            The call as it was written.
+        """
+        recorder = self._recorder
+        location = recorder.location()
+        spark: Any = df.sparkSession
+        kind = simple_name(command)
+        analysed = df._jdf.queryExecution().analyzed()
+        if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts, location):
+            if facts.mode == "errorifexists":
+                raise facts.taken() from None
+            recorder.skip(SkippedWrite(facts.label, text, location))
+            return
+        session = recorder.snapshot(spark)
+        sources = sources_of(analysed)
+        impure = functions_of(analysed).impure()
+        after, pruned = self._checked_order(df, facts, sources, session, location, impure)
+        self._pending.writes.append(
+            DeferredWrite(
+                index=len(self._pending.writes),
+                name=self._sink_name(facts.name),
+                df=df,
+                frame=recorder.frames.keep(df),
+                jwrite=call.jwrite,
+                command=command,
+                kind=kind,
+                format=facts.format,
+                mode=facts.mode,
+                options=facts.options,
+                partition_by=facts.partition_by,
+                path=facts.label,
+                target=facts.target,
+                sources=sources,
+                text=text,
+                location=location,
+                session=session,
+                overwrites=facts.overwrites,
+                dynamic=facts.dynamic,
+                defines=facts.defines,
+                after=after,
+                pruned=pruned,
+                taken_at_ms=_file_clock_ms(),
+                impure=impure,
+            )
+        )
+        if recorder.on_write is not None:
+            recorder.on_write(len(self._pending.writes))
+        if any(_lies_in(file, sources) for file in files_open_for_writing()):
+            # What is written through an open file is told of by no event.
+            self._pending.deploy(location, Cause.FILE, "has a file open that is read by", self._pending.writes[-1])
+
+    def _checked_order(
+        self,
+        df: Any,
+        facts: WriteFacts,
+        sources: tuple[Source, ...],
+        session: SessionSnapshot,
+        location: SourceLocation,
+        impure: frozenset[str],
+    ) -> tuple[tuple[int, ...], tuple[Source, ...] | None]:
+        """Have all that can be checked checked; the pending writes that must come before, and what is really read."""
+        facts.check()
+        self._check_format(df, facts, session)
+        pruned = self._refuse_own_input(df, facts, sources, location)
+        after = self._pending.order(facts.target, facts.overwrites, facts.dynamic, sources, location, impure)
+        return after, pruned
+
+    def _command(self, spark: Any, df: Any, call: WriterCall, location: SourceLocation) -> Any:
+        """Spark's analysed command; None where there is none that could be put off.
+
+        Analysis looks the table up, so a pending write that makes the table has to come first. Not so for
+        ``saveAsTable`` in the session's own catalog, whose command looks when it runs.
+        """
+        if call.table is None:
+            made = call.command(spark, df)
+        else:
+            table = named_table(self._recorder.spark, call.table)
+            if is_transactional(spark, str(table.table).split(".")[0]):
+                return None
+            if call.method != "saveAsTable":
+                self._wait_for_table(table, location)
+            made = call.command(spark, df)
+            if (
+                made is not None
+                and simple_name(made) != "SaveAsV1TableCommand"
+                and self._wait_for_table(table, location)
+            ):
+                made = call.command(spark, df)
+        if made is None:
+            return None
+        command = write_commands.analysed(spark, made)
+        return command if call.table is None else in_full(spark, command)
+
+    def _wait_for_table(self, table: Target, location: SourceLocation) -> bool:
+        if not any(write.defines and write.target.overlaps(table) for write in self._pending.writes):
+            return False
+        return self._pending.settle(Effects(reads=(Source(path=table.path, table=table.table),)), location)
+
+    def _run_now(self, df: Any, call: WriterCall, location: SourceLocation, target: Target | None) -> None:
+        if self._pending:
+            sources = sources_of(df._jdf.queryExecution().analyzed())
+            changes = self._changes(call) if target is None else (target,)
+            self._pending.settle(Effects(sources, changes or (), changes is None, fresh=False), location)
+        call.run()
+
+    def _changes(self, call: WriterCall) -> tuple[Target, ...] | None:
+        """What a write that runs at once changes; None where that is unknown."""
+        source = writer_field(call.jwrite, "source")
+        if source is not None and source.lower() == "noop":
+            return ()
+        places = []
+        path = call.path
+        options = writer_field(call.jwrite, "extraOptions")
+        if path is None and options is not None and options.contains("path"):
+            path = options.apply("path")
+        if path is not None:
+            places.append(self._recorder.resolver.target(path))
+        if call.table is not None:
+            places.append(named_table(self._recorder.spark, call.table))
+        return tuple(places) or None
+
+    def _is_taken(self, facts: WriteFacts, location: SourceLocation) -> bool:
+        """Whether the target is there when it is this write's turn."""
+        if facts.exists is None:
+            return False
+        answer = self._pending.exists_by_then(facts.target, facts.exists())
+        if isinstance(answer, bool):
+            return answer
+        self._pending.settle(Effects(reads=(Source(path=facts.target.path, table=facts.target.table),)), location)
+        return facts.exists()
+
+    def _refuse_own_input(
+        self, df: Any, facts: WriteFacts, sources: tuple[Source, ...], location: SourceLocation
+    ) -> tuple[Source, ...] | None:
+        """Refuse a write that deletes what it reads; what it reads of its sources, where that had to be asked."""
+        if not facts.overwrites or facts.dynamic or not _overlapping(sources, facts.target):
+            return None
+        pruned = pruned_sources(df)
+        source = _overlapping(sources if pruned is None else pruned, facts.target)
+        if source is not None:
+            raise OverwritesInputError(facts.label, location, str(source), "its own query")
+        return pruned
+
+    def _check_format(self, df: Any, facts: WriteFacts, session: SessionSnapshot) -> None:
+        """Ask a file format once for all writes that are alike to it: a loop's writes mostly are."""
+        options = tuple(sorted(facts.options.items()))
+        schema = df._jdf.schema().json()
+        alike = (facts.format, options, facts.partition_by, schema, id(session))
+        if alike not in self._checked:
+            facts.check_format()
+            self._checked[alike] = session  # held, so that no other one gets its id
+
+    def _sink_name(self, base: str) -> str:
+        base = os.path.splitext(base)[0] or "sink"
+        name, number = base, 2
+        while name in self._names:
+            name, number = f"{base}_{number}", number + 1
+        self._names.add(name)
+        return name
+
+
+def _lies_in(file: Target, sources: tuple[Source, ...]) -> bool:
+    return any(source.overlaps(file) for source in sources)
+
+
+def _file_clock_ms() -> int:
+    """Now, by the clock by which files get their times of modification: Linux's lies some milliseconds behind."""
+    return int((time.clock_gettime(_COARSE) if sys.platform == "linux" else time.time()) * 1000)
+
+
+def _overlapping(sources: tuple[Source, ...], target: Target) -> Source | None:
+    return next((source for source in sources if source.overlaps(target)), None)
+
+
+def sparks_own(error: BaseException) -> BaseException:
+    """What Spark raised, of an error that tells of a failed job; the error itself where Spark raised nothing."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, PySparkException):
+            return cause
+        if isinstance(cause, Py4JJavaError):
+            converted = convert_exception(cause.java_exception)
+            return cause if isinstance(converted, UnknownException) else converted
+        cause = cause.__cause__
+    return error

@@ -1,0 +1,136 @@
+"""Places outside of file systems and catalogs, as text that can be compared: tables of databases, other sources."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+from flinkmagic.capturing.driver.sql_reader import nodes_of
+from flinkmagic.jvm.java import java_class, scala_object
+
+_PART = r"""(?:"[^"]+"|`[^`]+`|\[[^\]]+\]|[^\s().,"`\[\]]+)"""
+_NAME = re.compile(rf"\s*({_PART}(?:\.{_PART})*)\s*")
+_NAMES_PLACE = re.compile(
+    r"path|url|uri|table|folder|dir|file|location|host|server|bucket|topic|database|schema|collection|keyspace|index"
+    r"|container|namespace|name"
+)
+
+
+def jdbc_paths(url: str, table_or_query: str) -> Iterator[str]:
+    """The tables of a database that a name, or a query, stands for, each as a path.
+
+    Settings of the connection are left out, so that one place is one path. A table's own name comes first and its
+    schema below, so that one that is named without its schema overlaps all of that name. A query that Spark's parser
+    does not understand may read any table of its database.
+    """
+    database = _database(url)
+    name = _NAME.fullmatch(table_or_query)
+    tables = [_parts(name[1])] if name else _tables_of_query(table_or_query)
+    if tables is None:
+        yield database
+    for parts in tables or ():
+        yield "/".join([database, *(urllib.parse.quote(part.lower(), safe="") for part in reversed(parts))])
+
+
+def jdbc_reads(options: Any) -> Iterator[str]:
+    """The tables that a read by JDBC reads, each as a path; of a view, all of its database.
+
+    Parameters
+    ----------
+    options : JavaObject
+        Spark's ``JDBCOptions``.
+    """
+    url, read = options.url(), options.tableOrQuery()
+    name = _NAME.fullmatch(read)
+    names = [_parts(name[1])] if name else _tables_of_query(read) or []
+    if any(_may_be_view(options, url, parts[-1]) for parts in names):
+        yield _database(url)
+    else:
+        yield from jdbc_paths(url, read)
+
+
+_views: dict[tuple[str, str], bool] = {}
+
+
+def _may_be_view(options: Any, url: str, name: str) -> bool:
+    """Whether a database has a view of a name in any schema, or does not tell."""
+    if (url, name) not in _views:
+        try:
+            _views[url, name] = _has_view(options, url, name)
+        except Py4JError:  # the read is going to meet the same error, or its driver has no such list
+            return True
+    return _views[url, name]
+
+
+def _has_view(options: Any, url: str, name: str) -> bool:
+    jvm: Any = SparkContext._jvm
+    gateway: Any = SparkContext._gateway
+    dialect = java_class(jvm, "org.apache.spark.sql.jdbc.JdbcDialects").get(url)
+    connection = dialect.createConnectionFactory(options).apply(-1)
+    try:
+        kinds = gateway.new_array(jvm.java.lang.String, 2)
+        kinds[0], kinds[1] = "VIEW", "MATERIALIZED VIEW"
+        # A database keeps names that are not quoted in upper or in lower case.
+        for spelling in {name, name.upper(), name.lower()}:
+            if connection.getMetaData().getTables(None, None, spelling, kinds).next():
+                return True
+        return False
+    finally:
+        connection.close()
+
+
+def jdbc_path(url: str, table: str) -> str:
+    """The place of a table that is written."""
+    return next(jdbc_paths(url, table), _database(url))
+
+
+def _database(url: str) -> str:
+    return "jdbc://" + urllib.parse.quote(re.split(r"[;?]", url, maxsplit=1)[0].lower(), safe="")
+
+
+def _parts(name: str) -> list[str]:
+    return [part.strip('"`[]') for part in re.findall(_PART, name)]
+
+
+def _tables_of_query(query: str) -> list[list[str]] | None:
+    """The tables that a query names; None where its database may understand more by it than we do."""
+    jvm: Any = SparkContext._jvm
+    parser = scala_object(jvm, "org.apache.spark.sql.catalyst.parser.CatalystSqlParser")
+    try:
+        nodes = nodes_of(parser.parsePlan(f"SELECT * FROM {_ansi_quotes(query)}"))
+    except (PySparkException, Py4JError):
+        return None
+    if any(node.kind == "UnresolvedTableValuedFunction" or node.is_statement for node in nodes):
+        return None
+    return [list(node.name) for node in nodes if node.kind == "UnresolvedRelation" and node.name is not None]
+
+
+def _ansi_quotes(query: str) -> str:
+    """Names in double quotes, which Spark's parser takes for texts, in its own quotes; texts stay texts."""
+    return re.sub(
+        r"""'(?:[^']|'')*'|"([^"]+)\"""", lambda found: found[0] if found[1] is None else f"`{found[1]}`", query
+    )
+
+
+def source_place(kind: str, options: Mapping[str, str]) -> str:
+    """A source that has no catalog, with those of its options that say where: another value is another place."""
+    said = {key.lower(): value for key, value in options.items() if _NAMES_PLACE.search(key.lower())}
+    return "&".join([kind.lower(), *(f"{key}={urllib.parse.quote(said[key], safe='')}" for key in sorted(said))])
+
+
+def are_elsewhere(one: str, other: str) -> bool:
+    """Whether two such sources are at different places: an option that both have names another one."""
+    here, there = (dict(part.partition("=")[::2] for part in text.split("&")[1:]) for text in (one, other))
+    return any(_differ(here[key], there[key]) for key in here.keys() & there.keys())
+
+
+def _differ(one: str, other: str) -> bool:
+    """A folder is no other place than the one above it."""
+    first, second = (urllib.parse.unquote(text).rstrip("/") for text in (one, other))
+    return first != second and not (first + "/").startswith(second + "/") and not (second + "/").startswith(first + "/")

@@ -1,0 +1,313 @@
+"""The pending writes of a program, and the rules that keep deferral from changing what the plain cell would do.
+
+1. A write that overwrites what it reads, or what another query of the job reads, is refused: Spark deletes first.
+2. Writes to overlapping places keep the order of the program, and a write that adds files where an earlier one reads
+   comes after it, unless that one's plan has listed its files already.
+3. Functions that are not known to be pure may read what any other write writes: such a write comes after the earlier
+   ones, and before the later ones. Not so where two writes run the same ones: these do not read what they write.
+4. A line that reads or changes the place of a pending write, or changes what a pending write reads, needs that write
+   done: it is deployed first, or the line is refused. So does one that changes anything that such functions may read.
+
+A DataFrame over files lists them when it is made, and plain Spark reads exactly those afterwards: it does not see files
+that are appended later, deferred or not. Reading such a DataFrame is therefore free while the pending writes only
+add files. That ends where Spark's cache holds data, because a write renews cached plans, listings included.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from flinkmagic.capturing.source_code.source_location import SourceLocation
+from flinkmagic.capturing.writes.deferred_write import DeferredWrite, Settlement
+from flinkmagic.capturing.writes.pruned_reads import pruned_sources
+from flinkmagic.capturing.writes.real_paths import Folders
+from flinkmagic.capturing.writes.targets import Source, Target
+from flinkmagic.errors import OverwritesInputError, PendingWriteError
+
+
+class Cause(str, Enum):
+    """What kind of line needs pending writes done."""
+
+    SPARK = "spark"
+    """An action, a reader, a command, another write: something that goes through Spark's Python API."""
+    FILE = "file"
+    DATABASE = "database"
+    PROCESS = "process"
+    SOCKET = "socket"
+    JVM = "jvm"
+    RDD = "rdd"
+    CACHE = "cache"
+    ACCUMULATOR = "accumulator"
+    BROADCAST = "broadcast"
+    STREAM = "stream"
+    STOP = "stop"
+    THREAD = "thread"
+    HANDLER = "handler"
+    """A write inside of a ``try`` that has handlers."""
+    EXCEPTION = "exception"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What a line that runs immediately reads and changes.
+
+    Attributes
+    ----------
+    reads : tuple of Source
+    changes : tuple of Target
+    unknown : bool
+        It may read and change anything.
+    fresh : bool
+        It lists files again, so it would miss what pending writes only add.
+    cause : Cause
+        What kind of line it is.
+    apart : bool
+        What it changes is nothing that functions which are not known to be pure could read, or that was asked already.
+    """
+
+    reads: tuple[Source, ...] = ()
+    changes: tuple[Target, ...] = ()
+    unknown: bool = False
+    fresh: bool = True
+    cause: Cause = Cause.SPARK
+    apart: bool = False
+
+
+def adds_only(write: DeferredWrite) -> bool:
+    """Whether a write leaves every file that is there."""
+    return not write.overwrites
+
+
+class PendingWrites:
+    """The writes of one program that nobody has run yet, in program order.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Its cache is looked at.
+    deploy : callable, optional
+        Runs all of them and returns when that is done. None: a line that needs them is refused.
+
+    Attributes
+    ----------
+    writes : list of DeferredWrite
+        What is pending.
+    settlements : list of Settlement
+        What was deployed so far.
+    unheeded : BaseException, optional
+        What a line was refused with, or what ended a deployment that a line needed; raised again at the cell's end.
+    lock : threading.RLock
+        Held while a line is judged and what it needs is deployed: threads of a cell may need the same writes.
+    """
+
+    def __init__(self, spark: Any, deploy: Callable[[], None] | None) -> None:
+        self._spark = spark
+        self._deploy = deploy
+        self.writes: list[DeferredWrite] = []
+        self.settlements: list[Settlement] = []
+        self.unheeded: BaseException | None = None
+        self.lock = threading.RLock()
+        self._apart = Folders(self._is_apart)
+        self._judged_for: tuple[int, DeferredWrite | None] = (0, None)
+
+    def __bool__(self) -> bool:
+        return bool(self.writes)
+
+    def settle(self, effects: Effects, location: SourceLocation | Callable[[], SourceLocation]) -> bool:
+        """See to it that a line may run now; True where pending writes were deployed for it.
+
+        Parameters
+        ----------
+        effects : Effects
+            What the line does.
+        location : SourceLocation or callable
+            The line, or what finds it out: it is asked for only where a write is touched.
+
+        Raises
+        ------
+        PendingWriteError
+            Where they may not be deployed.
+        """
+        with self.lock:
+            for write in self.writes:
+                touches = self._touches(effects, write)
+                if touches is not None:
+                    line = location() if callable(location) else location
+                    self.deploy(line, effects.cause, touches, write)
+                    return True
+        return False
+
+    def are_apart_from(self, path: str) -> bool:
+        """Whether an absolute path of the local file system is certain to lie where no pending write has anything.
+
+        A quick answer for files that are touched by the hundred: False says only that `settle` has to judge.
+        """
+        judged_for = len(self.writes), self.writes[-1] if self.writes else None
+        if self._judged_for[0] != judged_for[0] or self._judged_for[1] is not judged_for[1]:
+            self._apart.forget()
+            self._judged_for = judged_for
+        return self._apart.hold(path)
+
+    def _is_apart(self, folder: str) -> bool:
+        place = Source(path=f"file:{folder}")
+        places = (place for write in self.writes for place in (write.target, *write.sources))
+        return not any(write.impure for write in self.writes) and not any(map(place.overlaps, places))
+
+    @property
+    def can_deploy(self) -> bool:
+        """Whether a line that needs pending writes gets them."""
+        return self._deploy is not None
+
+    def deploy(self, location: SourceLocation, cause: Cause, touches: str, write: DeferredWrite) -> None:
+        """Deploy all pending writes, because a line touches one of them.
+
+        Raises
+        ------
+        PendingWriteError
+            Where they may not be deployed.
+        """
+        if self._deploy is None:
+            raise self.refused(PendingWriteError(location, location.code, touches, write.path, write.location))
+        with self.lock:
+            writes = tuple(self.writes)
+            try:
+                self._deploy()
+            except BaseException as error:
+                self.unheeded = error
+                raise
+            finally:
+                self.writes.clear()  # whatever became of them: none is tried twice
+            self.settlements.append(Settlement(location, cause.value, touches, writes))
+
+    def refused(self, error: Exception) -> Exception:
+        """Note that a line was refused, or has failed for a write of an earlier line; returns the error.
+
+        The line may stand where such errors are dropped: by a library that takes every exception of a file for a
+        missing one, in a thread. The cell must not go on as if the line had done its work.
+        """
+        self.unheeded = error
+        return error
+
+    def _touches(self, effects: Effects, write: DeferredWrite) -> str | None:
+        if effects.unknown:
+            return "may read or change"
+        if any(self._reads_pending(source, write, effects.fresh) for source in effects.reads):
+            return "reads"
+        if any(target.overlaps(write.target) for target in effects.changes):
+            return "changes"
+        for target in effects.changes:
+            if any(target.overlaps(source) for source in write.sources):
+                return f"changes {target}, which is an input of the write to"
+        if effects.changes and write.impure and not effects.apart:
+            return f"changes {effects.changes[0]}, which may be read by a Python function of the write to"
+        return None
+
+    def _reads_pending(self, source: Source, write: DeferredWrite, fresh: bool) -> bool:
+        if not source.overlaps(write.target):
+            return False
+        return fresh or not (adds_only(write) and self._sees_listed_files(source))
+
+    def _sees_listed_files(self, source: Source) -> bool:
+        return source.listed and self._spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+    def exists_by_then(self, target: Target, now: bool) -> DeferredWrite | bool:
+        """Whether a path exists when the pending writes are done; the write that decides, where that is open."""
+        exists = now
+        for write in self.writes:
+            if write.target == target or target.holds(write.target):
+                exists = True
+            elif write.target.holds(target) and not (exists and adds_only(write)):
+                return write
+        return exists
+
+    def order(
+        self,
+        target: Target,
+        overwrites: bool,
+        dynamic: bool,
+        sources: Iterable[Source],
+        location: SourceLocation,
+        impure: frozenset[str] = frozenset(),
+    ) -> tuple[int, ...]:
+        """The pending writes after which a new one has to come; some are deployed first where rule 3 asks for it.
+
+        A write that replaces only the partitions that it has rows for moves its files in when all have been written,
+        and comes after what reads the others.
+
+        Raises
+        ------
+        PendingWriteError, OverwritesInputError
+            Where they may not be deployed.
+        """
+        if self.settle(Effects(reads=tuple(sources), fresh=False), location):
+            return ()
+        for place, write in enumerate(self.writes):
+            read = self._lost(place, target) if overwrites and not dynamic else None
+            if read is not None:
+                if self._deploy is None:
+                    raise OverwritesInputError(str(target), location, str(read), write)
+                self.deploy(location, Cause.SPARK, f"overwrites {read}, which is an input of the write to", write)
+                return ()
+        return tuple(
+            write.index
+            for write in self.writes
+            if write.impure != impure
+            or write.target.overlaps(target)
+            or any(s.overlaps(target) and (overwrites or not self._sees_listed_files(s)) for s in write.sources)
+        )
+
+    def _lost(self, place: int, target: Target) -> Source | None:
+        """What a pending write reads of a target that is going to be overwritten."""
+        write = self.writes[place]
+        read = next((source for source in write.reads if source.overlaps(target)), None)
+        if read is None or write.pruned is not None:
+            return read
+        pruned = pruned_sources(write.df)
+        if pruned is None:
+            return read
+        self.writes[place] = write = replace(write, pruned=pruned)
+        return next((source for source in write.reads if source.overlaps(target)), None)
+
+
+def check_overwrites(writes: Iterable[DeferredWrite], readers: Mapping[str, Iterable[Source]] | None = None) -> None:
+    """Refuse a job that overwrites what it reads (rule 1); to be called before any part of it runs.
+
+    A write that replaces only the partitions that it has rows for (``partitionOverwriteMode=dynamic``) may read its
+    own target, as in plain Spark: files are moved in when all rows have been written. What comes before it may, too.
+
+    Parameters
+    ----------
+    writes : iterable of DeferredWrite
+        All writes of the job.
+    readers : mapping of str to iterable of Source, optional
+        What further queries of the job read (results), by name.
+
+    Raises
+    ------
+    OverwritesInputError
+        Naming the write, and who reads its target.
+    """
+    writes = list(writes)
+    queries: list[tuple[Any, Iterable[Source]]] = [(write, write.reads) for write in writes]
+    queries += [(f"the result {name}", sources) for name, sources in (readers or {}).items()]
+    for write in writes:
+        if adds_only(write):
+            continue
+        for reader, sources in queries:
+            if write.dynamic and (reader is write or _comes_before(reader, write)):
+                continue
+            for source in sources:
+                if source.overlaps(write.target):
+                    who = "its own query" if reader is write else reader
+                    raise OverwritesInputError(write.path, write.location, str(source), who)
+
+
+def _comes_before(reader: Any, write: DeferredWrite) -> bool:
+    return isinstance(reader, DeferredWrite) and reader.index in write.after

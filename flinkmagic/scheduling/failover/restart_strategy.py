@@ -1,0 +1,237 @@
+"""Whether a failed job is restarted, and how long it waits (Flink's `RestartBackoffTimeStrategy` family)."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from flinkmagic.errors.usage import InvalidValueError
+from flinkmagic.scheduling.clock import Clock
+
+RESTART_STRATEGIES = (
+    "none, fixed-delay:ATTEMPTS:DELAY, failure-rate:FAILURES:INTERVAL:DELAY or exponential-delay, "
+    "such as fixed-delay:3:1s"
+)
+"""What `parse_restart_strategy` reads, in words."""
+
+_UNITS_MS = {"ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0, "": 1_000.0}
+
+
+class RestartBackoffTimeStrategy(Protocol):
+    """Counts failures and decides on restarts (Flink's `RestartBackoffTimeStrategy`).
+
+    The order of calls is Flink's: `notify_failure`, then `can_restart`, then `backoff_ms`.
+    """
+
+    def notify_failure(self, cause: BaseException) -> bool:
+        """Count a failure; False where it belongs to the attempt that is still waiting to restart."""
+        ...
+
+    def can_restart(self) -> bool:
+        """Whether the job may restart after the last failure."""
+        ...
+
+    def backoff_ms(self) -> float:
+        """How long to wait before that restart."""
+        ...
+
+
+class NoRestartBackoffTimeStrategy:
+    """Never restarts (Flink's `none`)."""
+
+    def notify_failure(self, cause: BaseException) -> bool:
+        return True
+
+    def can_restart(self) -> bool:
+        return False
+
+    def backoff_ms(self) -> float:
+        return 0.0
+
+    def __str__(self) -> str:
+        return "NoRestartBackoffTimeStrategy"
+
+
+class FixedDelayRestartBackoffTimeStrategy:
+    """Restarts up to `attempts` times, `delay_ms` after each failure (Flink's `fixed-delay`)."""
+
+    def __init__(self, attempts: int, delay_ms: float) -> None:
+        _require(attempts >= 0, "the number of restart attempts must not be negative")
+        _require(delay_ms >= 0, "the restart delay must not be negative")
+        self._attempts = attempts
+        self._delay_ms = delay_ms
+        self._failures = 0
+
+    def notify_failure(self, cause: BaseException) -> bool:
+        self._failures += 1
+        return True
+
+    def can_restart(self) -> bool:
+        return self._failures <= self._attempts
+
+    def backoff_ms(self) -> float:
+        return self._delay_ms
+
+    def __str__(self) -> str:
+        return f"FixedDelayRestartBackoffTimeStrategy(attempts={self._attempts}, delay={self._delay_ms:g} ms)"
+
+
+class FailureRateRestartBackoffTimeStrategy:
+    """Restarts unless more than `max_failures` fall into `interval_ms` (Flink's `failure-rate`)."""
+
+    def __init__(self, clock: Clock, max_failures: int, interval_ms: float, delay_ms: float) -> None:
+        _require(max_failures > 0, "the number of failures per interval must be greater than 0")
+        _require(interval_ms > 0, "the interval must be longer than 0 ms")
+        _require(delay_ms >= 0, "the restart delay must not be negative")
+        self._clock = clock
+        self._max_failures = max_failures
+        self._interval_ms = interval_ms
+        self._delay_ms = delay_ms
+        self._failures_at: deque[float] = deque(maxlen=max_failures + 1)
+
+    def notify_failure(self, cause: BaseException) -> bool:
+        self._failures_at.append(self._clock.now_ms())
+        return True
+
+    def can_restart(self) -> bool:
+        if len(self._failures_at) <= self._max_failures:
+            return True
+        return self._clock.now_ms() - self._failures_at[0] > self._interval_ms
+
+    def backoff_ms(self) -> float:
+        return self._delay_ms
+
+    def __str__(self) -> str:
+        return (
+            f"FailureRateRestartBackoffTimeStrategy(max_failures={self._max_failures}, "
+            f"interval={self._interval_ms:g} ms, delay={self._delay_ms:g} ms)"
+        )
+
+
+class ExponentialDelayRestartBackoffTimeStrategy:
+    """Waits longer with each failure, and less again after a calm time (Flink's `exponential-delay`).
+
+    Failures before the restart that is already waiting belong to it. The numbers are Flink's defaults.
+
+    Parameters
+    ----------
+    clock : Clock
+        What the calm is measured by.
+    initial_ms, max_ms : float
+        The first wait and the longest one.
+    multiplier : float
+        By which the wait grows.
+    reset_threshold_ms : float
+        How long no failure must happen for the wait to become the first one again.
+    jitter : float
+        The part of the wait, up or down, that is left to chance.
+    attempts_before_reset : int, optional
+        After so many restarts without a calm time the job fails; None is never.
+    random_source : random.Random
+        Where the chance comes from.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        initial_ms: float = 1_000.0,
+        max_ms: float = 60_000.0,
+        multiplier: float = 1.5,
+        reset_threshold_ms: float = 3_600_000.0,
+        jitter: float = 0.1,
+        attempts_before_reset: int | None = None,
+        random_source: random.Random | None = None,
+    ) -> None:
+        _require(1 <= initial_ms <= max_ms, "the first wait must be at least 1 ms and not above the longest one")
+        _require(multiplier > 1, "the multiplier must be greater than 1")
+        _require(reset_threshold_ms >= 1, "the reset threshold must be at least 1 ms")
+        _require(0 <= jitter <= 1, "the jitter must lie between 0 and 1")
+        self._clock = clock
+        self._initial_ms = initial_ms
+        self._max_ms = max_ms
+        self._multiplier = multiplier
+        self._reset_threshold_ms = reset_threshold_ms
+        self._jitter = jitter
+        self._attempts_before_reset = attempts_before_reset
+        self._random = random_source if random_source is not None else random.Random()
+        self._current_ms = initial_ms
+        self._attempts = 0
+        self._next_restart_ms: float | None = None
+
+    def notify_failure(self, cause: BaseException) -> bool:
+        now_ms = self._clock.now_ms()
+        if self._next_restart_ms is not None and now_ms <= self._next_restart_ms:
+            return False
+        if self._next_restart_ms is None or now_ms - self._next_restart_ms >= self._reset_threshold_ms:
+            self._current_ms = self._initial_ms
+            self._attempts = 0
+        else:
+            self._current_ms = min(self._current_ms * self._multiplier, self._max_ms)
+        self._next_restart_ms = now_ms + min(self._with_jitter(), self._max_ms)
+        self._attempts += 1
+        return True
+
+    def can_restart(self) -> bool:
+        return self._attempts_before_reset is None or self._attempts <= self._attempts_before_reset
+
+    def backoff_ms(self) -> float:
+        if self._next_restart_ms is None:
+            raise RuntimeError("no failure was counted yet")
+        return max(self._next_restart_ms - self._clock.now_ms(), 0.0)
+
+    def _with_jitter(self) -> float:
+        return self._current_ms * (1.0 + self._jitter * self._random.uniform(-1.0, 1.0))
+
+    def __str__(self) -> str:
+        return (
+            f"ExponentialDelayRestartBackoffTimeStrategy(initial={self._initial_ms:g} ms, "
+            f"max={self._max_ms:g} ms, multiplier={self._multiplier:g}, attempts={self._attempts})"
+        )
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise ValueError(what)
+
+
+RestartStrategyFactory = Callable[[Clock, random.Random], RestartBackoffTimeStrategy]
+
+
+def parse_duration_ms(text: str) -> float | None:
+    """Milliseconds of `1.5s`, `200ms`, `2m`, `1h` or plain seconds; None of anything else."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)\s*", text)
+    return None if match is None else float(match[1]) * _UNITS_MS[match[2]]
+
+
+def parse_restart_strategy(text: str) -> RestartStrategyFactory:
+    """Read a restart strategy as an option gives it (Flink's `RestartBackoffTimeStrategyFactoryLoader`).
+
+    `none`, `fixed-delay:3:1s` (attempts, delay), `failure-rate:3:5m:1s` (failures, interval, delay),
+    `exponential-delay`.
+
+    Raises
+    ------
+    InvalidValueError
+        Where it is none of them.
+    """
+    if not isinstance(text, str):
+        raise InvalidValueError(text, RESTART_STRATEGIES, "restart")
+    name, *words = text.split(":")
+    if name == "none" and not words:
+        return lambda clock, chance: NoRestartBackoffTimeStrategy()
+    if name == "exponential-delay" and not words:
+        return lambda clock, chance: ExponentialDelayRestartBackoffTimeStrategy(clock, random_source=chance)
+    counts = {"fixed-delay": 2, "failure-rate": 3}
+    times = [parse_duration_ms(word) for word in words[1:]]
+    if counts.get(name) != len(words) or not words[0].isdigit() or None in times:
+        raise InvalidValueError(text, RESTART_STRATEGIES, "restart")
+    count, delays = int(words[0]), [time for time in times if time is not None]
+    if name == "fixed-delay":
+        return lambda clock, chance: FixedDelayRestartBackoffTimeStrategy(count, delays[0])
+    if count == 0 or delays[0] == 0:
+        raise InvalidValueError(text, RESTART_STRATEGIES, "restart")
+    return lambda clock, chance: FailureRateRestartBackoffTimeStrategy(clock, count, delays[0], delays[1])

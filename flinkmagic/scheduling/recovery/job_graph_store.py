@@ -1,0 +1,178 @@
+"""The jobs of a folder: their graphs, and how far they came (Flink's `JobGraphStore` and `JobResultStore`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flinkmagic.errors import JobNotStoredError
+from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.recovery.job_graph_codec import decode_job_graph, encode_job_graph
+from flinkmagic.scheduling.recovery.job_journal import JobJournal, create_journal, cut_torn_tail, read_journal
+
+_SUFFIX = ".journal"
+
+
+@dataclass(frozen=True)
+class FinishedTask:
+    """A subtask that was finished, by which attempt and on which executor."""
+
+    job_vertex_id: str
+    subtask: int
+    attempt: int
+    resource_id: str | None
+
+
+@dataclass(frozen=True)
+class StoredDataset:
+    """Rows of a job that lie in files, by their key: in which folder, and of which schema."""
+
+    key: str
+    folder: str
+    schema_json: str
+
+
+@dataclass(frozen=True)
+class StoredWrite:
+    """A write that is committed: where to, and the keys of later writes that overwrote what it left there."""
+
+    target: str
+    replaced_by: tuple[str, ...] = ()
+
+
+@dataclass
+class StoredJob:
+    """What a journal says of a job.
+
+    `finished` holds the tasks of regions that were finished as a whole, by (job vertex id, subtask).
+    `status` is the last one that was noted; None where the job never started.
+    `datasets` holds the rows that were written, and `writes` the committed writes, by key; `targets` by target the
+    files that the last write to it, or into it, left there (None: there were none).
+    """
+
+    job_graph: JobGraph
+    status: JobStatus | None = None
+    finished: dict[tuple[str, int], FinishedTask] = field(default_factory=dict)
+    entries: int = 0
+    datasets: dict[str, StoredDataset] = field(default_factory=dict)
+    writes: dict[str, StoredWrite] = field(default_factory=dict)
+    targets: dict[str, list[str] | None] = field(default_factory=dict)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody may take the job up any more."""
+        return self.status is not None and self.status.is_globally_terminal
+
+
+class JobGraphStore:
+    """Keeps jobs in a folder, one journal each.
+
+    Reading needs no lock. To write, one must lead the job (`FileLockLeaderElection` on `lock_path`).
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def journal_path(self, job_id: str) -> Path:
+        """Where the journal of a job is."""
+        if not re.fullmatch(r"[0-9a-f]{32}", job_id):
+            raise ValueError(f"{job_id!r} is no job id")
+        return self.folder / f"{job_id}{_SUFFIX}"
+
+    def lock_path(self, job_id: str) -> Path:
+        """The file whose lock makes the leader of a job."""
+        return self.journal_path(job_id).with_suffix(".lock")
+
+    def job_ids(self) -> list[str]:
+        """All jobs, those that are over too."""
+        return sorted(path.name[: -len(_SUFFIX)] for path in self.folder.glob(f"*{_SUFFIX}"))
+
+    def put_job_graph(self, job_graph: JobGraph) -> None:
+        """Keep a new job; it is on the disk when this returns."""
+        create_journal(self.journal_path(job_graph.job_id), job_graph.job_id, encode_job_graph(job_graph))
+
+    def read(self, job_id: str) -> StoredJob:
+        """What is known of a job; raise where its journal is torn or foreign."""
+        path = self.journal_path(job_id)
+        if not path.exists():
+            raise JobNotStoredError(job_id, str(self.folder))
+        entries = read_journal(path)
+        stored = StoredJob(decode_job_graph(next(entries).data))
+        stored.entries = 1
+        for entry in entries:
+            stored.entries += 1
+            if entry.kind == "job_status":
+                stored.status = JobStatus(entry.data["status"])
+            elif entry.kind == "region_finished":
+                for job_vertex_id, subtask, attempt, resource_id in entry.data["tasks"]:
+                    task = FinishedTask(job_vertex_id, subtask, attempt, resource_id)
+                    stored.finished[job_vertex_id, subtask] = task
+            elif entry.kind == "tasks_reset":
+                for job_vertex_id, subtask in entry.data["tasks"]:
+                    stored.finished.pop((job_vertex_id, subtask), None)
+            elif entry.kind == "dataset_written":
+                dataset = StoredDataset(entry.data["key"], entry.data["folder"], entry.data["schema"])
+                stored.datasets[dataset.key] = dataset
+            elif entry.kind == "write_committed":
+                write = StoredWrite(entry.data["target"], tuple(entry.data["replaced_by"]))
+                stored.writes[entry.data["key"]] = write
+            elif entry.kind == "target_listed":
+                stored.targets[entry.data["target"]] = entry.data["files"]
+        return stored
+
+    def take_up(self, job_id: str) -> tuple[StoredJob, JobJournal]:
+        """What is known of a job, and its journal to go on with; only for its leader.
+
+        A last line that the former leader could not finish is put aside: it never counted.
+        """
+        path = self.journal_path(job_id)
+        if path.exists():
+            cut_torn_tail(path)
+        stored = self.read(job_id)
+        return stored, JobJournal(path, stored.entries)
+
+    def remove(self, job_id: str) -> None:
+        """Delete a job that is over, with its lock; only for its leader."""
+        self.journal_path(job_id).unlink()
+        self.lock_path(job_id).unlink(missing_ok=True)
+
+
+def append_finished(journal: JobJournal, tasks: Iterable[FinishedTask]) -> None:
+    """Note that the tasks of a region are finished."""
+    rows = [[task.job_vertex_id, task.subtask, task.attempt, task.resource_id] for task in tasks]
+    journal.append("region_finished", {"tasks": rows})
+
+
+def append_reset(journal: JobJournal, tasks: Sequence[tuple[str, int]]) -> None:
+    """Note that tasks which were finished are run again."""
+    journal.append("tasks_reset", {"tasks": [list(task) for task in tasks]})
+
+
+def append_dataset(journal: JobJournal, dataset: StoredDataset) -> None:
+    """Note that rows lie in files."""
+    data = {"key": dataset.key, "folder": dataset.folder, "schema": dataset.schema_json}
+    journal.append("dataset_written", data)
+
+
+def append_write(journal: JobJournal, key: str, write: StoredWrite) -> None:
+    """Note that a write is committed, or overwritten; `append_target` says what its target held then."""
+    journal.append("write_committed", {"key": key, "target": write.target, "replaced_by": list(write.replaced_by)})
+
+
+def append_target(journal: JobJournal, target: str, files: list[str] | None) -> None:
+    """Note what the target of writes holds."""
+    journal.append("target_listed", {"target": target, "files": files})
+
+
+def append_status(journal: JobJournal, status: JobStatus) -> None:
+    """Note the status of the job."""
+    journal.append("job_status", {"status": status.value})

@@ -1,0 +1,1 @@
+"""Slots: asked for, declared, granted, shared, and given back."""

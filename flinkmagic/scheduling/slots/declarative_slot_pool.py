@@ -1,0 +1,158 @@
+"""The slots that a job has, against those that it has declared to need (Flink's `DeclarativeSlotPool`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot
+from flinkmagic.scheduling.slots.resource_gateways import ManagedTaskExecutorGateway, SlotOffer
+
+
+@dataclass
+class _AllocatedSlot:
+    physical: PhysicalSlot
+    gateway: ManagedTaskExecutorGateway
+    idle_since_ms: float | None
+    """Since when it is free; None while it is reserved."""
+
+
+class DeclarativeSlotPool:
+    """Declares how many slots the job needs, accepts offers up to that, and lends them out.
+
+    1. What is needed is declared as a number; whoever has slots offers some.
+    2. An offer is accepted while the pool has fewer slots than are needed. One that was accepted before is
+       accepted again.
+    3. A slot is free or reserved. News of free ones goes to `on_new_slots`.
+    4. A free slot that is not needed is given back when it has been idle for `idle_slot_timeout_ms`.
+
+    Departure from Flink: there are no resource profiles; every slot fits every request.
+
+    Parameters
+    ----------
+    clock : Clock
+        What idleness is measured by.
+    declare : callable
+        Told how many slots are needed in all, whenever that changes.
+    event_log : JobEventLog
+        Where requirement, offer and return are noted.
+    idle_slot_timeout_ms : float
+        Flink's `slot.idle.timeout`.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        declare: Callable[[int], None],
+        event_log: JobEventLog,
+        idle_slot_timeout_ms: float = 50_000.0,
+    ) -> None:
+        self._clock = clock
+        self._declare = declare
+        self._event_log = event_log
+        self._idle_slot_timeout_ms = idle_slot_timeout_ms
+        self.on_new_slots: Callable[[Sequence[PhysicalSlot]], None] = lambda _slots: None
+        self.required = 0
+        # invariant: _free holds exactly the allocation ids whose slot has an idle_since_ms
+        self._slots: dict[str, _AllocatedSlot] = {}
+        self._free: dict[str, None] = {}
+
+    def increase_requirements_by(self, slots: int) -> None:
+        """Need more slots."""
+        self._set_requirements(self.required + slots)
+
+    def decrease_requirements_by(self, slots: int) -> None:
+        """Need fewer slots."""
+        self._set_requirements(self.required - slots)
+
+    def _set_requirements(self, required: int) -> None:
+        if required < 0:
+            raise ValueError(f"a job cannot need {required} slots")
+        if required != self.required:
+            self.required = required
+            self._event_log.add("slot pool", f"declare {required} required slots")
+            self._declare(required)
+
+    @property
+    def n_slots(self) -> int:
+        """How many slots the pool has."""
+        return len(self._slots)
+
+    def slots(self) -> list[PhysicalSlot]:
+        """All slots of the pool."""
+        return [slot.physical for slot in self._slots.values()]
+
+    def free_slots(self) -> list[PhysicalSlot]:
+        """The slots that are not reserved, those that became free first in front."""
+        return [self._slots[allocation_id].physical for allocation_id in self._free]
+
+    def slots_on(self, resource_id: str) -> list[str]:
+        """The allocation ids of the slots on an executor."""
+        return [a for a, slot in self._slots.items() if slot.physical.resource_id == resource_id]
+
+    def contains(self, allocation_id: str) -> bool:
+        """Whether a slot is in the pool."""
+        return allocation_id in self._slots
+
+    def offer_slots(
+        self, offers: Sequence[SlotOffer], resource_id: str, gateway: ManagedTaskExecutorGateway
+    ) -> list[SlotOffer]:
+        """Accept offers as far as slots are needed; those that were accepted."""
+        accepted, new = [], []
+        for offer in offers:
+            if offer.allocation_id in self._slots:
+                accepted.append(offer)
+            elif len(self._slots) < self.required:
+                physical = PhysicalSlot(offer.allocation_id, resource_id, offer.slot_index, gateway)
+                self._slots[offer.allocation_id] = _AllocatedSlot(physical, gateway, self._clock.now_ms())
+                self._free[offer.allocation_id] = None
+                accepted.append(offer)
+                new.append(physical)
+        self._event_log.add("slot pool", f"accept {len(accepted)} of {len(offers)} slots of {resource_id}")
+        if new:
+            self.on_new_slots(new)
+        return accepted
+
+    def reserve_free_slot(self, allocation_id: str) -> PhysicalSlot:
+        """Lend a free slot out."""
+        del self._free[allocation_id]
+        slot = self._slots[allocation_id]
+        slot.idle_since_ms = None
+        return slot.physical
+
+    def free_reserved_slot(self, allocation_id: str) -> None:
+        """Take a slot back that was lent out; it can be lent again at once."""
+        slot = self._slots[allocation_id]
+        if slot.idle_since_ms is not None:
+            raise ValueError(f"the slot {allocation_id} is not reserved")
+        slot.idle_since_ms = self._clock.now_ms()
+        self._free[allocation_id] = None
+        self.on_new_slots([slot.physical])
+
+    def release_slot(self, allocation_id: str) -> bool:
+        """Strike a slot out that is lost; whether it was reserved."""
+        slot = self._slots.pop(allocation_id)
+        self._free.pop(allocation_id, None)
+        return slot.idle_since_ms is None
+
+    def release_idle_slots(self) -> None:
+        """Give back free slots that are not needed and have been idle for long."""
+        excess = len(self._slots) - self.required
+        long_ago = self._clock.now_ms() - self._idle_slot_timeout_ms
+        for allocation_id in list(self._free):
+            slot = self._slots[allocation_id]
+            if excess > 0 and slot.idle_since_ms is not None and slot.idle_since_ms <= long_ago:
+                excess -= 1
+                self._return(allocation_id, slot)
+
+    def return_all(self) -> None:
+        """Give all slots back, as the job is over."""
+        for allocation_id, slot in list(self._slots.items()):
+            self._return(allocation_id, slot)
+
+    def _return(self, allocation_id: str, slot: _AllocatedSlot) -> None:
+        self.release_slot(allocation_id)
+        self._event_log.add("slot pool", f"give {allocation_id} back to {slot.physical.resource_id}")
+        slot.gateway.free_slot(allocation_id, None)

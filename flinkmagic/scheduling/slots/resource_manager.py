@@ -1,0 +1,181 @@
+"""Matches what jobs require with what task executors have (Flink's `ResourceManager` and `SlotManager`)."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from functools import partial
+
+from flinkmagic.errors import TaskExecutorLostError
+from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.heartbeat import HeartbeatManager
+from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
+from flinkmagic.scheduling.slots.resource_gateways import JobMasterGateway, ManagedTaskExecutorGateway
+
+
+@dataclass
+class _TaskExecutor:
+    gateway: ManagedTaskExecutorGateway
+    slots: list[str | None]
+    """By slot index: the job that it was given to, None where it is free."""
+
+    @property
+    def n_free(self) -> int:
+        return self.slots.count(None)
+
+
+@dataclass
+class _Job:
+    master: JobMasterGateway
+    required: int = 0
+    refused: int | None = field(default=None)
+    """The requirement about which the master was told already that it cannot be met."""
+
+
+class ResourceManager:
+    """Hands the slots of registered executors to jobs.
+
+    1. A job declares a number. While it has been given fewer slots, free ones are given to it: the executor
+       is asked to offer the slot to the job's master.
+    2. Executors are filled one after the other in the order of registration, or evenly
+       (`cluster.evenly-spread-out-slots`).
+    3. A slot is free again when its executor says so.
+    4. Once `start_up_ms` are over (`resourcemanager.standalone.start-up-time`), a master whose job cannot be
+       given all that it requires is told so, once for each requirement.
+    5. An executor that gives no sign of life is struck out, and the masters are told.
+
+    It has one thread's worth of state and no state on disk: after a restart executors and masters register
+    again.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        main_thread: ComponentMainThreadExecutor,
+        event_log: JobEventLog,
+        evenly_spread: bool = False,
+        start_up_ms: float = 300_000.0,
+        heartbeat_interval_ms: float = 10_000.0,
+        heartbeat_timeout_ms: float = 50_000.0,
+    ) -> None:
+        self._main_thread = main_thread
+        self._event_log = event_log
+        self._evenly_spread = evenly_spread
+        self._executors: dict[str, _TaskExecutor] = {}
+        self._jobs: dict[str, _Job] = {}
+        self._allocation_numbers = itertools.count()
+        self._is_started_up = False
+        self._heartbeats = HeartbeatManager(
+            clock, main_thread, heartbeat_interval_ms, heartbeat_timeout_ms, self._on_silent_executor
+        )
+        main_thread.schedule(self._started_up, start_up_ms)
+
+    @property
+    def registered_slots(self) -> int:
+        """How many slots the registered executors have."""
+        return sum(len(executor.slots) for executor in self._executors.values())
+
+    @property
+    def free_slots(self) -> int:
+        """How many of them are given to no job."""
+        return sum(executor.n_free for executor in self._executors.values())
+
+    def free_slots_on(self, resource_id: str) -> int | None:
+        """How many slots of an executor are given to no job; None of one that is not registered."""
+        executor = self._executors.get(resource_id)
+        return None if executor is None else executor.n_free
+
+    def slots_of(self, job_id: str) -> int:
+        """How many slots a job has been given."""
+        return sum(executor.slots.count(job_id) for executor in self._executors.values())
+
+    # -- executors ---------------------------------------------------------------------------------------
+
+    def register_task_executor(self, resource_id: str, gateway: ManagedTaskExecutorGateway, slots: int) -> None:
+        """Take on an executor and its free slots; one of the same name is replaced."""
+        if resource_id in self._executors:
+            self.disconnect_task_manager(resource_id, TaskExecutorLostError(resource_id, "it registered again"))
+        self._event_log.add("resource manager", f"{resource_id} registers {slots} slots")
+        self._executors[resource_id] = _TaskExecutor(gateway, [None] * slots)
+        self._heartbeats.monitor(resource_id, gateway.heartbeat_from_resource_manager)
+        self._assign()
+
+    def heartbeat_from_task_manager(self, resource_id: str) -> None:
+        """Take an executor's sign of life."""
+        self._heartbeats.heard_from(resource_id)
+
+    def notify_slot_available(self, resource_id: str, slot_index: int) -> None:
+        """Hear that a slot of an executor is free again."""
+        executor = self._executors.get(resource_id)
+        if executor is not None and executor.slots[slot_index] is not None:
+            executor.slots[slot_index] = None
+            self._assign()
+
+    def disconnect_task_manager(self, resource_id: str, cause: BaseException) -> None:
+        """Strike an executor out."""
+        executor = self._executors.pop(resource_id, None)
+        if executor is None:
+            return
+        self._event_log.add("resource manager", f"{resource_id} is gone: {cause}")
+        self._heartbeats.unmonitor(resource_id)
+        for job_id in dict.fromkeys(job_id for job_id in executor.slots if job_id is not None):
+            if job_id in self._jobs:
+                self._jobs[job_id].master.disconnect_task_manager(resource_id, cause)
+        self._assign()
+
+    def _on_silent_executor(self, resource_id: str) -> None:
+        reason = f"no sign of life for {self._heartbeats.timeout_ms:g} ms"
+        self.disconnect_task_manager(resource_id, TaskExecutorLostError(resource_id, reason))
+
+    # -- jobs ----------------------------------------------------------------------------------------------
+
+    def register_job_master(self, job_master: JobMasterGateway) -> None:
+        """Take on a job's master."""
+        self._event_log.add("resource manager", f"the master of job {job_master.job_id} registers")
+        self._jobs[job_master.job_id] = _Job(job_master)
+
+    def declare_required_resources(self, job_id: str, slots: int) -> None:
+        """Hear how many slots a job needs in all."""
+        job = self._jobs.get(job_id)
+        if job is not None:
+            job.required = slots
+            if job.refused is not None and slots < job.refused:
+                job.refused = None
+            self._assign()
+
+    def disconnect_job_master(self, job_id: str) -> None:
+        """Let go of a job; its slots become free as its master gives them back."""
+        self._jobs.pop(job_id, None)
+
+    # -- matching ------------------------------------------------------------------------------------------
+
+    def _started_up(self) -> None:
+        self._is_started_up = True
+        self._assign()
+
+    def _assign(self) -> None:
+        for job_id, job in list(self._jobs.items()):
+            given = self.slots_of(job_id)
+            while given < job.required and self._give_slot(job_id):
+                given += 1
+            if given < job.required and self._is_started_up and job.refused != job.required:
+                job.refused = job.required
+                self._event_log.add("resource manager", f"job {job_id} requires {job.required} slots and gets {given}")
+                self._main_thread.execute(partial(job.master.notify_not_enough_resources, given))
+
+    def _give_slot(self, job_id: str) -> bool:
+        with_free = [resource_id for resource_id, executor in self._executors.items() if executor.n_free]
+        if not with_free:
+            return False
+        chosen = with_free[0]
+        if self._evenly_spread:
+            chosen = max(with_free, key=lambda resource_id: self._executors[resource_id].n_free)
+        executor = self._executors[chosen]
+        slot_index = executor.slots.index(None)
+        executor.slots[slot_index] = job_id
+        allocation_id = f"allocation-{next(self._allocation_numbers)}"
+        self._event_log.add("resource manager", f"asks {chosen} to offer slot {slot_index} as {allocation_id}")
+        executor.gateway.request_slot(slot_index, job_id, allocation_id)
+        return True

@@ -1,0 +1,93 @@
+"""A physical slot that several subtasks share, and a subtask's share of it (Flink's `SharedSlot`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flinkmagic.scheduling.completable_future import CompletableFuture
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+
+
+@dataclass(frozen=True)
+class LogicalSlot:
+    """One subtask's share of a physical slot (Flink's `SingleLogicalSlot`)."""
+
+    vertex: int
+    physical: PhysicalSlot
+
+
+class SharedSlot:
+    """The slot of one execution slot sharing group.
+
+    It lives as long as one of the group's subtasks holds or awaits a share.
+
+    Parameters
+    ----------
+    group : int
+        The number of the group.
+    request : PhysicalSlotRequest
+        The request for the physical slot.
+    on_empty : callable
+        Told when the last share is gone; gives the physical slot, or its request, back.
+    """
+
+    def __init__(self, group: int, request: PhysicalSlotRequest, on_empty: Callable[[SharedSlot], None]) -> None:
+        self.group = group
+        self.request = request
+        self.physical: PhysicalSlot | None = None
+        self._on_empty = on_empty
+        self._shares: dict[int, CompletableFuture[LogicalSlot]] = {}
+        self._is_released = False
+
+    @property
+    def vertices(self) -> list[int]:
+        """The subtasks that hold or await a share."""
+        return list(self._shares)
+
+    def allocate_logical_slot(self, vertex: int) -> CompletableFuture[LogicalSlot]:
+        """The share of a subtask, now or when the physical slot is there."""
+        share = self._shares.get(vertex)
+        if share is None:
+            share = self._shares[vertex] = CompletableFuture()
+            if self.physical is not None:
+                share.complete(LogicalSlot(vertex, self.physical))
+        return share
+
+    def fulfil(self, physical: PhysicalSlot | None, error: BaseException | None) -> None:
+        """Take the outcome of the request."""
+        if error is not None:
+            self.release(error)
+            return
+        if physical is None or self._is_released:
+            return
+        self.physical = physical
+        for vertex, share in list(self._shares.items()):
+            if self._shares.get(vertex) is share:
+                share.complete(LogicalSlot(vertex, physical))
+
+    def return_logical_slot(self, vertex: int, cause: BaseException | None = None) -> None:
+        """Give a share back, or up; with the last one the slot itself."""
+        share = self._shares.pop(vertex, None)
+        if share is None:
+            return
+        if cause is not None:
+            share.complete_exceptionally(cause)
+        self._end_if_empty()
+
+    def release(self, cause: BaseException) -> None:
+        """End all shares that are still awaited, as the slot will not come."""
+        shares, self._shares = self._shares, {}
+        self._end_if_empty()
+        for share in shares.values():
+            share.complete_exceptionally(cause)
+
+    def abandon(self) -> None:
+        """End all shares without a word: the slot is lost, and those who had them are told otherwise."""
+        self._shares.clear()
+        self._is_released = True
+
+    def _end_if_empty(self) -> None:
+        if not self._shares and not self._is_released:
+            self._is_released = True
+            self._on_empty(self)

@@ -1,0 +1,46 @@
+"""The table of a graph's options, and what is made of it outside of the magics."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import flinkmagic
+from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
+from flinkmagic.session.options import OPTIONS, JobOptions
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def readme_table() -> str:
+    """What the README says of the options."""
+    lines = ["| option | what it sets | by default |", "| --- | --- | --- |"]
+    for option in OPTIONS:
+        values = option.values
+        value = values.metavar or "\\|".join(values.choices)
+        lines.append(f"| `{option.flags[0]} {value}` | {option.what} | {option.by_default} |")
+    return "\n".join(lines)
+
+
+def test_the_readme_s_table_is_the_table() -> None:
+    written = re.search(r"^\| option \|.*?(?=\n\n)", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert written is not None
+    assert written[0] == readme_table()
+
+
+def test_compile_has_each_option_with_its_default_and_its_description() -> None:
+    parameters = inspect.signature(flinkmagic.compile).parameters
+    told = inspect.getdoc(flinkmagic.compile)
+    for option in OPTIONS:
+        assert parameters[option.name].default == option.default
+        assert f"\n    {option.sentence}\n" in told
+    assert "**options" not in told
+
+
+def test_a_folder_may_be_a_path(tmp_path) -> None:
+    assert JobOptions(checkpoint_dir=tmp_path).checkpoint_dir == str(tmp_path)
+
+
+def test_the_planner_s_own_default_is_the_table_s() -> None:
+    assert JobOptions().storage_level == DEFAULT_STORAGE_LEVEL
