@@ -125,7 +125,9 @@ class StageHost:
         if not isinstance(handle, StageHandle):
             raise TypeError(f"the vertex {job_vertex.name!r} has no stage handle, but {handle!r}")
         holds_all = self._restarts and not isinstance(handle, _KEEPS_EACH_TASK)
-        run = VertexRun(job_vertex, handle, requests, holds_all=holds_all, fails_at_once=not self._restarts, host=self)
+        run = VertexRun(
+            job_vertex, handle, requests, holds_all=holds_all, fails_immediately=not self._restarts, host=self
+        )
         tag = f"{self._prefix}v{index}r{next(self._run_numbers)}"
         description = f"{self._job_name}: {job_vertex.name}"
         self.committed.discard(index)

@@ -1,4 +1,4 @@
-"""Lost executors in a Spark that the test plays: rules 7 and 8 of `vertex_run`, and `remade_run`."""
+"""Lost executors in a Spark that the test plays: rules 7 to 9 of `subtask_state`, and `remade_run`."""
 
 from __future__ import annotations
 

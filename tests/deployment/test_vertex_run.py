@@ -1,4 +1,4 @@
-"""What Spark's news means for executions: each rule of `vertex_run`, with a Spark that the test plays."""
+"""What Spark's news means for executions: each rule of `subtask_state`, with a Spark that the test plays."""
 
 from __future__ import annotations
 
