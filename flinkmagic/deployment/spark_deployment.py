@@ -15,9 +15,7 @@ from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.control_edges import control_edges
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
-from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.observations import Observations
-from flinkmagic.deployment.retention import NOTHING, Retention, TakenUp
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_jobs import JobProperties, require_pinned_threads
 from flinkmagic.deployment.stage_runner import StageRun, StageRunner
@@ -34,6 +32,9 @@ from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
+from flinkmagic.reuse.kept_results import KeptResults
+from flinkmagic.reuse.retention import Retention
+from flinkmagic.reuse.taken_up import NOTHING, TakenUp
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy

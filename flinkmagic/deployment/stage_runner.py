@@ -8,8 +8,8 @@ What Spark is asked for, by kind of handle (seen on 3.5.9 and 4.3.0):
 - broadcast: ``relationFuture``; subquery: ``executeCollect``.
 - write: the command's ``executeCollect`` inside ``SQLExecution.withNewExecutionId``, so that the SQL tab and the query
   listeners of the session hear of it as of a plain write.
-- result and boundary: a pass over the rows that are kept; see `kept_results`. A result is a query of the session, too;
-  a boundary is none of the user's, and has no name under which listeners would hear of it.
+- result and boundary: a pass over the rows that are kept; see `reuse.kept_results`. A result is a query of the session,
+  too; a boundary is none of the user's, and has no name under which listeners would hear of it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import CLASSES
-from flinkmagic.deployment.kept_results import KeptResults
-from flinkmagic.deployment.map_outputs import MapOutputs
 from flinkmagic.deployment.observations import Observations
 from flinkmagic.deployment.python_workers import ExecutorWatch, end_python_workers
 from flinkmagic.deployment.session_queries import in_session, query_name, session_query
@@ -43,6 +41,8 @@ from flinkmagic.planning.handles import (
     SubqueryStageHandle,
     WriteStageHandle,
 )
+from flinkmagic.reuse.kept_results import KeptResults
+from flinkmagic.reuse.map_outputs import MapOutputs
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject

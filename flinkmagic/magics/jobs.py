@@ -11,7 +11,7 @@ from flinkmagic.display.labels import lines_visible
 from flinkmagic.magics.graphs import PastRun
 
 if TYPE_CHECKING:
-    from flinkmagic.deployment.retained_results import RetainedResult
+    from flinkmagic.reuse.retained_results import RetainedResult
     from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry
     from flinkmagic.session import CompiledGraph, Job
 

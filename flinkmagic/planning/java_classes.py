@@ -13,7 +13,6 @@ CLASSES = DriverClasses(
         "LeafPartitions",
         "LogicalCuts",
         "ObservedMetrics",
-        "PlanKeys",
         "PlanKinds",
         "PlanReader",
         "PlanRebuilder",

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import duration
 from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecord
-from flinkmagic.deployment.checkpoints import Checkpoints
 from flinkmagic.deployment.failures import short_reason
-from flinkmagic.deployment.retention import Retention
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
 from flinkmagic.display.costs import costs
 from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning import PlannedJob
+from flinkmagic.reuse.checkpoints import Checkpoints
+from flinkmagic.reuse.retention import Retention
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy, parse_restart_strategy

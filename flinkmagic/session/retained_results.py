@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flinkmagic.deployment.retained_results import RetainedResult, retained_results
 from flinkmagic.errors.usage import UnknownNameError
+from flinkmagic.reuse.retained_results import RetainedResult, retained_results
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

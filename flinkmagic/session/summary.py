@@ -9,11 +9,11 @@ from flinkmagic.amounts import count
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
-    from flinkmagic.deployment.retention import TakenUp
     from flinkmagic.graph.execution_graph import ExecutionGraph
     from flinkmagic.graph.job_graph import JobGraph
     from flinkmagic.graph.stream_graph import StreamGraph
     from flinkmagic.planning.sinks import PlannedSink, SharedStage
+    from flinkmagic.reuse.taken_up import TakenUp
 
 
 def graph_summary(stream_graph: StreamGraph, job_graph: JobGraph, execution_graph: ExecutionGraph, slots: int) -> str:

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
-from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.observations import Observations
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_jobs import JobProperties
@@ -27,6 +26,7 @@ from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.planning import plan
+from flinkmagic.reuse.kept_results import KeptResults
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import MainThreadExecutor

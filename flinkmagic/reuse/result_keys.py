@@ -34,7 +34,7 @@ from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.functions.code_fingerprint import fingerprint
 from flinkmagic.functions.purity import impurity
 from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources
-from flinkmagic.planning.java_classes import CLASSES
+from flinkmagic.reuse.java_classes import CLASSES
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject

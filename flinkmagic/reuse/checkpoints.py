@@ -28,15 +28,15 @@ from filelock import FileLock, Timeout
 from py4j.protocol import Py4JError
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
-from flinkmagic.deployment.finished_writes import FinishedWrite
-from flinkmagic.deployment.kept_results import KeptResults, KeptRows
-from flinkmagic.deployment.retained_results import RetainedResult
 from flinkmagic.errors.job_store import CheckpointInUseError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.jvm.java import scala_seq, skip_commands
 from flinkmagic.planning.handles import BoundaryStageHandle
-from flinkmagic.planning.result_keys import ResultKey
 from flinkmagic.planning.stage_results import StageResult
+from flinkmagic.reuse.finished_writes import FinishedWrite
+from flinkmagic.reuse.kept_results import KeptResults, KeptRows
+from flinkmagic.reuse.result_keys import ResultKey
+from flinkmagic.reuse.retained_results import RetainedResult
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.job_graph_codec import encode_job_graph
 from flinkmagic.scheduling.recovery.job_graph_store import (
