@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flinkmagic.errors import JavaNotFoundError
+from flinkmagic.errors.deployment import JavaNotFoundError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

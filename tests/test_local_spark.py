@@ -12,7 +12,7 @@ import pyspark
 import pytest
 
 from flinkmagic import local_spark
-from flinkmagic.errors import JavaNotFoundError
+from flinkmagic.errors.deployment import JavaNotFoundError
 
 
 def fake_java(folder: Path, version: str, modules: str = "java.base") -> Path:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from flinkmagic.capturing.driver.java_classes import require_compiler
 from flinkmagic.capturing.hooks import patches
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.recorder import Recorder
@@ -17,7 +18,7 @@ from flinkmagic.capturing.source_code.cell_labels import remember
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
-from flinkmagic.errors import SparkConnectSessionError
+from flinkmagic.errors.capturing import SparkConnectSessionError
 
 
 class capture:  # noqa: N801 - reads as the statement that it is used in
@@ -58,6 +59,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     ------
     SparkConnectSessionError
         For a Spark Connect session.
+    DriverClassesRefusedError
+        Where the session's JVM does not compile our Java classes. The block is not run.
 
     Examples
     --------
@@ -99,6 +102,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         self._token: Token[Any]
 
     def __enter__(self) -> Program:
+        require_compiler(self._program.spark)
         self._before = bound_frames(self._variables())
         self._recorder.begin(user_frame())
         self._token = patches.activate(self._recorder)

@@ -97,7 +97,6 @@ def merge(programs: Sequence[Program], name: str | None = None) -> Program:
             whole.registry.keep(df)
         whole.variables.update(program.variables)
         whole.options.update({number(frame): options for frame, options in program.options.items()})
-        whole.options.update({number(frame): options for frame, options in program.options.items()})
     whole.calls = tuple(calls)
     _add_writes(whole, programs, numberings)
     _add_results(whole, programs)

@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.driver import capture_reader
 from flinkmagic.capturing.frames import FrameRegistry
-from flinkmagic.capturing.java import is_stopped
 from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.operator_options import OperatorOptions
 from flinkmagic.capturing.program import ImmediateStatement, Program, RecordedCall
@@ -26,6 +25,7 @@ from flinkmagic.capturing.writes.deferred_write import DeferredWrite, SkippedWri
 from flinkmagic.capturing.writes.pending import Cause, Effects, PendingWrites, check_overwrites
 from flinkmagic.capturing.writes.targets import PathResolver, Source
 from flinkmagic.errors.base import add_note
+from flinkmagic.jvm.java import is_stopped
 
 
 class Recorder:

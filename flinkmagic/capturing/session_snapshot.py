@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flinkmagic.capturing.driver import capture_reader
-from flinkmagic.capturing.java import text_map
+from flinkmagic.jvm.java import text_map
 
 
 @dataclass(frozen=True)

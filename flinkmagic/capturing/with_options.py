@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from flinkmagic.capturing.hooks.current import listening
 from flinkmagic.capturing.operator_options import OperatorOptions
-from flinkmagic.errors import NotCapturedError, OperatorOptionsError
+from flinkmagic.errors.capturing import NotCapturedError, OperatorOptionsError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

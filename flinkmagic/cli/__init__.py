@@ -10,7 +10,7 @@ from flinkmagic import __version__
 from flinkmagic.cli import compile as compile_command
 from flinkmagic.cli import demo as demo_command
 from flinkmagic.cli import simulate as simulate_command
-from flinkmagic.errors import UserError
+from flinkmagic.errors.base import UserError
 
 COMMANDS = {"demo": demo_command, "compile": compile_command, "simulate": simulate_command}
 

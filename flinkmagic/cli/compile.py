@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from flinkmagic.conformance.answers import ANSWER_SUFFIX, answer, report_graphs
-from flinkmagic.errors import TopologyError, UsageError, UserError
+from flinkmagic.errors.base import UserError
+from flinkmagic.errors.graph import TopologyError
+from flinkmagic.errors.usage import UsageError
 from flinkmagic.graph.compilation import Compilation, compile_topology
+from flinkmagic.session.checks import VIEWS
 
-VIEWS = ("stream", "job", "execution", "regions")
 FORMATS = ("svg", "dot", "text", "json")
 _SUFFIXES = {"text": "txt"}
 

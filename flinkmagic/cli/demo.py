@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import flinkmagic
-from flinkmagic.errors import DemoFailedError, MissingExtraError
+from flinkmagic.errors.usage import DemoFailedError, MissingExtraError
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

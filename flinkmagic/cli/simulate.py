@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flinkmagic.errors import TopologyError, UsageError
+from flinkmagic.errors.graph import TopologyError
+from flinkmagic.errors.usage import UsageError
 from flinkmagic.graph.environment import StreamExecutionEnvironment, reachable
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph

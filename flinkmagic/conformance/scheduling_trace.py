@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from flinkmagic.conformance.report import report_vertices
-from flinkmagic.errors import PartitionNotFoundError
+from flinkmagic.errors.scheduling import PartitionNotFoundError
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState

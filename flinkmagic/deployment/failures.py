@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from flinkmagic.capturing.java import java_words
 from flinkmagic.capturing.source_code.cell_labels import label_of
-from flinkmagic.errors import VertexFailedError
+from flinkmagic.errors.deployment import VertexFailedError
+from flinkmagic.jvm.java import java_words
 
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')

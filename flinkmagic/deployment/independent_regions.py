@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flinkmagic.errors import StageAbortedError
+from flinkmagic.errors.deployment import StageAbortedError
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.failover.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
 

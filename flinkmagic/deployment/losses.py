@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from flinkmagic.deployment.task_events import RESUBMITTED, ExecutorRemoved, TaskEnded
-from flinkmagic.errors import ExecutorLostError, ExecutorRecoveryError, OutputLostError
+from flinkmagic.errors.scheduling import ExecutorLostError, ExecutorRecoveryError, OutputLostError
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 
 _FETCH_FAILED = re.compile(r"\bshuffleId=(\d+), mapIndex=(-?\d+)")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.deployment.java_classes import constructor_of, new_instance
+from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.planning.handles import ResultStageHandle, StageHandle, WriteStageHandle
 
 if TYPE_CHECKING:
@@ -54,11 +54,8 @@ class Observations:
         observed = [query for query in map(observed_query, sinks) if query is not None]
         if not observed:
             return
-        sc = self._spark.sparkContext
-        constructor = constructor_of(sc, "Observations")
-        if constructor is None:  # then Spark completes those that the plan of a write holds itself
-            return
-        self._jvm = new_instance(sc, constructor, self._spark._jsparkSession)
+        gateway = self._spark.sparkContext._gateway
+        self._jvm = CLASSES.new_instance(gateway, "Observations", self._spark._jsparkSession)
         for query in observed:
             for name in self._jvm.hold(query.query):
                 self._sinks.setdefault(name, []).append(query)

@@ -22,14 +22,14 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import scala_object, static_method, texts
-from flinkmagic.deployment.java_classes import constructor_of, new_instance
+from flinkmagic.deployment.java_classes import CLASSES
+from flinkmagic.jvm.driver_classes import java_source
+from flinkmagic.jvm.java import java_array, scala_object, scala_seq, static_method, texts
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -54,10 +54,7 @@ def end_python_workers(sc: SparkContext, tag: str, is_over: Callable[[], bool]) 
     """
     if not sc._jsc.sc().isLocal():
         return
-    constructor = constructor_of(sc, "PythonWorkers")
-    if constructor is None:
-        return
-    workers = new_instance(sc, constructor, tag, False)
+    workers: Any = CLASSES.new_instance(sc._gateway, "PythonWorkers", tag, False)
 
     def look() -> None:
         for wait_s in _ROUNDS_S:
@@ -137,15 +134,13 @@ class ExecutorWatch:
 def _submit(sc: SparkContext, executors: list[str]) -> JavaObject:
     """Run ``ExecutorWatch.java`` in one task for each executor, on that one where it has a slot in time."""
     jvm: Any = sc._jvm
-    to_seq = static_method(jvm, "org.apache.spark.api.python.PythonUtils", "toSeq")
     partitions = jvm.java.util.ArrayList()
     for executor in executors:
         host = str(sc._jsc.sc().statusStore().executorSummary(executor).hostPort()).rpartition(":")[0]
         # The form in which Spark writes a preference for one executor (`ExecutorCacheTaskLocation`).
-        preferred = static_method(jvm, "java.util.List", "of")(f"executor_{host}_{executor}")
-        partitions.add(jvm.scala.Tuple2(executor, to_seq(preferred)))
+        partitions.add(jvm.scala.Tuple2(executor, scala_seq(jvm, [f"executor_{host}_{executor}"])))
     anything = scala_object(jvm, "scala.reflect.ClassTag").apply(jvm.java.lang.Class.forName("java.lang.Object"))
-    rdd = sc._jsc.sc().makeRDD(to_seq(partitions), anything)
+    rdd = sc._jsc.sc().makeRDD(scala_seq(jvm, partitions), anything)
     started = rdd.mapPartitionsWithEvaluator(_evaluator(sc), anything)
     return started.toJavaRDD().countAsync()
 
@@ -158,16 +153,17 @@ def _evaluator(sc: SparkContext) -> JavaObject:
     metric = static_method(jvm, "org.apache.spark.sql.execution.metric.SQLMetrics", "createMetric")(
         sc._jsc.sc(), "duration"
     )
-    references = static_method(jvm, "java.util.List", "of")(TAGS, str(IDLE_S * 1000)).toArray()
+    references = java_array(jvm, TAGS, str(IDLE_S * 1000))
     factory = jvm.java.lang.Class.forName("org.apache.spark.sql.execution.WholeStageCodegenEvaluatorFactory")
     constructor = factory.getConstructors()[0]
     if constructor.getParameterTypes()[0].getSimpleName() == "Either":
         code = jvm.scala.util.Right(code)
-    return constructor.newInstance(static_method(jvm, "java.util.List", "of")(code, metric, references).toArray())
+    return constructor.newInstance(java_array(jvm, code, metric, references))
 
 
 def _source() -> str:
-    java = files("flinkmagic.deployment") / "java"
-    names = ("PythonWorkers", "ExecutorWatch")
-    workers, watch = ((java / f"{name}.java").read_text(encoding="utf-8") for name in names)
+    """The body of one class, with another class inside it: neither has a package of its own."""
+    package = "flinkmagic.deployment"
+    workers, watch = (java_source(package, name) for name in ("PythonWorkers", "ExecutorWatch"))
+    workers = workers.replace(f"package {package};", "")
     return workers.replace("public class PythonWorkers", "static final class PythonWorkers") + watch

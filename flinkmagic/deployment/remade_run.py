@@ -9,7 +9,7 @@ from flinkmagic.deployment.subtask_run import SubtaskRun
 from flinkmagic.deployment.subtask_state import SubtaskEvent
 from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
 from flinkmagic.deployment.vertex_run import VertexRun
-from flinkmagic.errors import ExecutorRecoveryError
+from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.planning.handles import StageHandle
 
@@ -23,7 +23,7 @@ class RemadeRun(StageSubtasks):
     1. The first task of a subtask is its next execution (rule 8 of `subtask_state`); it is FINISHED as soon as the
        task has succeeded.
     2. When the stage that needs it is done, so is what was made for it. When that stage has failed, what is not made
-       yet is asked for anew, and the vertex is submitted itself (rule 9).
+       yet is asked for again, and the vertex is submitted itself (rule 9).
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class RemadeRun(StageSubtasks):
             self.task_launched(one, task, slot_number)
 
     def ended(self, end: TaskEnded, loss: ExecutorRecoveryError | None = None) -> None:
-        """Rule 1; where nobody waits for it any more, rule 2."""
+        """Rule 1; where no stage waits for it any more, rule 2."""
         subtask = end.started.partition
         one = self.find(subtask)
         if one is None:
@@ -68,7 +68,7 @@ class RemadeRun(StageSubtasks):
             self.fire(one, SubtaskEvent.TAKEN_BACK, Occasion(loss=loss))
 
     def after_cancel(self, one: SubtaskRun) -> None:
-        """Answered when the task has ended, or at once where none runs."""
+        """Answered when the task has ended; immediately where none runs."""
         if not one.running:
             self._host.later(lambda: self._end_cancelled(one))
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import java_words, static_method
-from flinkmagic.deployment.java_classes import constructor_of, new_instance
+from flinkmagic.deployment.java_classes import CLASSES
+from flinkmagic.errors.deployment import DriverClassesRefusedError
+from flinkmagic.jvm.java import java_words, static_method
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -61,12 +62,12 @@ def session_query(
     metrics : py4j.java_gateway.JavaObject, optional
         Where something is observed: a Scala function that gives the metrics by name.
     """
-    constructor = constructor_of(sc, "SessionQuery", {"/* arguments */": _arguments(sc._jvm)})
-    if constructor is None:
-        return planned
+    filled = {"/* arguments */": _arguments(sc._jvm)}
     try:
-        made: Any = new_instance(sc, constructor, jsession, command, plan)
-    except Py4JError as error:
+        made: Any = CLASSES.new_instance(sc._gateway, "SessionQuery", jsession, command, plan, filled=filled)
+    except (DriverClassesRefusedError, Py4JError) as error:
+        # Rows and configuration are the same without it (`in_session`), so the write goes on, and the log says what is
+        # missing.
         _LOG.warning(
             "Listeners that were registered after the graph was compiled do not hear of its writes: this Spark makes "
             "its queries in another way (%s).",
@@ -96,6 +97,11 @@ def _arguments(jvm: Any) -> str:
 
 
 def in_session(sc: SparkContext, jsession: JavaObject, body: JavaObject) -> JavaObject:
-    """A body that runs under a session's configuration, whichever is announced."""
-    constructor = constructor_of(sc, "InSession")
-    return body if constructor is None else new_instance(sc, constructor, jsession, body)
+    """A body that runs under a session's configuration, whichever is announced.
+
+    Raises
+    ------
+    DriverClassesRefusedError
+        Where there is none: without it the write would go by another configuration than that of its line.
+    """
+    return CLASSES.new_instance(sc._gateway, "InSession", jsession, body)

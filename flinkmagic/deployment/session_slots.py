@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.task_events import ExecutorAdded, ExecutorRemoved
+from flinkmagic.jvm.java import items
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -28,7 +29,7 @@ class SessionSlots:
         self._sc = sc
         self._cpus_per_task = int(sc._conf.get("spark.task.cpus", "1") or 1)
         executors = sc._jsc.sc().statusStore().executorList(True)
-        summaries = [executors.apply(number) for number in range(executors.size())]
+        summaries = items(executors)
         self._of = {summary.id(): int(summary.maxTasks()) for summary in summaries}
 
     @property

@@ -15,17 +15,16 @@ from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.control_edges import control_edges
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
-from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.observations import Observations
-from flinkmagic.deployment.retention import NOTHING, Retention, TakenUp
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_jobs import JobProperties, require_pinned_threads
 from flinkmagic.deployment.stage_runner import StageRun, StageRunner
 from flinkmagic.deployment.stage_scheduling import StageScheduling
 from flinkmagic.deployment.stage_subtasks import NO_TASK
-from flinkmagic.deployment.task_monitor import task_monitor
+from flinkmagic.deployment.task_monitor import TaskMonitor
 from flinkmagic.deployment.task_records import TaskRecord
-from flinkmagic.errors import ResultNotReadyError, ResultReleasedError, SessionLostError, UnknownResultError
+from flinkmagic.errors.deployment import ResultNotReadyError, ResultReleasedError, SessionLostError
+from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
@@ -33,6 +32,9 @@ from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
+from flinkmagic.reuse.kept_results import KeptResults
+from flinkmagic.reuse.retention import Retention
+from flinkmagic.reuse.taken_up import NOTHING, TakenUp
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
@@ -98,11 +100,10 @@ class SparkDeployment:
         self._kept = KeptResults(spark)
         self._observations = Observations(spark)
         self._vertices = _vertices_of([sink.transformation_id for sink in planned_job.sinks], execution_graph)
-        boundaries = planned_job.boundaries
-        tails = _vertices_of([boundary.tail_id for boundary in boundaries], execution_graph)
-        self._boundaries = list(zip(boundaries, tails, strict=True))
+        tails = _vertices_of([boundary.tail_id for boundary in planned_job.boundaries], execution_graph)
+        self._boundaries = list(zip(planned_job.boundaries, tails, strict=True))
         self._main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
-        self._monitor = task_monitor(self._sc, self._prefix)
+        self._monitor = TaskMonitor(self._sc, self._prefix)
         self._session_slots = SessionSlots(self._sc)
         self._scheduling = StageScheduling(
             execution_graph,
@@ -245,7 +246,7 @@ class SparkDeployment:
 
         Raises
         ------
-        UnknownResultError
+        UnknownNameError
             Where the job has no result of that name.
         ResultReleasedError
             After `release`.
@@ -254,7 +255,7 @@ class SparkDeployment:
         """
         sink = next((sink for sink in self._sinks if sink.kind == "result" and sink.name == name), None)
         if sink is None:
-            raise UnknownResultError(name, [sink.name for sink in self._sinks if sink.kind == "result"])
+            raise UnknownNameError("result", name, [sink.name for sink in self._sinks if sink.kind == "result"])
         if self._kept.is_released:
             raise ResultReleasedError(name)
         vertex = self._vertices[sink.index]

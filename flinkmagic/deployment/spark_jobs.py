@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.driver_classes import DriverClasses
-from flinkmagic.errors import PinnedThreadsRequiredError
+from flinkmagic.deployment.java_classes import CLASSES
+from flinkmagic.errors.deployment import PinnedThreadsRequiredError
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
-
-_CLASSES = DriverClasses("flinkmagic.deployment", ("JobProperties",))
 
 
 def require_pinned_threads(sc: SparkContext) -> None:
@@ -56,7 +54,7 @@ class JobProperties:
     """
 
     def __init__(self, sc: SparkContext, group: str, pool: str) -> None:
-        self._properties: Any = _CLASSES.new_instance(sc._gateway, "JobProperties")
+        self._properties: Any = CLASSES.new_instance(sc._gateway, "JobProperties")
         self._properties.inherit(sc._jsc.sc(), group, pool if is_fair(sc) else None)
 
     def enter(self, tag: str, description: str, jsession: JavaObject | None) -> None:

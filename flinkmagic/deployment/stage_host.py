@@ -19,7 +19,7 @@ from flinkmagic.deployment.task_records import SlotNumbers, TaskLog
 from flinkmagic.deployment.task_tracker import TaskTracker
 from flinkmagic.deployment.vertex_run import VertexRun
 from flinkmagic.deployment.write_retries import EarlierRun
-from flinkmagic.errors import ExecutorRecoveryError
+from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID, ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
@@ -125,13 +125,14 @@ class StageHost:
         if not isinstance(handle, StageHandle):
             raise TypeError(f"the vertex {job_vertex.name!r} has no stage handle, but {handle!r}")
         holds_all = self._restarts and not isinstance(handle, _KEEPS_EACH_TASK)
-        run = VertexRun(job_vertex, handle, requests, holds_all=holds_all, fails_at_once=not self._restarts, host=self)
+        run = VertexRun(
+            job_vertex, handle, requests, holds_all=holds_all, fails_immediately=not self._restarts, host=self
+        )
         tag = f"{self._prefix}v{index}r{next(self._run_numbers)}"
         description = f"{self._job_name}: {job_vertex.name}"
         self.committed.discard(index)
         run.stage_run = self.make_stage(handle, tag, description, self._earlier.get(index), self._on_outcome)
         self.tracker.watch(tag, run)
-        self._monitor.watch(tag)
         turn = self._turn()
         self._stages.append(run.stage_run)
         run.stage_run.start(self._threads, turn)
@@ -153,7 +154,7 @@ class StageHost:
         """On the stage's thread: its news ends with a marker, behind all that Spark has said of its tasks."""
         self._main_thread.execute(lambda: self._expect(stage_run.tag, outcome))
         try:
-            self._monitor.flush(stage_run.tag, stage_run.tag)
+            self._monitor.flush(stage_run.tag)
         except Exception as gone:  # noqa: BLE001 - without a session there is no more news to wait for
             _LOG.debug("the session was gone at the end of %s: %s", stage_run.tag, gone)
             self._main_thread.execute(lambda: self.tracker.conclude(stage_run.tag))

@@ -8,8 +8,8 @@ What Spark is asked for, by kind of handle (seen on 3.5.9 and 4.3.0):
 - broadcast: ``relationFuture``; subquery: ``executeCollect``.
 - write: the command's ``executeCollect`` inside ``SQLExecution.withNewExecutionId``, so that the SQL tab and the query
   listeners of the session hear of it as of a plain write.
-- result and boundary: a pass over the rows that are kept; see `kept_results`. A result is a query of the session, too;
-  a boundary is none of the user's, and has no name under which listeners would hear of it.
+- result and boundary: a pass over the rows that are kept; see `reuse.kept_results`. A result is a query of the session,
+  too; a boundary is none of the user's, and has no name under which listeners would hear of it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import java_class, option, static_method
-from flinkmagic.deployment.java_classes import constructor_of, new_instance
-from flinkmagic.deployment.kept_results import KeptResults
-from flinkmagic.deployment.map_outputs import MapOutputs
+from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.observations import Observations
 from flinkmagic.deployment.python_workers import ExecutorWatch, end_python_workers
 from flinkmagic.deployment.session_queries import in_session, query_name, session_query
 from flinkmagic.deployment.spark_jobs import JobProperties, cancel_jobs
 from flinkmagic.deployment.stage_threads import StageThreads
 from flinkmagic.deployment.write_retries import EarlierRun, prepare_write_retry
+from flinkmagic.jvm.java import java_class, option, static_method
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
@@ -43,6 +41,8 @@ from flinkmagic.planning.handles import (
     SubqueryStageHandle,
     WriteStageHandle,
 )
+from flinkmagic.reuse.kept_results import KeptResults
+from flinkmagic.reuse.map_outputs import MapOutputs
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -176,7 +176,7 @@ class StageRunner:
         elif isinstance(handle, BoundaryStageHandle):
             batches = self.kept.batches(handle)
             ready()
-            self._in_sql_execution(handle.query_execution, None, batches, batches.count)
+            self._in_sql_execution(handle.query_execution, None, batches)
         else:
             raise TypeError(f"there is no way to run a {type(handle).__name__}")
         self._done(handle, self.kept)
@@ -186,7 +186,7 @@ class StageRunner:
         """Run a write's plan as a query of the session in which the user asked for it."""
         user = handle.user_write
         if user is None:
-            self._in_sql_execution(handle.query_execution, "command", plan, plan.executeCollect)
+            self._in_sql_execution(handle.query_execution, "command", plan)
             return
         planned = handle.query_execution
         user.prepare(planned.sparkSession())
@@ -194,7 +194,7 @@ class StageRunner:
         told = session_query(self.sc, planned, user.spark._jsparkSession, user.command, plan, metrics)
         try:
             name = query_name(user.kind)
-            self._in_sql_execution(told, name, plan, plan.executeCollect, jsession)
+            self._in_sql_execution(told, name, plan, jsession)
         finally:
             user.refresh()
 
@@ -206,7 +206,7 @@ class StageRunner:
         query = planned.logical() if observed is None else observed.query
         metrics = None if observed is None else observed.metrics
         told = session_query(self.sc, planned, self.kept.jsession, query, handle.plan, metrics)
-        self._in_sql_execution(told, "collect", batches, batches.count, session)
+        self._in_sql_execution(told, "collect", batches, session)
 
     def _session_of(self, handle: StageHandle) -> JavaObject | None:
         if isinstance(handle, WriteStageHandle | ResultStageHandle | BoundaryStageHandle):
@@ -241,15 +241,10 @@ class StageRunner:
         query_execution: JavaObject,
         name: str | None,
         target: JavaObject,
-        without_java: Callable[[], Any],
         jsession: JavaObject | None = None,
     ) -> None:
         """Run something as a query, under the configuration of another session where one is given."""
-        constructor = constructor_of(self.sc, "StageBody")
-        if constructor is None:
-            without_java()
-            return
-        body = new_instance(self.sc, constructor, target)
+        body = CLASSES.new_instance(self.sc._gateway, "StageBody", target)
         if jsession is not None:
             body = in_session(self.sc, jsession, body)
         run = static_method(self.sc._jvm, "org.apache.spark.sql.execution.SQLExecution", "withNewExecutionId")

@@ -78,11 +78,7 @@ class StageScheduling:
         self._is_over = False
         event_log = JobEventLog(clock)
         self.gateways = ExecutorGateways(
-            execution_graph.job_id,
-            main_thread,
-            clock,
-            is_active=session_slots.is_active,
-            on_silent=self._executor_is_silent,
+            execution_graph.job_id, main_thread, clock, is_active=session_slots.is_active, on_silent=self._on_silent
         )
         self.host = StageHost(execution_graph, prefix, monitor, main_thread, job_name, session_slots, self.gateways)
         self.provider = SparkSlotProvider(
@@ -137,7 +133,7 @@ class StageScheduling:
             self._endgame.give_up()
             self.host.lose_session(cause)
 
-    def _executor_is_silent(self, executor: str) -> None:
+    def _on_silent(self, executor: str) -> None:
         self.scheduler.event_log.add("executors", f"{executor} is gone: Spark has it no more, and did not say so")
         reason = "it gave no sign of life"
         self.host.tracker.handle([ExecutorRemoved(self._clock.now_ms(), executor, reason)])

@@ -19,7 +19,7 @@ from flinkmagic.deployment.subtask_state import (
     SubtaskState,
 )
 from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
-from flinkmagic.errors import ExecutorRecoveryError
+from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
@@ -81,7 +81,7 @@ class StageSubtasks(ABC):
             SubtaskAction.TELL_CANCELED: self._tell_canceled,
             SubtaskAction.REFUSE: self._refuse,
             SubtaskAction.HAND_BACK: self._hand_back,
-            SubtaskAction.ASK_ANEW: self._ask_anew,
+            SubtaskAction.ASK_AGAIN: self._ask_again,
             SubtaskAction.ASK_TO_REPLACE: self._ask_to_replace,
             SubtaskAction.FORGET_SUCCESS: self._forget_success,
             SubtaskAction.CANCEL_STAGE: self._cancel_stage,
@@ -131,7 +131,7 @@ class StageSubtasks(ABC):
         return any(one.running for one in self._by_number.values())
 
     def lose_tasks(self) -> None:
-        """Take all running tasks for ended, as nobody will tell of them; what follows is up to the next event."""
+        """Take all running tasks for ended, as no news of them will come; what follows is up to the next event."""
         for one in self.every():
             one.running.clear()
 
@@ -316,7 +316,7 @@ class StageSubtasks(ABC):
         assert request is not None
         self._host.hand_back(self.job_vertex, {one.subtask: request})
 
-    def _ask_anew(self, one: SubtaskRun, _occasion: Occasion) -> None:
+    def _ask_again(self, one: SubtaskRun, _occasion: Occasion) -> None:
         self._host.replace(self.job_vertex, one.subtask, None, None)
 
     def _ask_to_replace(self, one: SubtaskRun, occasion: Occasion) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from flinkmagic.errors import IllegalSubtaskEventError
+from flinkmagic.errors.deployment import IllegalSubtaskEventError
 
 
 class SubtaskState(Enum):
@@ -120,7 +120,7 @@ class SubtaskAction(Enum):
     """Fail the request."""
     HAND_BACK = "HAND_BACK"
     """Leave the request to a later run of the vertex."""
-    ASK_ANEW = "ASK_ANEW"
+    ASK_AGAIN = "ASK_AGAIN"
     """Have the vertex itself make the output."""
     ASK_TO_REPLACE = "ASK_TO_REPLACE"
     """Ask the scheduler for the subtask's next execution; it may have other plans."""
@@ -139,7 +139,7 @@ CANCELLING = frozenset({_S.CANCELLING, _S.CANCELLING_HELD})
 HELD = frozenset({_S.HELD, _S.UNCLAIMED, _S.CANCELLING_HELD})
 """A task has succeeded, and its execution is not told yet that it is finished."""
 NEEDS_SLOT = frozenset(_S) - OVER - HELD - {_S.MERGED}
-ENDS = frozenset({_A.TELL_FINISHED, _A.TELL_FAILED, _A.TELL_CANCELED, _A.REFUSE, _A.HAND_BACK, _A.ASK_ANEW})
+ENDS = frozenset({_A.TELL_FINISHED, _A.TELL_FAILED, _A.TELL_CANCELED, _A.REFUSE, _A.HAND_BACK, _A.ASK_AGAIN})
 """The actions by which others hear of the end of a life; `WITHDRAW` and `REPLACE` come from those who know it."""
 
 Row = tuple[SubtaskState, SubtaskEvent, SubtaskState, tuple[SubtaskAction, ...]]
@@ -204,8 +204,6 @@ _ROWS: list[Row] = [
     (_S.UNCLAIMED, _E.BLAMED, _S.FAILED, (_A.REFUSE,)),
     (_S.RUNNING, _E.BLAMED, _S.FAILED, (_A.TELL_FAILED,)),
     (_S.HELD, _E.BLAMED, _S.FAILED, (_A.TELL_FAILED,)),
-    (_S.CANCELLING, _E.BLAMED, _S.FAILED, (_A.TELL_FAILED,)),
-    (_S.CANCELLING_HELD, _E.BLAMED, _S.FAILED, (_A.TELL_FAILED,)),
     (_S.REQUESTED, _E.STAGE_FAILED, _S.RETURNED, (_A.HAND_BACK,)),
     (_S.MERGED, _E.STAGE_FAILED, _S.RETURNED, (_A.HAND_BACK,)),
     (_S.UNCLAIMED, _E.STAGE_FAILED, _S.RETURNED, (_A.HAND_BACK,)),
@@ -214,7 +212,8 @@ _ROWS: list[Row] = [
     (_S.CANCELLING_HELD, _E.STAGE_FAILED, _S.CANCELLING, ()),
     *_stays(_E.STAGE_FAILED, _S.ABORTING, _S.CANCELLING),
     (_S.ABORTING, _E.TASKS_OVER, _S.FAILED, (_A.TELL_FAILED,)),
-    # 6. A cancelled execution is CANCELED when its tasks have really ended.
+    # 6. A cancelled execution is CANCELED when its tasks have really ended, also where the stage has failed: the
+    #    companions of one that is told as FAILED would wait for their end.
     (_S.RUNNING, _E.CANCEL, _S.CANCELLING, (_A.CANCEL_STAGE,)),
     (_S.HELD, _E.CANCEL, _S.CANCELLING_HELD, (_A.CANCEL_STAGE,)),
     (_S.ABORTING, _E.CANCEL, _S.CANCELLING, (_A.CANCEL_STAGE,)),
@@ -222,6 +221,8 @@ _ROWS: list[Row] = [
     (_S.CANCELLING, _E.CANCEL, _S.CANCELLING, (_A.CANCEL_STAGE,)),
     (_S.CANCELLING_HELD, _E.CANCEL, _S.CANCELLING_HELD, (_A.CANCEL_STAGE,)),
     (_S.CANCELLING, _E.TASKS_OVER, _S.CANCELED, (_A.TELL_CANCELED,)),
+    (_S.CANCELLING, _E.BLAMED, _S.CANCELED, (_A.TELL_CANCELED,)),
+    (_S.CANCELLING_HELD, _E.BLAMED, _S.CANCELED, (_A.TELL_CANCELED,)),
     # 7. A task that was lost with its executor, or that could not read what was lost with one, fails its execution; so
     #    does one whose output was lost while its stage still ran. Spark runs it again, and that is the vertex's next
     #    execution. Where another copy of the task runs on, the execution does too.
@@ -236,13 +237,13 @@ _ROWS: list[Row] = [
     (_S.HELD, _E.REPLACE, _S.REPLACED, ()),
     # 8. A task for a subtask that was finished makes its output once more: that, too, is the vertex's next execution.
     *_stays(_E.REPLACE, *_ENDED),
-    # 9. Where the stage that a lost output is made for has failed, what is not made yet is asked for anew, and the
+    # 9. Where the stage that a lost output is made for has failed, what is not made yet is asked for again, and the
     #    vertex is submitted itself: as soon as none of the tasks that make it runs. Another stage may want it first.
     (_S.REQUESTED, _E.READER_FAILED, _S.RETURNED, (_A.HAND_BACK,)),
     (_S.RUNNING, _E.READER_FAILED, _S.GIVEN_UP, ()),
     *_stays(_E.READER_FAILED, _S.GIVEN_UP),
     (_S.GIVEN_UP, _E.LAUNCHED, _S.RUNNING, ()),
-    (_S.GIVEN_UP, _E.TASKS_OVER, _S.RETURNED, (_A.ASK_ANEW,)),
+    (_S.GIVEN_UP, _E.TASKS_OVER, _S.RETURNED, (_A.ASK_AGAIN,)),
     (_S.GIVEN_UP, _E.LOST, _S.GIVEN_UP, (_A.ASK_TO_REPLACE,)),
     (_S.GIVEN_UP, _E.REPLACE, _S.REPLACED, ()),
 ]

@@ -11,8 +11,7 @@ from flinkmagic.scheduling.task_executor_gateway import IOMetrics
 class StageRef(NamedTuple):
     """A stage that a Spark job needs; most of them may be skipped.
 
-    `shuffle_id` is that of the shuffle which the stage writes; None for a stage that writes none, and where it is
-    not known (the status store does not tell).
+    `shuffle_id` is that of the shuffle which the stage writes; None for a stage that writes none.
     """
 
     stage_id: int

@@ -1,7 +1,6 @@
-"""Hears of a job's stages and tasks from Spark: the usual way, a listener inside the driver's JVM.
+"""Hears of a job's stages and tasks from Spark, by a listener inside the driver's JVM (``java/TaskMonitor.java``).
 
-`task_monitor` gives the listener of ``java/TaskMonitor.java``; where this JVM does not let us compile it, the status
-store is polled (`status_store_monitor.StatusStoreMonitor`), which says the same later and without shuffle ids.
+Polling Spark's status store instead would cost 80 to 90 ms a poll, and tell the same later and without shuffle ids.
 """
 
 from __future__ import annotations
@@ -9,11 +8,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.deployment.java_classes import constructor_of, new_instance
+from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stage_runner import EARLY
 from flinkmagic.deployment.task_events import ApplicationEnded, ContextStoppedError, TaskEvent, parse_lines
 
@@ -26,51 +25,23 @@ EventConsumer = Callable[[Sequence[TaskEvent]], None]
 LossConsumer = Callable[[BaseException], None]
 
 
-class TaskMonitor(Protocol):
-    """Delivers, on a thread of its own and in Spark's order, the events of jobs whose tag begins with a prefix."""
+class TaskMonitor:
+    """Delivers, on a thread of its own and in Spark's order, the events of jobs whose tag begins with a prefix.
 
-    def start(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
-        """Listen. `on_loss` is called once if the session goes away."""
-        ...
-
-    def watch(self, tag: str) -> None:
-        """Jobs may be submitted under `tag` from now on."""
-        ...
-
-    def await_submission(self, tags: Sequence[str], timeout_ms: int) -> None:
-        """Wait until Spark has got a job under each of some tags, or `flush` was called with it as its token."""
-        ...
-
-    def flush(self, token: str, tag: str) -> None:
-        """Deliver ``Marker(token)`` after all that Spark has said so far of the jobs under `tag`."""
-        ...
-
-    def stop(self) -> None:
-        """Listen no more; what has been said is delivered first."""
-        ...
-
-
-def task_monitor(sc: SparkContext, prefix: str) -> TaskMonitor:
-    """The best monitor that this session allows."""
-    from flinkmagic.deployment.status_store_monitor import StatusStoreMonitor
-
-    constructor = constructor_of(sc, "TaskMonitor")
-    return StatusStoreMonitor(sc) if constructor is None else ListenerMonitor(sc, constructor, prefix)
-
-
-class ListenerMonitor:
-    """A SparkListener whose lines are drained with one call.
-
-    The call waits inside the JVM, so that news is taken at once and no thread turns in circles.
+    A SparkListener writes them as lines, which are drained with one call. The call waits inside the JVM, so that news
+    is taken immediately and no thread turns in circles.
 
     Parameters
     ----------
     sc : SparkContext
         The session's.
-    constructor : JavaObject
-        Of the compiled class.
     prefix : str
         What the tags of the job begin with.
+
+    Raises
+    ------
+    DriverClassesRefusedError
+        Where this JVM does not let us compile the listener.
     """
 
     WAIT_MS = 500
@@ -78,30 +49,31 @@ class ListenerMonitor:
     GATHER_MS = 100
     """How long it then waits for more (but not behind a marker): a call costs as much as many lines."""
 
-    def __init__(self, sc: SparkContext, constructor: Any, prefix: str) -> None:
+    def __init__(self, sc: SparkContext, prefix: str) -> None:
         self._sc = sc
-        self._listener = new_instance(sc, constructor, prefix)
+        self._listener: Any = CLASSES.new_instance(sc._gateway, "TaskMonitor", prefix)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
+        """Listen. `on_loss` is called once if the session goes away."""
         self._listener.listenTo(self._sc._jsc.sc())
         self._thread = threading.Thread(
             target=self._run, args=(on_events, on_loss), name="flinkmagic-task-monitor", daemon=True
         )
         self._thread.start()
 
-    def watch(self, tag: str) -> None:
-        """Nothing to do: the prefix tells."""
-
     def await_submission(self, tags: Sequence[str], timeout_ms: int) -> None:
+        """Wait until Spark has got a job under each of some tags, or `flush` was called with it as its token."""
         self._listener.awaitSubmission(" ".join(tags), EARLY, timeout_ms)
 
-    def flush(self, token: str, tag: str) -> None:
+    def flush(self, token: str) -> None:
+        """Deliver ``Marker(token)`` after all that Spark has said so far."""
         # Spark posts the end of a task before it completes the job's future.
         self._listener.mark(token)
 
     def stop(self) -> None:
+        """Listen no more; what has been said is delivered first."""
         if self._stopping.is_set():
             return
         self._stopping.set()

@@ -56,7 +56,7 @@ class TaskTracker:
     slots : SessionSlots
         Hears of executors.
     remade_run : callable
-        The run that makes lost outputs of a vertex anew.
+        The run that makes lost outputs of a vertex once more.
     remade_runs : callable
         All of these.
     """

@@ -13,7 +13,8 @@ from flinkmagic.deployment.stage_subtasks import Occasion, StageSubtasks
 from flinkmagic.deployment.subtask_run import SubtaskRun
 from flinkmagic.deployment.subtask_state import SubtaskEvent
 from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
-from flinkmagic.errors import ExecutorRecoveryError, StageAbortedError
+from flinkmagic.errors.deployment import StageAbortedError
+from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.planning.handles import StageHandle
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
@@ -32,7 +33,7 @@ class VertexRun(StageSubtasks):
         The subtasks that are to run, and the requests that await their launch.
     holds_all : bool
         Whether finished subtasks are held until the whole stage is done.
-    fails_at_once : bool
+    fails_immediately : bool
         Whether a failure is told while other tasks of the stage are still being ended.
     host : RunHost
         Who hears of it.
@@ -45,7 +46,7 @@ class VertexRun(StageSubtasks):
         requests: dict[int, PhysicalSlotRequest],
         *,
         holds_all: bool,
-        fails_at_once: bool,
+        fails_immediately: bool,
         host: RunHost,
     ) -> None:
         super().__init__(job_vertex, handle, requests, host)
@@ -57,7 +58,7 @@ class VertexRun(StageSubtasks):
         self._is_aborted = False
         self._is_over = False
         self._holds_all = holds_all
-        self._fails_at_once = fails_at_once
+        self._fails_immediately = fails_immediately
         self._failure_to_tell: BaseException | None = None
         self._tasks: int | None = None
         self._last_failed: TaskEnded | None = None
@@ -163,7 +164,7 @@ class VertexRun(StageSubtasks):
         self._end_if_over()
 
     def lose_tasks(self) -> None:
-        """Take all running tasks for ended, as nobody will tell of them."""
+        """Take all running tasks for ended, as no news of them will come."""
         super().lose_tasks()
         self._helpers.clear()
 
@@ -195,7 +196,7 @@ class VertexRun(StageSubtasks):
 
     def _tell_failure(self) -> None:
         error = self._failure_to_tell
-        if error is not None and (self._fails_at_once or not self.has_running_tasks):
+        if error is not None and (self._fails_immediately or not self.has_running_tasks):
             self._failure_to_tell = None
             self._fail_root(error)
             self._settle_rest()

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flinkmagic.errors import WriteNotRepeatableError
+from flinkmagic.errors.deployment import WriteNotRepeatableError
+from flinkmagic.jvm.java import simple_name
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -51,8 +52,8 @@ def prepare_write_retry(sc: SparkContext, plan: JavaObject, name: str, earlier: 
     """
     if not earlier.launched:
         return
-    command = plan.cmd() if plan.getClass().getSimpleName() == "DataWritingCommandExec" else None
-    if command is None or command.getClass().getSimpleName() != "InsertIntoHadoopFsRelationCommand":
+    command = plan.cmd() if simple_name(plan) == "DataWritingCommandExec" else None
+    if command is None or simple_name(command) != "InsertIntoHadoopFsRelationCommand":
         raise WriteNotRepeatableError(name, "it does not go to files, and what a first attempt did cannot be seen")
     mode, path, hadoop = command.mode().toString(), command.outputPath(), sc._jsc.hadoopConfiguration()
     if mode == "Append" and earlier.reached_commit:

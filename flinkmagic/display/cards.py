@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from flinkmagic import amounts
 from flinkmagic.display import labels, palette
 from flinkmagic.display.scene import Element, box, element, moved, tooltip
 from flinkmagic.display.snapshot import STATE_NAMES, NodeView, OperatorLine, leading_state, state_counts
@@ -83,7 +84,7 @@ def _rows(lines: Sequence[OperatorLine]) -> tuple[Row, ...]:
         return tuple(map(_row, lines))
     hidden = lines[1 : 2 - MAX_ROWS]
     names = "\n".join(_hint(line) for line in hidden)
-    more = Row((f"… {labels.count(len(hidden), 'more operator')}",), "sans", "", names)
+    more = Row((f"… {amounts.count(len(hidden), 'more operator')}",), "sans", "", names)
     return (_row(lines[0]), more, *map(_row, lines[2 - MAX_ROWS :]))
 
 
@@ -267,10 +268,10 @@ def footer_text(states: bytes, parallelism: int) -> str:
     """Return the words under a card: ``"4 subtasks"``, ``"2 of 4 finished · 1 running"``, ``"1 failed · …"``."""
     counts = state_counts(states)
     if not counts or set(counts) == {"CREATED"}:
-        return labels.count(parallelism, "subtask")
+        return amounts.count(parallelism, "subtask")
     if len(counts) == 1:
         (name,) = counts
-        return f"{labels.count(parallelism, 'subtask')} {palette.STATES[name].word}"
+        return f"{amounts.count(parallelism, 'subtask')} {palette.STATES[name].word}"
     parts = [f"{counts.get('FINISHED', 0):,} of {parallelism:,} finished"]
     speaker = next(name for name in palette.ATTENTION if name in counts and name != "FINISHED")
     if speaker != "CREATED":

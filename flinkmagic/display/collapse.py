@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
-from flinkmagic.display import labels
+from flinkmagic import amounts
 from flinkmagic.display.snapshot import EdgeView, GraphView, NodeView, OperatorLine
 
 LARGE = 60
@@ -104,7 +104,7 @@ class _Groups:
             if known is not None and known.label != moved.label:
                 moved = replace(moved, partitioner="several", result_type="")
             edges[source, target] = moved
-        summary = f"{self._view.summary}; drawn as {labels.count(len(boxes), 'box', 'boxes')}"
+        summary = f"{self._view.summary}; drawn as {amounts.count(len(boxes), 'box', 'boxes')}"
         return replace(
             self._view, nodes=tuple(boxes.values()), edges=tuple(edges.values()), clusters=(), summary=summary
         )
@@ -115,7 +115,7 @@ class _Groups:
             return nodes[0]
         name = f"group-{group}"
         first, last = nodes[0], nodes[-1]
-        between = (OperatorLine(operator=f"… {labels.count(len(nodes) - 2, 'more vertex', 'more vertices')}"),)
+        between = (OperatorLine(operator=f"… {amounts.count(len(nodes) - 2, 'more vertex', 'more vertices')}"),)
         return NodeView(
             id=name,
             role=last.role,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from flinkmagic.display import labels
+from flinkmagic import amounts
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class VertexCost:
 
     def words(self) -> tuple[str, ...]:
         """Time, rows and bytes in one line, then the same with less and less of it."""
-        took = labels.duration(self.took_ms)
-        rows = _arrow(_short(self.rows_in), _short(self.rows_out))
+        took = amounts.duration(self.took_ms)
+        rows = _arrow(amounts.magnitude(self.rows_in), amounts.magnitude(self.rows_out))
         rows = f" · {rows} rows" if rows else ""
-        data = _arrow(*(labels.size(each) if each else "" for each in (self.bytes_in, self.bytes_out)))
+        data = _arrow(*(amounts.size(each) if each else "" for each in (self.bytes_in, self.bytes_out)))
         data = f" · {data}" if data else ""
         bare = rows.removesuffix(" rows")
         most = max((each for each in (self.bytes_in, self.bytes_out) if each), default=None)
-        largest = f" · {labels.size(most)}" if most else ""
+        largest = f" · {amounts.size(most)}" if most else ""
         return tuple(dict.fromkeys((took + rows + data, took + bare + data, took + bare + largest, took + rows, took)))
 
 
@@ -46,28 +46,14 @@ def costs(tasks: Iterable[tuple[str, float | None, float | None, tuple[int | Non
         Of each task that is done its vertex, its start and its end (ms), and its rows in and out and bytes in and out.
     """
     found: dict[str, tuple[float, float, list[int | None]]] = {}
-    for vertex, start, end, amounts in tasks:
+    for vertex, start, end, numbers in tasks:
         if start is None or end is None:
             continue
-        first, last, sums = found.get(vertex, (start, end, [None] * len(amounts)))
-        added = [one if more is None else (one or 0) + more for one, more in zip(sums, amounts, strict=True)]
+        first, last, sums = found.get(vertex, (start, end, [None] * len(numbers)))
+        added = [one if more is None else (one or 0) + more for one, more in zip(sums, numbers, strict=True)]
         found[vertex] = (min(first, start), max(last, end), added)
     return {vertex: VertexCost(last - first, *sums) for vertex, (first, last, sums) in found.items()}
 
 
 def _arrow(before: str, after: str) -> str:
     return f"{before} → {after}" if before and after else before or after
-
-
-def _short(number: int | None) -> str:
-    """A count in three digits: ``950``, ``12.3 K``, ``6.0 M``; empty where there is none."""
-    if number is None:
-        return ""
-    if number < 1000:
-        return str(number)
-    amount = float(number)
-    for unit in ("K", "M", "G"):
-        amount /= 1000
-        if amount < 999.5:
-            return f"{amount:.1f} {unit}" if amount < 99.95 else f"{amount:.0f} {unit}"
-    return f"{amount / 1000:.1f} T"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flinkmagic import amounts
 from flinkmagic.display import labels, palette
 from flinkmagic.display.snapshot import STATE_NAMES, EdgeView, GraphView, NodeView
 from flinkmagic.display.subtasks import chips
@@ -44,7 +45,7 @@ def _text(node: NodeView) -> str:
     words = [labels.visible(part) for part in parts or [node.name]]
     if len(words) > 2 * _MAX_LINES:
         words = [*words[:2], "…", *words[-2 * (_MAX_LINES - 1) :]]
-    words.append(" · ".join([labels.count(node.parallelism, "subtask"), *map(labels.visible, node.badges)]))
+    words.append(" · ".join([amounts.count(node.parallelism, "subtask"), *map(labels.visible, node.badges)]))
     if set(node.state_counts) - {"CREATED"}:
         words.append(", ".join(f"{found} {palette.STATES[name].word}" for name, found in node.state_counts.items()))
     return "\n".join(words)

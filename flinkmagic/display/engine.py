@@ -20,7 +20,7 @@ import threading
 from functools import lru_cache
 from pathlib import Path
 
-from flinkmagic.errors import LayoutEngineNotFoundError, LayoutFailedError
+from flinkmagic.errors.usage import LayoutEngineNotFoundError, LayoutFailedError
 
 _SCRIPT = Path(__file__).with_name("dot_command.py")
 _TIMEOUT_S = 120.0

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from flinkmagic.display import labels
+from flinkmagic import amounts
 from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.snapshot import (
     ClusterView,
@@ -81,9 +81,9 @@ def execution_view(graph: AccessExecutionGraph) -> GraphView:
     nodes = _nodes(graph)
     edges = tuple(_edge(connection) for connection in graph.connections)
     summary = (
-        f"{labels.count(graph.n_vertices, 'execution vertex', 'execution vertices')} of "
-        f"{labels.count(len(nodes), 'job vertex', 'job vertices')}, "
-        f"{labels.count(graph.pipelined_regions.count, 'pipelined region')}"
+        f"{amounts.count(graph.n_vertices, 'execution vertex', 'execution vertices')} of "
+        f"{amounts.count(len(nodes), 'job vertex', 'job vertices')}, "
+        f"{amounts.count(graph.pipelined_regions.count, 'pipelined region')}"
     )
     return GraphView("execution", graph.job_graph.name, nodes, edges, (), summary)
 
@@ -97,7 +97,7 @@ def regions_view(graph: AccessExecutionGraph) -> GraphView:
     clusters = tuple(_region_frame(graph, index, group) for index, group in enumerate(_region_groups(graph)))
     counts = graph.pipelined_regions.count
     groups = len({vertex.job_vertex.slot_sharing_group.name for vertex in graph.job_vertices})
-    summary = f"{labels.count(counts, 'pipelined region')}, {labels.count(groups, 'slot sharing group')}"
+    summary = f"{amounts.count(counts, 'pipelined region')}, {amounts.count(groups, 'slot sharing group')}"
     edges = tuple(replace(_edge(connection), pairs=None) for connection in graph.connections)
     return GraphView("regions", graph.job_graph.name, _nodes(graph), edges, clusters, summary)
 
@@ -149,7 +149,7 @@ def _region_frame(graph: AccessExecutionGraph, index: int, group: list[Execution
     count = len(np.unique(np.concatenate(parts)))
     subtasks = sum(vertex.parallelism for vertex in group)
     # Short: arrows into the frame pass behind the label.
-    label = labels.count(count, "region")
+    label = amounts.count(count, "region")
     each = (("regions", "one for each subtask"),) if count == subtasks else ()
     if count < subtasks and len(group) > 1:
         label += f" over {len(group)} vertices"

@@ -157,35 +157,3 @@ def _break_rank(text: str, index: int) -> float:
     if before in "([{/_=|&":
         return 1.0
     return 0.0
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Return ``"1 task"``, ``"17 tasks"``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
-def duration(ms: float | None) -> str:
-    """Return a span of time as people write it: ``"340 ms"``, ``"4.2 s"``, ``"3 min 05 s"``."""
-    if ms is None:
-        return "–"
-    if ms < 1000:
-        return f"{ms:.0f} ms"
-    if ms < 59_950:
-        return f"{ms / 1000:.1f} s"
-    minutes, seconds = divmod(round(ms / 1000), 60)
-    if minutes < 60:
-        return f"{minutes} min {seconds:02d} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min"
-
-
-def size(number_of_bytes: float | None) -> str:
-    """Return an amount of data: ``"512 B"``, ``"1.4 MiB"``."""
-    if number_of_bytes is None:
-        return "–"
-    amount = float(number_of_bytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} TiB"

@@ -12,7 +12,7 @@ from flinkmagic.display.engine import engine_available
 from flinkmagic.display.picture import draw_picture, to_svg
 from flinkmagic.display.snapshot import GraphView, JobSnapshot
 from flinkmagic.display.text import progress_line, to_text
-from flinkmagic.errors import LayoutEngineNotFoundError
+from flinkmagic.errors.usage import LayoutEngineNotFoundError
 
 MAX_BOXES = 250
 """Pictures of more boxes are left out of notebooks: they would add megabytes that nobody can read."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flinkmagic import amounts
 from flinkmagic.display import labels, palette
 from flinkmagic.display.arrows import Arrows, label_size
 from flinkmagic.display.cards import Card, draw, measure
@@ -138,7 +139,7 @@ def _heading_title(view: GraphView) -> str:
 def _status_text(view: GraphView) -> str:
     if not view.status:
         return ""
-    time = f" · {labels.duration(view.elapsed_ms)}" if view.elapsed_ms is not None else ""
+    time = f" · {amounts.duration(view.elapsed_ms)}" if view.elapsed_ms is not None else ""
     return view.status + time
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from flinkmagic import amounts
 from flinkmagic.display import labels, palette
 from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.snapshot import STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
@@ -84,7 +85,7 @@ def _states(node: NodeView) -> str:
 def _status(view: GraphView) -> str:
     if not view.status:
         return ""
-    elapsed = f" after {labels.duration(view.elapsed_ms)}" if view.elapsed_ms is not None else ""
+    elapsed = f" after {amounts.duration(view.elapsed_ms)}" if view.elapsed_ms is not None else ""
     return f" · {palette.JOB_GLYPHS.get(view.status, '○')} {view.status}{elapsed}"
 
 
@@ -111,7 +112,7 @@ def progress_line(snapshot: JobSnapshot, *, bar_width: int = 20) -> str:
     if snapshot.slots_total is not None:
         parts.append(f"{snapshot.slots_used or 0}/{snapshot.slots_total} slots")
     if snapshot.elapsed_ms is not None:
-        parts.append(labels.duration(snapshot.elapsed_ms))
+        parts.append(amounts.duration(snapshot.elapsed_ms))
     if snapshot.note:
         parts.append(labels.visible(snapshot.note))
     bar = "█" * full + "▒" * half + " " * (bar_width - full - half)
@@ -147,7 +148,7 @@ def longest_line(view: GraphView, snapshot: JobSnapshot, *, most: int = 3) -> st
     if snapshot.status not in ("FINISHED", "FAILED", "CANCELED"):
         return ""
     costs = [(node, snapshot.costs.get(node.vertex_id)) for node in snapshot.longest_first(view.nodes)[:most]]
-    told = [f"{_cut(node.title, 60)} ({labels.duration(cost.took_ms)})" for node, cost in costs if cost is not None]
+    told = [f"{_cut(node.title, 60)} ({amounts.duration(cost.took_ms)})" for node, cost in costs if cost is not None]
     return f"longest: {'; '.join(told)}" if len(told) > 1 else ""
 
 
@@ -165,8 +166,8 @@ def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
     return (
         labels.visible(node.title),
         ", ".join(words) or f"{node.parallelism:,}",
-        labels.duration(cost.took_ms),
+        amounts.duration(cost.took_ms),
         *rows,
-        labels.size(cost.bytes_in),
-        labels.size(cost.bytes_out),
+        amounts.size(cost.bytes_in),
+        amounts.size(cost.bytes_out),
     )

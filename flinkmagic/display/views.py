@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from flinkmagic.display import labels
+from flinkmagic import amounts
 from flinkmagic.display.snapshot import ClusterView, EdgeView, GraphView, NodeView, OperatorLine
 from flinkmagic.graph.job_graph import JobEdge, JobGraph, JobVertex
 from flinkmagic.graph.stream_graph import Invokable, StreamEdge, StreamGraph, StreamNode
@@ -102,9 +102,9 @@ def stream_view(stream_graph: StreamGraph, job_graph: JobGraph | None = None) ->
     )
     edges = tuple(_stream_edge(edge, vertex_of) for edge in stream_graph.edges)
     vertices = len(set(vertex_of.values()))
-    summary = labels.count(len(nodes), "operator")
+    summary = amounts.count(len(nodes), "operator")
     if vertices:
-        summary += f" in {labels.count(vertices, 'job vertex', 'job vertices')}"
+        summary += f" in {amounts.count(vertices, 'job vertex', 'job vertices')}"
     return GraphView("stream", stream_graph.name, nodes, edges, _chains(job_graph), summary)
 
 
@@ -169,8 +169,8 @@ def job_view(job_graph: JobGraph) -> GraphView:
     operators = sum(len(vertex.operators) for vertex in vertices)
     tasks = sum(map(_parallelism, vertices))
     summary = (
-        f"{labels.count(operators, 'operator')} in {labels.count(len(vertices), 'job vertex', 'job vertices')}, "
-        f"{labels.count(tasks, 'task')}"
+        f"{amounts.count(operators, 'operator')} in {amounts.count(len(vertices), 'job vertex', 'job vertices')}, "
+        f"{amounts.count(tasks, 'task')}"
     )
     return GraphView("job", job_graph.name, nodes, edges, (), summary)
 

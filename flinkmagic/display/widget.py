@@ -16,7 +16,7 @@ from flinkmagic.display import labels, wire
 from flinkmagic.display.collapse import LARGE, collapse
 from flinkmagic.display.page import mime_bundle
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView
-from flinkmagic.errors import FlinkMagicError
+from flinkmagic.errors.base import FlinkMagicError
 
 _STATIC = Path(__file__).with_name("static")
 _SCRIPTS = ("dom", "tasks", "graph", "details", "timeline", "slots", "view", "places")

@@ -21,15 +21,16 @@ class JavaNotFoundError(UserError):
         )
 
 
-class DriverClassesRefusedError(FlinkMagicError):
-    """The driver's JVM does not compile the classes that planning needs there."""
+class DriverClassesRefusedError(UserError):
+    """The driver's JVM does not compile our classes."""
 
     def __init__(self, name: str, reason: str) -> None:
         self.name, self.reason = name, reason
         first = reason.strip().splitlines()[0] if reason.strip() else "no reason given"
         super().__init__(
-            f"Spark's driver did not compile {name}.java, which reads its plans: {first}. Check that the "
-            "driver's class path holds Spark's own Janino."
+            f"Spark's driver did not compile {name}.java, without which no graph is captured or run: {first}. "
+            "Check that the driver's class path holds the Janino that Spark ships (janino and commons-compiler in its "
+            "jars folder) and no other, then start the session again."
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from flinkmagic.errors.base import FlinkMagicError, UserError
+from flinkmagic.amounts import count, duration
+from flinkmagic.errors.base import FlinkMagicError
 
 
 class IllegalStateTransitionError(FlinkMagicError):
@@ -49,10 +50,9 @@ class NoResourceAvailableError(FlinkMagicError):
 
     def __init__(self, needed: int, available: int, groups: list[str], waited_ms: float | None = None) -> None:
         self.needed, self.available, self.groups = needed, available, groups
-        slots = "slot" if needed == 1 else "slots"
-        waited = f" within {waited_ms:g} ms" if waited_ms is not None else ""
+        waited = f" within {duration(waited_ms)}" if waited_ms is not None else ""
         super().__init__(
-            f"A region needs {needed} {slots} at once, and {available} could be had{waited}. It asks for: "
+            f"A region needs {count(needed, 'slot')} at once, and {available} could be had{waited}. It asks for: "
             f"{', '.join(groups)}. Give the job more slots, or lower the parallelism of these groups."
         )
 
@@ -129,14 +129,6 @@ class SlotRequestCanceledError(FlinkMagicError):
 
     def __init__(self) -> None:
         super().__init__("The slot is not wanted any more: its task was cancelled.")
-
-
-class UnknownFaultTargetError(UserError):
-    """A fault names a vertex, a subtask or an executor that there is not."""
-
-    def __init__(self, what: str, choices: list[str]) -> None:
-        self.what, self.choices = what, choices
-        super().__init__(f"There is no {what} in this simulation. There are: {', '.join(choices)}.")
 
 
 class InvariantViolatedError(FlinkMagicError):

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from difflib import get_close_matches
 
 from flinkmagic.errors.base import FlinkMagicError, UserError
 
+_WHERE_THERE_IS_NONE = {
+    "graph": " No cell has defined one yet (%%flinkgraph NAME).",
+    "result": " The job's sinks are writes; it keeps no results.",
+    "retained result": " Nothing is retained.",
+}
 
-def _meant(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, 1)
-    return f" Did you mean {near[0]}?" if near else ""
 
+class UnknownNameError(UserError):
+    """A name that nothing of its kind has.
 
-class InvalidNameError(UserError):
-    """A graph's name that cannot be a variable."""
+    Parameters
+    ----------
+    kind : str
+        What was asked for: a graph, a view, a variable.
+    name : str
+        The name.
+    known : collection of str
+        The names that there are.
+    is_listed : bool
+        Whether they are told; variables are too many.
+    """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(
-            f"{name!r} cannot name a graph: the name becomes a variable, so it must be a Python identifier "
-            "and no keyword, such as `delays`."
-        )
+    def __init__(self, kind: str, name: str, known: Collection[str], *, is_listed: bool = True) -> None:
+        self.kind, self.name, self.known = kind, name, list(known)
+        choices = f" There are: {', '.join(known)}." if known else _WHERE_THERE_IS_NONE.get(kind, "")
+        near = get_close_matches(name, self.known, 1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        super().__init__(f"There is no {kind} named {name!r}.{choices if is_listed else ''}{meant}")
 
 
 class InvalidValueError(UserError):
@@ -54,38 +68,11 @@ class NotAProgramError(UserError):
         )
 
 
-class UnknownRetainedError(UserError):
-    """A result that is not retained."""
-
-    def __init__(self, name: str, known: list[str]) -> None:
-        self.name, self.known = name, known
-        choices = f"There are: {', '.join(known)}." if known else "Nothing is retained."
-        super().__init__(f"Nothing is retained under the name {name!r}. {choices}")
-
-
-class UnknownGraphError(UserError):
-    """A name under which no compiled graph is known."""
-
-    def __init__(self, name: str, known: list[str]) -> None:
-        self.name, self.known = name, known
-        choices = f"Known: {', '.join(known)}." if known else "No cell has defined one yet (%%flinkgraph NAME)."
-        super().__init__(f"There is no graph named {name!r}. {choices}{_meant(name, known)}")
-
-
 class NoGraphError(UserError):
     """All of a session's graphs were asked for, and there is none."""
 
     def __init__(self) -> None:
         super().__init__("No cell has defined a graph yet. Define one: %%flinkgraph NAME")
-
-
-class UnknownResultError(UserError):
-    """A result that a job does not have."""
-
-    def __init__(self, name: str, known: list[str]) -> None:
-        self.name, self.known = name, known
-        choices = f"Its results: {', '.join(known)}." if known else "Its sinks are writes; it keeps no results."
-        super().__init__(f"The job has no result named {name!r}. {choices}")
 
 
 class MissingExtraError(UserError):
@@ -130,14 +117,6 @@ class JobFailedError(UserError):
         super().__init__("\n".join([f"The job {name!r} failed.", *causes]))
 
 
-class UnknownVariableError(UserError):
-    """A name that is not bound in the user's namespace."""
-
-    def __init__(self, name: str, known: list[str] | None = None) -> None:
-        self.name = name
-        super().__init__(f"There is no variable named {name!r}.{_meant(name, known or [])}")
-
-
 class UsageError(UserError):
     """A command whose words do not fit together."""
 
@@ -160,19 +139,3 @@ class NeverRunError(UserError):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"{name!r} has not been run yet. Run it: %flinkrun {name}")
-
-
-class UnknownViewError(UserError):
-    """A graph that is asked for under a name that none has."""
-
-    def __init__(self, kind: str, known: tuple[str, ...]) -> None:
-        self.kind, self.known = kind, known
-        super().__init__(f"There is no view {kind!r}. The views: {', '.join(known)}.")
-
-
-class UnknownFormatError(UserError):
-    """A file whose suffix names no format."""
-
-    def __init__(self, path: str, known: tuple[str, ...]) -> None:
-        self.path, self.known = path, known
-        super().__init__(f"{path!r} ends in no format that a graph can be written in: {', '.join(known)}.")

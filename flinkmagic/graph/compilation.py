@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flinkmagic.errors import GraphRefusedError
+from flinkmagic.errors.graph import GraphRefusedError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from flinkmagic.errors import (
+from flinkmagic.errors.graph import (
     DuplicateTransformationIdError,
     FeedbackParallelismError,
     OperatorMaxParallelismError,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from flinkmagic.errors import IllegalStateTransitionError
+from flinkmagic.errors.scheduling import IllegalStateTransitionError
 from flinkmagic.graph.access_execution_graph import NO_NAME, AccessExecutionGraph, Columns
 from flinkmagic.graph.execution import Execution, ExecutionAttemptID, ExecutionVertex, ExecutionVertexID
 from flinkmagic.graph.execution_state import ALLOWED, ALLOWED_IN_RECOVERY, ExecutionState

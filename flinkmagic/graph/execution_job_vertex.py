@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flinkmagic.errors import ParallelismAboveMaxError
+from flinkmagic.errors.graph import ParallelismAboveMaxError
 from flinkmagic.graph.intermediate_result import Connection, IntermediateResult
 from flinkmagic.graph.job_graph import JobVertex
 from flinkmagic.graph.transformations import PARALLELISM_DEFAULT

@@ -9,7 +9,7 @@ from bisect import bisect_right
 
 import numpy as np
 
-from flinkmagic.errors import CoLocationAcrossRegionsError
+from flinkmagic.errors.graph import CoLocationAcrossRegionsError
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.intermediate_result import Connection, ConsumedPartitionGroup, IntermediateResult
 from flinkmagic.graph.job_graph import CoLocationGroup, JobGraph

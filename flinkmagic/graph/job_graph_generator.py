@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from flinkmagic.errors import (
+from flinkmagic.errors.graph import (
     CoLocationAcrossSlotSharingGroupsError,
     HybridInStreamingError,
     HybridWithSlotSharingGroupError,

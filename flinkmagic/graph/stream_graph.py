@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from flinkmagic.errors import (
-    ForwardChangesParallelismError,
-    SideOutputOfSelectError,
-    SideOutputTypeClashError,
-)
+from flinkmagic.errors.graph import ForwardChangesParallelismError, SideOutputOfSelectError, SideOutputTypeClashError
 from flinkmagic.graph.exchange_mode import (
     ChainingStrategy,
     GlobalStreamExchangeMode,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable
 from itertools import chain
 from typing import Any
 
-from flinkmagic.errors import (
+from flinkmagic.errors.graph import (
     CacheInStreamingError,
     CacheOfVirtualStreamError,
     IterationInBatchError,

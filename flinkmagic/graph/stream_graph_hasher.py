@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from flinkmagic.errors import DuplicateUidError
+from flinkmagic.errors.graph import DuplicateUidError
 from flinkmagic.graph.chaining import Chaining
 from flinkmagic.graph.murmur3 import murmur3_128
 from flinkmagic.graph.stream_graph import StreamGraph, StreamNode

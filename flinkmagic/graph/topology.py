@@ -1,7 +1,7 @@
 """Programs written down as JSON: see ``topology.schema.json`` beside this module for the format.
 
 A topology is checked in two steps, so that a mistake in the file is told from a program that Flink refuses: the schema
-and the ids here (:class:`~flinkmagic.errors.TopologyError`, with the place), the graph rules in the graphs.
+and the ids here (:class:`~flinkmagic.errors.graph.TopologyError`, with the place), the graph rules in the graphs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from flinkmagic.errors import TopologyError
+from flinkmagic.amounts import count
+from flinkmagic.errors.graph import TopologyError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import (
     BatchShuffleMode,
@@ -237,7 +238,7 @@ def _place(path: Iterable[str]) -> str:
 def _problem(error: Any) -> str:
     expected = error.rule_definition
     if error.rule in ("minItems", "maxItems"):
-        return f"takes {expected} {'entry' if expected == 1 else 'entries'}, not {len(error.value)}"
+        return f"takes {count(expected, 'entry', 'entries')}, not {len(error.value)}"
     if error.rule == "required":
         return f"lacks {', '.join(repr(name) for name in expected if name not in error.value)}"
     if error.rule == "additionalProperties":

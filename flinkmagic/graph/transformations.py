@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from flinkmagic.errors import (
+from flinkmagic.errors.graph import (
     EmptyOutputTagError,
     EmptyUnionError,
     OperatorMaxParallelismError,

@@ -16,16 +16,8 @@ from flinkmagic import session
 from flinkmagic.capturing.merging import over_frames
 from flinkmagic.display import to_table
 from flinkmagic.display.labels import lines_visible
-from flinkmagic.errors import (
-    JobRunningError,
-    NeverRunError,
-    NoGraphError,
-    NotAProgramError,
-    TopLevelAwaitError,
-    UnknownGraphError,
-    UnknownRetainedError,
-    UnknownVariableError,
-)
+from flinkmagic.errors.capturing import TopLevelAwaitError
+from flinkmagic.errors.usage import JobRunningError, NeverRunError, NoGraphError, NotAProgramError, UnknownNameError
 from flinkmagic.magics.captured_cell import CapturedCell, plainly_interrupted
 from flinkmagic.magics.cell import is_blank
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
@@ -227,7 +219,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         if release is None:
             print(retained_table(kept, graphs))
         elif spark is None:
-            raise UnknownRetainedError(release, [])
+            raise UnknownNameError("retained result", release, [])
         else:
             gone = session.release_retained(spark, release)
             print(f"Released: {', '.join(one.name for one in gone)}.")
@@ -299,13 +291,13 @@ class FlinkMagics(ConfiguredOptions, Magics):
         if graph is not None:
             return graph
         if word.isidentifier() and word not in self.shell.user_ns:
-            raise UnknownVariableError(word, [*self.graphs, *self.shell.user_ns])
+            raise UnknownNameError("variable", word, [*self.graphs, *self.shell.user_ns], is_listed=False)
         return self.shell.ev(word)
 
     def _graph(self, name: str) -> CompiledGraph:
         graph = self._known(name)
         if graph is None:
-            raise UnknownGraphError(name, sorted(self.graphs))
+            raise UnknownNameError("graph", name, sorted(self.graphs))
         return graph
 
     def _job(self, name: str) -> Job:

@@ -6,11 +6,12 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from flinkmagic import amounts
 from flinkmagic.display.labels import lines_visible
 from flinkmagic.magics.graphs import PastRun
 
 if TYPE_CHECKING:
-    from flinkmagic.deployment.retained_results import RetainedResult
+    from flinkmagic.reuse.retained_results import RetainedResult
     from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry
     from flinkmagic.session import CompiledGraph, Job
 
@@ -34,9 +35,9 @@ def retained_table(results: Sequence[RetainedResult], graphs: Sequence[CompiledG
     rows = [("result", "kind", "vertex", "size", "age", "last used", "graph", "for")]
     now = time.time()
     for one in results:
-        ages = (_age(now - one.made_at), _age(now - one.used_at))
+        ages = (amounts.age(now - one.made_at), amounts.age(now - one.used_at))
         scope = "session" if one.for_session else "job"
-        rows.append((one.name, one.kind, lines_visible(one.what), _bytes(one.bytes), *ages, one.graph, scope))
+        rows.append((one.name, one.kind, lines_visible(one.what), amounts.size(one.bytes), *ages, one.graph, scope))
     lines = [_table(rows) if results else "Nothing is retained."]
     for graph in graphs:
         for stage, reason in (graph.jobs[-1].not_retained() if graph.jobs else {}).items():
@@ -51,23 +52,8 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _age(seconds: float) -> str:
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
-
-
-def _bytes(size: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"
-
-
 def _row(run: PastRun, number: str) -> tuple[str, str, str, str, str]:
-    return run.name, number, run.status, f"{run.elapsed_ms / 1000:.1f} s", f"{run.finished_tasks}/{run.tasks}"
+    return run.name, number, run.status, amounts.duration(run.elapsed_ms), f"{run.finished_tasks}/{run.tasks}"
 
 
 def errors_text(job: Job, *, full: bool) -> str:

@@ -12,7 +12,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle, display
 
 from flinkmagic.display import progress_line, to_table, to_text
-from flinkmagic.errors import JobFailedError
+from flinkmagic.errors.usage import JobFailedError
 from flinkmagic.magics.live_view import LiveView, final_bundle, follow_beside
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.java import items, session_state
 from flinkmagic.capturing.writes.targets import PathResolver, Target, resolve_uri
 from flinkmagic.display.labels import lines_visible
+from flinkmagic.jvm.java import items, session_state
 from flinkmagic.magics.spark_session import running_session
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from IPython.core.magic_arguments import argument
 from traitlets import Enum, HasTraits, Int, MetaHasTraits, TraitError, Unicode, validate
 
-from flinkmagic.errors import InvalidValueError
+from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.option_values import typed
 from flinkmagic.session.options import OPTIONS, Option
 from flinkmagic.simulation.arguments import SIMULATION_ARGUMENTS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from flinkmagic.errors import SparkConnectSessionError
+from flinkmagic.errors.capturing import SparkConnectSessionError
 from flinkmagic.local_spark import local_session
 
 if TYPE_CHECKING:
@@ -50,14 +50,11 @@ def running_session(shell: InteractiveShell) -> SparkSession | None:
     """
     from pyspark.sql import SparkSession
 
+    from flinkmagic.jvm.java import is_stopped
+
     named = shell.user_ns.get("spark")
     if type(named).__module__.startswith("pyspark.sql.connect"):
         raise SparkConnectSessionError()
     # Of PySpark 4 the class of a Connect session derives from the same base; its module tells them apart.
     session = named if isinstance(named, SparkSession) else SparkSession.getActiveSession()
-    return session if session is not None and _is_running(session) else None
-
-
-def _is_running(session: SparkSession) -> bool:
-    context = session.sparkContext
-    return context._jsc is not None and not context._jsc.sc().isStopped()
+    return session if session is not None and not is_stopped(session) else None

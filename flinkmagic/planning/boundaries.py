@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 
-from flinkmagic.planning import driver_classes
+from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES
 from flinkmagic.planning.plan_reader import PYTHON_OPERATORS, SHUFFLE_EXCHANGE
 from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
@@ -169,7 +169,7 @@ class Boundaries:
         return chosen, plans
 
     def _cuts(self, clone: JavaObject) -> JavaObject:
-        cuts = driver_classes.new_instance(self._sc, "LogicalCuts")
+        cuts = CLASSES.new_instance(self._sc._gateway, "LogicalCuts")
         cuts.open(clone, clone.sharedState().cacheManager())
         return cuts
 
@@ -177,7 +177,7 @@ class Boundaries:
         self, cuts: JavaObject, sinks: Sequence[SinkRequest], clone: JavaObject, scope: str
     ) -> Iterator[Boundary]:
         frames = self._frames(cuts)
-        kinds = driver_classes.new_instance(self._sc, "PlanKinds")
+        kinds = CLASSES.new_instance(self._sc._gateway, "PlanKinds")
         level = self._sc._getJavaStorageLevel(getattr(StorageLevel, self._storage_level))
         used = [tuple(cuts.directlyInside(sink.logical_plan, _may_read(sink))) for sink in sinks]
         for number in junctions(used, lambda number: tuple(cuts.directlyInside(frames[number].plan, False))):

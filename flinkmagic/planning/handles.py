@@ -201,16 +201,12 @@ class ShuffleMapStageHandle(StageHandle):
     ----------
     output_partitions : int
         How many partitions the shuffle makes, which is the parallelism of its consumers.
-    hidden : bool
-        True where the shuffle is not a ``ShuffleExchangeExec`` of the plan but made inside an operator
-        (``TakeOrderedAndProjectExec``, ``CollectLimitExec``). It is run in the same way.
     written : callable, optional
         To be told of the ``MapOutputStatistics`` when the shuffle is written: how later stages join its rows, and with
         how many tasks they read it, hangs on its real size.
     """
 
     output_partitions: int = 1
-    hidden: bool = False
     written: Callable[[JavaObject], None] | None = field(repr=False, default=None)
     dependency: Once = field(repr=False)
 
@@ -307,8 +303,6 @@ class ResultStageHandle(StageHandle):
     ----------
     query_execution : py4j.java_gateway.JavaObject
         The query's ``QueryExecution``, planned on the job's clone of the session.
-    output : py4j.java_gateway.JavaObject
-        The attributes of the rows (``Seq[Attribute]``).
     schema_json : str
         The user's schema, as ``StructType.fromJson`` reads it.
     columns : py4j.java_gateway.JavaObject, optional
@@ -327,10 +321,6 @@ class ResultStageHandle(StageHandle):
     def plan(self) -> JavaObject:
         """The physical plan of the query, always the same object."""
         return self.made()
-
-    @property
-    def output(self) -> JavaObject:
-        return self.plan.output()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from flinkmagic.capturing.operator_options import OperatorOptions
-from flinkmagic.errors import OperatorOptionsError
+from flinkmagic.errors.capturing import OperatorOptionsError
 from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import PartitionTransformation, Transformation

@@ -12,7 +12,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.planning import driver_classes
+from flinkmagic.planning.java_classes import CLASSES
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -108,7 +108,7 @@ class PlanForest:
     nodes: dict[int, PlanNode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._reader = driver_classes.new_instance(self.sc, "PlanReader")
+        self._reader = CLASSES.new_instance(self.sc._gateway, "PlanReader")
 
     def read(self, plan: JavaObject, scope: str = "") -> PlanNode:
         """Read a physical plan; nodes that it has in common with earlier ones are the same objects.

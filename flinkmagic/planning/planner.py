@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.program import Program
-from flinkmagic.errors import NoResultError, SessionEndedError, SparkConnectSessionError
+from flinkmagic.errors.capturing import NoResultError, SparkConnectSessionError
+from flinkmagic.errors.deployment import SessionEndedError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
-from flinkmagic.planning import driver_classes
 from flinkmagic.planning.attachments import job_settings
 from flinkmagic.planning.boundaries import Boundaries, Boundary, only_reads
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.handles import StageHandle
+from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
 from flinkmagic.planning.operator_marks import apply_marks
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts, is_adaptive_cache
@@ -177,7 +178,7 @@ class _Planner:
         self._provenance = Provenance(program)
         self._translator = Translator(self._counts, self._handles, self._labels)
         self._boundaries = Boundaries(self._sc, self._clones, program, share, storage_level)
-        self._kinds = driver_classes.new_instance(self._sc, "PlanKinds")
+        self._kinds = CLASSES.new_instance(self._sc._gateway, "PlanKinds")
         self._read = -1
 
     def plan(

@@ -6,12 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.errors import (
-    NoResultError,
-    NotAProgramError,
-    SparkConnectSessionError,
-    StreamingFrameError,
-)
+from flinkmagic.errors.capturing import NoResultError, SparkConnectSessionError, StreamingFrameError
+from flinkmagic.errors.usage import NotAProgramError
 from flinkmagic.planning.hidden_queries import hidden_query
 from flinkmagic.planning.sinks import SinkKind
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from flinkmagic.capturing.java import skip_commands
 from flinkmagic.capturing.writes.write_commands import is_observed
-from flinkmagic.planning import driver_classes
+from flinkmagic.jvm.java import skip_commands
 from flinkmagic.planning.adaptive_stages import JOINS, join_choices
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
@@ -23,6 +22,7 @@ from flinkmagic.planning.handles import (
     WriteStageHandle,
 )
 from flinkmagic.planning.hidden_queries import INTO_RELATION
+from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.plan_reader import (
     BROADCAST_EXCHANGE,
@@ -62,8 +62,8 @@ class StageHandles:
     def __init__(self, forest: PlanForest, counts: PartitionCounts) -> None:
         self._forest = forest
         self._counts = counts
-        self._rebuilder = driver_classes.new_instance(forest.sc, "PlanRebuilder")
-        self._metrics = driver_classes.new_instance(forest.sc, "ObservedMetrics")
+        self._rebuilder = CLASSES.new_instance(forest.sc._gateway, "PlanRebuilder")
+        self._metrics = CLASSES.new_instance(forest.sc._gateway, "ObservedMetrics")
 
         self.results: list[StageResult] = []
         """What the stages leave behind for later jobs; what is part of a cache of the user's is the cache's."""
@@ -148,7 +148,6 @@ class StageHandles:
             collected=self._collected(stage),
             joins=self._joins(stage),
             output_partitions=1,
-            hidden=True,
             dependency=Once(lambda: self._rebuilder.shuffleOf(jvm_node)),
         )
         computed = partial(self._rebuilder.rebuild, jvm_node)
@@ -183,7 +182,7 @@ class StageHandles:
 
     def _over_rows(self, command: JavaObject, plan: JavaObject, session: JavaObject) -> JavaObject:
         """The physical plan of a command over the rows of this job's plan of the query that it hides."""
-        rows = driver_classes.new_instance(self._forest.sc, "CommandRows")
+        rows = CLASSES.new_instance(self._forest.sc._gateway, "CommandRows")
         over = rows.over(command, command.query(), self._rebuilder.query(plan), session)
         return self._planned(session, over).executedPlan()
 

@@ -2,7 +2,7 @@
 
 A shuffle's, broadcast's or subquery's result is Spark's own node of the plan as it ran; as long as somebody holds it,
 its shuffle files (its value) live, and another plan can read it through a ``ReusedExchangeExec``, which maps the output
-attributes. A boundary's is the builder of its cached rows. A result's rows are kept by deployment.
+attributes. A boundary's is the builder of its cached rows. A result's rows are kept elsewhere (`reuse.kept_results`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.java import session_state
+from flinkmagic.jvm.java import session_state
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flinkmagic.errors import ExecutorRecoveryError, JobSuspendedError, TaskCanceledError
+from flinkmagic.errors.scheduling import ExecutorRecoveryError, JobSuspendedError, TaskCanceledError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_settings import InputDependencyConstraint

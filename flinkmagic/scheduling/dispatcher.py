@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from flinkmagic.errors import JobNotStoredError
+from flinkmagic.errors.job_store import JobNotStoredError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_manager_runner import (

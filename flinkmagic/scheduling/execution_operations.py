@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from flinkmagic.errors import SlotRequestCanceledError
+from flinkmagic.errors.scheduling import SlotRequestCanceledError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.executions import Executions
 from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
-from flinkmagic.errors import JobSuspendedError
+from flinkmagic.errors.scheduling import JobSuspendedError
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.job_event_log import JobEventLog

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from flinkmagic.errors import SlotLostError, TaskExecutorLostError
+from flinkmagic.errors.scheduling import SlotLostError, TaskExecutorLostError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.heartbeat import HeartbeatManager

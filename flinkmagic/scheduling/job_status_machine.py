@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flinkmagic.errors import IllegalStateTransitionError
+from flinkmagic.errors.scheduling import IllegalStateTransitionError
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import TRANSITIONS, JobStatus

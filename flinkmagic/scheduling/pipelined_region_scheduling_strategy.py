@@ -27,7 +27,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from flinkmagic.errors import InvariantViolatedError
+from flinkmagic.errors.scheduling import InvariantViolatedError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
@@ -63,7 +63,7 @@ class SchedulingStrategy(Protocol):
         ...
 
 
-class PipelinedRegionSchedulingStrategy:
+class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
     """Schedules region by region.
 
     Parameters
@@ -184,7 +184,7 @@ class PipelinedRegionSchedulingStrategy:
     def restart_at_once(self, vertices: Iterable[int]) -> None:
         """Schedule regions, all in CREATED, whatever becomes of their inputs: they run already.
 
-        No part of Flink's: see `execution_replacement`.
+        No part of Flink's: see `DefaultScheduler.replace_executions`.
         """
         for region in self._topology.regions_of(vertices):
             self._mark_scheduled(region)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 
-from flinkmagic.errors import InvalidNameError
+from flinkmagic.errors.usage import InvalidValueError
 
 VIEWS = ("stream", "job", "execution", "regions")
 """The graphs that can be shown alone."""
@@ -24,9 +24,10 @@ def check_name(name: str) -> str:
 
     Raises
     ------
-    InvalidNameError
+    InvalidValueError
         Where it is no identifier, or a keyword.
     """
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
-        raise InvalidNameError(str(name))
+        expected = "a Python identifier and no keyword, such as delays"
+        raise InvalidValueError(str(name), expected, "a graph's name (it becomes a variable)")
     return name

@@ -26,12 +26,8 @@ from flinkmagic.display import (
     to_text,
 )
 from flinkmagic.display.labels import lines_visible
-from flinkmagic.errors import (
-    JobRunningError,
-    NoResultError,
-    UnknownFormatError,
-    UnknownViewError,
-)
+from flinkmagic.errors.capturing import NoResultError
+from flinkmagic.errors.usage import InvalidValueError, JobRunningError, UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
@@ -236,13 +232,13 @@ class CompiledGraph:
 
         Raises
         ------
-        UnknownViewError
+        UnknownNameError
             For any other.
         """
         for view in self.views():
             if view.kind == kind:
                 return view.paint(self.jobs[-1].snapshot()) if self.jobs else view
-        raise UnknownViewError(kind, VIEWS)
+        raise UnknownNameError("view", kind, VIEWS)
 
     def to_dot(self, view: str = "job") -> str:
         """One of the graphs in Graphviz' language."""
@@ -270,7 +266,7 @@ class CompiledGraph:
 
         Raises
         ------
-        UnknownFormatError
+        InvalidValueError
             For any other suffix.
         """
         writers: dict[str, Callable[[], str]] = {
@@ -281,7 +277,7 @@ class CompiledGraph:
         }
         target = Path(path)
         if target.suffix not in writers:
-            raise UnknownFormatError(str(path), FORMATS)
+            raise InvalidValueError(str(path), f"a file name that ends in one of {', '.join(FORMATS)}")
         target.write_text(writers[target.suffix](), encoding="utf-8")
         return target
 
@@ -294,7 +290,7 @@ class CompiledGraph:
         """
         views = [view for view in self.views() if kind is None or view.kind == kind]
         if not views:
-            raise UnknownViewError(str(kind), VIEWS)
+            raise UnknownNameError("view", str(kind), VIEWS)
         if snapshot is not None:
             views = [view.paint(snapshot) for view in views]
         longest = longest_line(self.views()[1], snapshot) if snapshot is not None else ""

@@ -11,16 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flinkmagic.amounts import duration
 from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecord
-from flinkmagic.deployment.checkpoints import Checkpoints
 from flinkmagic.deployment.failures import short_reason
-from flinkmagic.deployment.retention import Retention
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
 from flinkmagic.display.costs import costs
-from flinkmagic.errors import VertexFailedError
+from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning import PlannedJob
+from flinkmagic.reuse.checkpoints import Checkpoints
+from flinkmagic.reuse.retention import Retention
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy, parse_restart_strategy
@@ -112,7 +113,7 @@ class Job:
 
         Raises
         ------
-        UnknownResultError
+        UnknownNameError
             Where the job keeps no result of that name.
         ResultNotReadyError
             Where it has not been computed (yet).
@@ -179,7 +180,7 @@ class Job:
         snapshot = self.snapshot()
         finished = {sink.index for sink in self._deployment.finished_sinks()}
         counts = ", ".join(f"{number} {state}" for state, number in snapshot.task_counts.items())
-        lines = [f"{snapshot.status} after {(snapshot.elapsed_ms or 0.0) / 1000:.1f} s ({counts})"]
+        lines = [f"{snapshot.status} after {duration(snapshot.elapsed_ms or 0.0)} ({counts})"]
         if snapshot.note:
             lines.append(f"  {snapshot.note}")
         for sink in self.sinks:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flinkmagic.deployment.retained_results import RetainedResult, retained_results
-from flinkmagic.errors import UnknownRetainedError
+from flinkmagic.errors.usage import UnknownNameError
+from flinkmagic.reuse.retained_results import RetainedResult, retained_results
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,11 +31,11 @@ def release_retained(spark: SparkSession, name: str) -> list[RetainedResult]:
 
     Raises
     ------
-    UnknownRetainedError
+    UnknownNameError
         Where nothing is retained under the name.
     """
     store = retained_results(spark.sparkContext)
     gone = store.release(name)
     if not gone:
-        raise UnknownRetainedError(name, [one.name for one in store.entries()])
+        raise UnknownNameError("retained result", name, [one.name for one in store.entries()])
     return gone

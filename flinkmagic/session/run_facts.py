@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from flinkmagic.display.labels import count, size
+from flinkmagic.amounts import count, size
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, JoinChoice, StageAdaptation
 from flinkmagic.session.skew import EdgeBytes

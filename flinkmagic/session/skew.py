@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from flinkmagic.amounts import duration, size
 from flinkmagic.deployment import TaskRecord
-from flinkmagic.display.labels import duration, size
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 

@@ -5,34 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from flinkmagic.amounts import count
+
 if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
-    from flinkmagic.deployment.retention import TakenUp
     from flinkmagic.graph.execution_graph import ExecutionGraph
     from flinkmagic.graph.job_graph import JobGraph
     from flinkmagic.graph.stream_graph import StreamGraph
     from flinkmagic.planning.sinks import PlannedSink, SharedStage
-
-
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """A number with its noun: ``1 task``, ``17 tasks``."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    from flinkmagic.reuse.taken_up import TakenUp
 
 
 def graph_summary(stream_graph: StreamGraph, job_graph: JobGraph, execution_graph: ExecutionGraph, slots: int) -> str:
     """Such as ``9 operators in 5 job vertices, 17 tasks, 17 regions; 4 slots``."""
     return (
-        f"{counted(len(stream_graph.nodes), 'operator')} in "
-        f"{counted(len(job_graph.vertices), 'job vertex', 'job vertices')}, "
-        f"{counted(execution_graph.n_vertices, 'task')}, "
-        f"{counted(execution_graph.pipelined_regions.count, 'region')}; {counted(slots, 'slot')}"
+        f"{count(len(stream_graph.nodes), 'operator')} in "
+        f"{count(len(job_graph.vertices), 'job vertex', 'job vertices')}, "
+        f"{count(execution_graph.n_vertices, 'task')}, "
+        f"{count(execution_graph.pipelined_regions.count, 'region')}; {count(slots, 'slot')}"
     )
 
 
 def sharing_notes(shared: Sequence[SharedStage]) -> list[str]:
     """One line for each result that several sinks read."""
     return [
-        f"{stage.variable or stage.what} is shared by {counted(len(stage.sinks), 'sink')} "
+        f"{stage.variable or stage.what} is shared by {count(len(stage.sinks), 'sink')} "
         f"({', '.join(stage.sinks)}) and computed once: {stage.why}"
         for stage in shared
     ]
@@ -46,7 +43,7 @@ def slots_notes(job_graph: JobGraph, slots: int, cores: int) -> list[str]:
         return []
     are = "is" if len(wider) == 1 else "are"
     return [
-        f"{counted(len(wider), 'job vertex', 'job vertices')} {are} wider than {counted(slots, 'slot')} "
+        f"{count(len(wider), 'job vertex', 'job vertices')} {are} wider than {count(slots, 'slot')} "
         f"(up to {max(wider)} tasks): each runs alone, and Spark may run {min(max(wider), cores)} of its tasks at once"
     ]
 
@@ -72,17 +69,17 @@ def not_run_note(program: Program | None, next_step: str) -> str:
     ran = len(program.deployed) + len(program.immediate)
     if not ran:
         return f"Nothing has been written yet. {next_step}"
-    done = counted(ran, "write has", "writes have")
-    return f"{done} run on the way, {counted(len(program.writes), 'is', 'are')} still to run. {next_step}"
+    done = count(ran, "write has", "writes have")
+    return f"{done} run on the way, {count(len(program.writes), 'is', 'are')} still to run. {next_step}"
 
 
 def nothing_to_compile(program: Program) -> str:
     """Such as ``nothing to compile: 2 actions have run, nothing is deferred``."""
     ran = len(program.deployed) + len(program.immediate)
     if ran:
-        done = f"{counted(ran, 'write has', 'writes have')} run on the way"
+        done = f"{count(ran, 'write has', 'writes have')} run on the way"
     elif program.actions:
-        done = f"{counted(program.actions, 'action has', 'actions have')} run"
+        done = f"{count(program.actions, 'action has', 'actions have')} run"
     else:
         done = "the cell has run"
     return f"nothing to compile: {done}, nothing is deferred"
@@ -98,9 +95,9 @@ def only_shown_note(names: Sequence[str]) -> str:
 def taken_up_note(taken_up: TakenUp) -> str:
     """How much of a job was there already: ``3 job vertices reused, 1 write kept of the run before``."""
     reused = len(taken_up.finished - taken_up.written)
-    notes = [f"{counted(reused, 'job vertex', 'job vertices')} reused"] if reused else []
+    notes = [f"{count(reused, 'job vertex', 'job vertices')} reused"] if reused else []
     if taken_up.written:
-        notes.append(f"{counted(len(taken_up.written), 'write')} kept of the failed run")
+        notes.append(f"{count(len(taken_up.written), 'write')} kept of the failed run")
     return ", ".join(notes)
 
 

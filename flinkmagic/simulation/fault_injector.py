@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from flinkmagic.errors import JobSuspendedError, UnknownFaultTargetError
+from flinkmagic.errors.scheduling import JobSuspendedError
+from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobStatus
@@ -61,7 +62,7 @@ class FaultInjector:
 
     def _check_executor(self, resource_id: str) -> None:
         if resource_id not in self._cluster.executors:
-            raise UnknownFaultTargetError(f"task manager {resource_id!r}", list(self._cluster.executors))
+            raise UnknownNameError("task manager", resource_id, self._cluster.executors)
 
     def _vertex_of(self, fault: FailTask) -> int:
         graph = self._job_master.execution_graph
@@ -69,9 +70,9 @@ class FaultInjector:
             if fault.vertex in names_of(job_vertex.job_vertex):
                 if fault.subtask >= job_vertex.parallelism:
                     subtasks = [f"{fault.vertex}:{subtask}" for subtask in range(job_vertex.parallelism)]
-                    raise UnknownFaultTargetError(f"subtask {fault.subtask} of {fault.vertex!r}", subtasks)
+                    raise UnknownNameError("subtask", f"{fault.vertex}:{fault.subtask}", subtasks)
                 return job_vertex.first + fault.subtask
-        raise UnknownFaultTargetError(f"vertex {fault.vertex!r}", [jv.name for jv in graph.job_vertices])
+        raise UnknownNameError("vertex", fault.vertex, [jv.name for jv in graph.job_vertices])
 
     # -- the listener ------------------------------------------------------------------------------------
 

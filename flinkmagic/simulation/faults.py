@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flinkmagic.errors import FlinkMagicError, InvalidValueError
+from flinkmagic.errors.base import FlinkMagicError
+from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.scheduling.failover.restart_strategy import parse_duration_ms
 
 

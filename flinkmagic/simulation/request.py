@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from flinkmagic.errors import UnknownFaultTargetError
+from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.failover.restart_strategy import parse_restart_strategy
 from flinkmagic.simulation.arguments import RESTART_STRATEGY
@@ -63,7 +63,7 @@ def simulation_options(
     ------
     InvalidValueError
         Where a text cannot be read.
-    UnknownFaultTargetError
+    UnknownNameError
         Where it names what the job has not.
     """
     task_ms, by_name = _task_times(task_seconds, job_graph)
@@ -101,5 +101,5 @@ def _task_times(given: Sequence[str], job_graph: JobGraph) -> tuple[float, dict[
         elif name in names:
             by_name[name] = parse_duration(seconds)
         else:
-            raise UnknownFaultTargetError(f"vertex {name!r}", sorted(names))
+            raise UnknownNameError("vertex", name, sorted(names))
     return default_ms, by_name

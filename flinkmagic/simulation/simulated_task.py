@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from flinkmagic.errors import PartitionNotFoundError
+from flinkmagic.errors.scheduling import PartitionNotFoundError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ScheduledCall
 from flinkmagic.scheduling.task_executor_gateway import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from flinkmagic.amounts import count
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
@@ -37,8 +38,7 @@ class WhatIf:
 
     @property
     def _simulated_title(self) -> str:
-        slots = len(self.simulated.timeline.slots)
-        return f"{self.real.name}, simulated on {slots} {'slot' if slots == 1 else 'slots'}"
+        return f"{self.real.name}, simulated on {count(len(self.simulated.timeline.slots), 'slot')}"
 
 
 def what_if(job_graph: JobGraph, info: ExecutionGraphInfo, options: SimulationOptions) -> WhatIf:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from flinkmagic.errors import GraphRefusedError
+from flinkmagic.errors.graph import GraphRefusedError
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import flinkmagic
 from flinkmagic.deployment import SparkDeployment
-from flinkmagic.errors import ExecutorRecoveryError
+from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import flinkmagic
 from flinkmagic.deployment import SparkDeployment
-from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.observations import Observations
 from flinkmagic.deployment.spark_jobs import JobProperties
 from flinkmagic.deployment.stage_runner import StageRunner
@@ -37,6 +36,7 @@ from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.planning import plan
 from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.planner import PlannedJob
+from flinkmagic.reuse.kept_results import KeptResults
 from flinkmagic.scheduling.job_status import JobStatus
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException
 
-from flinkmagic.errors import PendingWriteError
+from flinkmagic.errors.capturing import PendingWriteError
 
 WRITE = "spark.range(0, 3, 1, 1).write.parquet(at('x'))\n"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flinkmagic.capturing.merging import check_runnable, link, merge, over_frames, spanning
-from flinkmagic.errors import OverwritesInputError
+from flinkmagic.errors.capturing import OverwritesInputError
 
 FIRST = """\
 numbers_ = spark.range(0, 100, 1, 2)

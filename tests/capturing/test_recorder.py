@@ -11,7 +11,7 @@ import pytest
 
 from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.results import name_results
-from flinkmagic.errors import SparkConnectSessionError
+from flinkmagic.errors.capturing import SparkConnectSessionError
 
 exact = pytest.mark.skipif(sys.version_info < (3, 11), reason="positions of calls are known since Python 3.11")
 

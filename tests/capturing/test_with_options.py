@@ -6,7 +6,7 @@ import pytest
 
 from flinkmagic.capturing.operator_options import OperatorOptions
 from flinkmagic.capturing.with_options import with_options
-from flinkmagic.errors import NotCapturedError, OperatorOptionsError
+from flinkmagic.errors.capturing import NotCapturedError, OperatorOptionsError
 
 IMPORT = "from flinkmagic import with_options\n"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from flinkmagic import errors
 from flinkmagic.cli import compile as command
+from flinkmagic.errors import usage as errors
 
 Run = Callable[..., int]
 GOOD: dict[str, Any] = {

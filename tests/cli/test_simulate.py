@@ -10,11 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from flinkmagic.cli import simulate
-from flinkmagic.errors import (
-    InvalidValueError,
-    UnknownFaultTargetError,
-    UsageError,
-)
+from flinkmagic.errors.usage import InvalidValueError, UnknownNameError, UsageError
 
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
 
@@ -119,10 +115,10 @@ def test_unbounded_sources_run_until_they_are_cancelled(tmp_path: Path, capsys: 
     [
         (["--fail", "Window4@1s"], InvalidValueError, "'Window4@1s' is not VERTEX:SUBTASK@TIME"),
         (["--fail", "Window4:0@soon"], InvalidValueError, "'soon' is not a time such as 1.5s"),
-        (["--fail", "Windau:0@1s"], UnknownFaultTargetError, "no vertex 'Windau'.*Window4"),
+        (["--fail", "Windau:0@1s"], UnknownNameError, "no vertex named 'Windau'.*Window4"),
         (["--lose-task-manager", "tm-1"], InvalidValueError, "'tm-1' is not NAME@TIME"),
-        (["--lose-task-manager", "tm-7@1s"], UnknownFaultTargetError, "There are: tm-1"),
-        (["--task-seconds", "Windau=3"], UnknownFaultTargetError, "no vertex 'Windau'"),
+        (["--lose-task-manager", "tm-7@1s"], UnknownNameError, "There are: tm-1"),
+        (["--task-seconds", "Windau=3"], UnknownNameError, "no vertex named 'Windau'"),
     ],
 )
 def test_words_that_are_off_are_refused_with_what_would_do(arguments: list[str], error: type, message: str) -> None:

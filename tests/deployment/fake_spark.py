@@ -127,13 +127,10 @@ class FakeMonitor:
     def __init__(self):
         self.flushed = []
 
-    def watch(self, tag):
-        pass
-
     def await_submission(self, tags, timeout_ms):
         pass
 
-    def flush(self, token, tag):
+    def flush(self, token):
         self.flushed.append(token)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.deployment import task_monitor
+from flinkmagic.errors.deployment import SessionEndedError
 
 
 def main(folder: Path, end: str, restart: str) -> None:
@@ -31,8 +31,6 @@ def main(folder: Path, end: str, restart: str) -> None:
         numbers = spark.range(0, 4, 1, 2)
         slow = numbers.select(F.udf(wait, "long")("id").alias("id"))
         slow.repartition(2).write.mode("overwrite").json(str(folder / "slow"))
-    if end == "polled":
-        task_monitor.constructor_of = lambda *_: None
     graph = flinkmagic.compile(program, parallelism=2, restart=restart)
     job = graph.run(wait=False)
     deadline = time.monotonic() + 60
@@ -51,7 +49,7 @@ def main(folder: Path, end: str, restart: str) -> None:
     }
     try:
         graph.run()
-    except flinkmagic.errors.SessionEndedError as ended:
+    except SessionEndedError as ended:
         told["again"] = str(ended)
     print(json.dumps(told))
 

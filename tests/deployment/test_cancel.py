@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
-from flinkmagic.deployment.java_classes import constructor_of, new_instance
+from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.python_workers import ExecutorWatch
 from flinkmagic.deployment.stage_runner import StageRunner
 from flinkmagic.graph.execution_state import ExecutionState
@@ -124,12 +124,12 @@ def test_python_workers_of_tasks_that_were_not_cancelled_are_left_alone(spark, d
     eventually(lambda: len(running(deployment)) == 2, 60)
     sc = spark.sparkContext
     (tag,) = [stage.tag for stage in deployment._host._stages]
-    mine = new_instance(sc, constructor_of(sc, "PythonWorkers"), tag, False)
-    others = new_instance(sc, constructor_of(sc, "PythonWorkers"), f"{tag}0", False)
+    mine = CLASSES.new_instance(sc._gateway, "PythonWorkers", tag, False)
+    others = CLASSES.new_instance(sc._gateway, "PythonWorkers", f"{tag}0", False)
     eventually(lambda: mine.end() == 2)
     assert others.end() == 0
-    assert new_instance(sc, constructor_of(sc, "PythonWorkers"), tag[:-3], True).end() == 2
-    assert new_instance(sc, constructor_of(sc, "PythonWorkers"), f"x{tag}", True).end() == 0
+    assert CLASSES.new_instance(sc._gateway, "PythonWorkers", tag[:-3], True).end() == 2
+    assert CLASSES.new_instance(sc._gateway, "PythonWorkers", f"x{tag}", True).end() == 0
     assert deployment.wait(60) is JobStatus.FINISHED
     assert mine.end() == 0
 

@@ -11,7 +11,7 @@ from flinkmagic.capturing.source_code import cell_labels
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.deployment.failures import cause_of, python_traceback, short_reason, vertex_failed
 from flinkmagic.deployment.write_retries import EarlierRun, prepare_write_retry
-from flinkmagic.errors import (
+from flinkmagic.errors.deployment import (
     ResultNotReadyError,
     StageAbortedError,
     VertexFailedError,

@@ -15,18 +15,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
-from flinkmagic.deployment.kept_results import KeptResults
 from flinkmagic.deployment.observations import Observations
 from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_jobs import JobProperties
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.deployment.stage_host import StageHost
 from flinkmagic.deployment.stage_runner import StageRun, StageRunner
-from flinkmagic.deployment.task_monitor import task_monitor
+from flinkmagic.deployment.task_monitor import TaskMonitor
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.planning import plan
+from flinkmagic.reuse.kept_results import KeptResults
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
@@ -85,7 +85,7 @@ class SparkHarness:
         by_node = {node.id: vertex for vertex in self._graph.job_vertices for node in vertex.job_vertex.operators}
         self._vertices = {sink.name: by_node[sink.transformation_id] for sink in self._planned.sinks}
         prefix = f"contract-{id(self):x}-"
-        self._monitor = task_monitor(spark.sparkContext, prefix)
+        self._monitor = TaskMonitor(spark.sparkContext, prefix)
         slots = SessionSlots(spark.sparkContext)
         self._gateways = ExecutorGateways(
             "job", self._main_thread, SystemClock(), is_active=slots.is_active, on_silent=self._uncaught_errors.append

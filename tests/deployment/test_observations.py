@@ -9,7 +9,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
-from flinkmagic.deployment.retention import Retention
+from flinkmagic.reuse.retention import Retention
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
 

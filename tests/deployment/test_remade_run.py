@@ -1,11 +1,11 @@
-"""Lost executors in a Spark that the test plays: rules 7 and 8 of `vertex_run`, and `remade_run`."""
+"""Lost executors in a Spark that the test plays: rules 7 to 9 of `subtask_state`, and `remade_run`."""
 
 from __future__ import annotations
 
 from fake_spark import METRICS, FakeSpark, JobEnded, JobStarted, StageRef, TaskEnded, TaskStarted
 
 from flinkmagic.deployment.task_events import RESUBMITTED, ExecutorRemoved
-from flinkmagic.errors import ExecutorLostError, OutputLostError
+from flinkmagic.errors.scheduling import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
@@ -237,6 +237,23 @@ def test_what_a_failed_reader_did_not_get_is_made_by_the_vertex_itself():
     assert spark.scheduler.job_status is JobStatus.FINISHED
     assert story(spark, "Map", 0) == ["FINISHED", "FAILED", "FINISHED"]
     assert spark.scheduler.request_job().number_of_restarts == 1
+
+
+def test_what_another_reader_makes_too_is_not_asked_for_again():
+    vertices = {"Map": (1, []), "A": (1, ["Map"]), "B": (1, ["Map"])}
+    spark = FakeSpark(vertices, restart_strategy=FixedDelayRestartBackoffTimeStrategy(1, 100.0))
+    spark.run("Map")
+    first = Recovery(spark, "A", "Map").launch(0)
+    spark.end(spark.launch("A", 0), "FAILED")
+    spark.conclude("A", RuntimeError("aborted"))
+    recovery = Recovery(spark, "B", "Map", 700)
+    second = recovery.launch(0)
+    spark.end(first, "KILLED")
+    spark.end(second, "KILLED")  # Spark will launch it again, as B has not failed
+    assert spark.state("Map") == ["RUNNING"]
+    spark.end(recovery.launch(0))
+    assert story(spark, "Map", 0) == ["FINISHED", "FINISHED"]
+    assert [stage.handle.name for stage in spark.stages].count("Map") == 1
 
 
 def test_a_restarted_stage_makes_lost_outputs_of_finished_subtasks_too():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import pytest
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
 from flinkmagic.deployment import session_queries
+from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.scheduling.job_status import JobStatus
 
 
@@ -112,16 +115,10 @@ def test_the_configuration_is_that_of_the_writes_line_all_the_same(spark, deploy
 def test_where_queries_are_made_in_another_way_the_write_is_run_all_the_same(
     spark, deploy, tmp_path, monkeypatch, caplog
 ):
-    make = session_queries.new_instance
-
-    def refuse(sc, cls, *arguments):
-        if cls.getName() == "SessionQuery":
-            raise session_queries.Py4JError("no such constructor\nat ...")
-        return make(sc, cls, *arguments)
-
-    monkeypatch.setattr(session_queries, "new_instance", refuse)
+    monkeypatch.setattr(CLASSES, "_compiled", WeakKeyDictionary())
+    monkeypatch.setattr(session_queries, "_arguments", lambda jvm: "noSuchDefault()")
     with capture(spark) as program:
         spark.range(3).write.parquet(str(tmp_path / "out"))
     assert deploy(program).wait(60) is JobStatus.FINISHED
     assert spark.read.parquet(str(tmp_path / "out")).count() == 3
-    assert "this Spark makes its queries in another way (no such constructor)" in caplog.text
+    assert "its queries in another way (Spark's driver did not compile SessionQuery.java" in caplog.text

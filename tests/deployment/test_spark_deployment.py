@@ -9,7 +9,8 @@ from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.deployment import SparkDeployment
 from flinkmagic.deployment.stage_subtasks import NO_TASK
-from flinkmagic.errors import ResultReleasedError, UnknownResultError
+from flinkmagic.errors.deployment import ResultReleasedError
+from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
@@ -133,7 +134,7 @@ def test_a_result_is_a_dataframe_of_the_users_session(spark, deploy, numbers, sp
     assert read[0][0] == 7
     again = spark_work.tasks_by_stage(spark_work.job_ids() - before)
     assert max(again.values()) <= 4  # nothing of the plain plan's scan but that of top.collect() itself
-    with pytest.raises(UnknownResultError, match=r"no result named 'nothing'\. Its results: top"):
+    with pytest.raises(UnknownNameError, match=r"no result named 'nothing'\. There are: top"):
         deployment.result("nothing")
 
 

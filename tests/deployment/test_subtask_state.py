@@ -17,7 +17,7 @@ from flinkmagic.deployment.subtask_state import (
     SubtaskLife,
     SubtaskState,
 )
-from flinkmagic.errors import IllegalSubtaskEventError
+from flinkmagic.errors.deployment import IllegalSubtaskEventError
 
 HAS_REQUEST = {SubtaskState.REQUESTED, SubtaskState.MERGED, SubtaskState.UNCLAIMED}
 SETTLES_REQUEST = {

@@ -1,4 +1,4 @@
-"""Both ways to hear of tasks say the same of the same job."""
+"""The listener tells all of a job's stages and tasks, and nothing of other jobs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import uuid
 
 import pytest
 
-from flinkmagic.deployment import java_classes
-from flinkmagic.deployment.status_store_monitor import StatusStoreMonitor
 from flinkmagic.deployment.task_events import (
     ExecutorAdded,
     JobEnded,
@@ -21,7 +19,7 @@ from flinkmagic.deployment.task_events import (
     TaskStarted,
     parse_lines,
 )
-from flinkmagic.deployment.task_monitor import ListenerMonitor, task_monitor
+from flinkmagic.deployment.task_monitor import TaskMonitor
 
 
 class Heard:
@@ -43,12 +41,11 @@ class Heard:
         return [event for event in self.events if isinstance(event, kind)]
 
 
-@pytest.fixture(params=["listener", "status store"])
-def monitored(spark, request):
-    """A monitor of each kind, what it heard, and the tag that it listens for."""
-    sc, prefix = spark.sparkContext, f"flinkmagic-{uuid.uuid4().hex[:8]}-"
-    monitor = task_monitor(sc, prefix) if request.param == "listener" else StatusStoreMonitor(sc)
-    assert isinstance(monitor, ListenerMonitor if request.param == "listener" else StatusStoreMonitor)
+@pytest.fixture
+def monitored(spark):
+    """A monitor, what it heard, and the tag that it listens for."""
+    prefix = f"flinkmagic-{uuid.uuid4().hex[:8]}-"
+    monitor = TaskMonitor(spark.sparkContext, prefix)
     heard = Heard()
     monitor.start(heard, heard.lost.append)
     yield monitor, heard, f"{prefix}v0"
@@ -75,10 +72,9 @@ def run_tagged(spark, tag, action):
 
 def test_tells_all_of_a_job_in_order(spark, monitored):
     monitor, heard, tag = monitored
-    monitor.watch(tag)
     rdd = spark.sparkContext.parallelize(range(100), 4).map(lambda x: (x % 3, x)).groupByKey(2)
     assert run_tagged(spark, tag, rdd.count) == 3
-    monitor.flush("end", tag)
+    monitor.flush("end")
     assert heard.wait_for("end")
 
     (job,) = heard.of(JobStarted)
@@ -104,7 +100,7 @@ def test_tells_all_of_a_job_in_order(spark, monitored):
 @pytest.mark.parametrize("suffix", ["", "-early"])
 def test_a_submission_is_waited_for_until_spark_has_a_job_under_the_tag(spark, suffix):
     prefix = f"turn{suffix}-"
-    monitor = task_monitor(spark.sparkContext, prefix)
+    monitor = TaskMonitor(spark.sparkContext, prefix)
     monitor.start(lambda events: None, lambda loss: None)
     try:
         one, other = f"{prefix}one", f"{prefix}other"
@@ -119,7 +115,7 @@ def test_a_submission_is_waited_for_until_spark_has_a_job_under_the_tag(spark, s
         run_tagged(spark, one + suffix, spark.sparkContext.parallelize([1], 1).count)
         assert not over.wait(0.2)
         # What ends without a job lets the others go on, too.
-        monitor.flush(other, other)
+        monitor.flush(other)
         assert over.wait(30)
         waiting.join()
         start = time.monotonic()
@@ -131,14 +127,13 @@ def test_a_submission_is_waited_for_until_spark_has_a_job_under_the_tag(spark, s
 
 def test_tells_why_a_task_failed(spark, monitored):
     monitor, heard, tag = monitored
-    monitor.watch(tag)
 
     def fail(x):
         raise ValueError(f"tab\there, back\\slash, and ünïcode {x}")
 
     raised = run_tagged(spark, tag, spark.sparkContext.parallelize([7], 1).map(fail).collect)
     assert "ünïcode 7" in str(raised)
-    monitor.flush("end", tag)
+    monitor.flush("end")
     assert heard.wait_for("end")
     (end,) = heard.of(TaskEnded)
     assert (end.status, end.reason) == ("FAILED", end.reason)
@@ -148,21 +143,20 @@ def test_tells_why_a_task_failed(spark, monitored):
 
 
 def test_does_not_hear_of_other_jobs(spark, monitored):
-    monitor, heard, tag = monitored
-    monitor.watch(tag)
+    monitor, heard, _ = monitored
     spark.sparkContext.parallelize(range(10), 2).count()
-    monitor.flush("end", tag)
+    monitor.flush("end")
     assert heard.wait_for("end")
     assert heard.of(JobStarted) == heard.of(TaskStarted) == []
 
 
 def test_the_listener_names_the_shuffle_that_a_stage_writes(spark):
     sc, heard, tag = spark.sparkContext, Heard(), f"flinkmagic-{uuid.uuid4().hex}"
-    monitor = task_monitor(sc, tag)
+    monitor = TaskMonitor(sc, tag)
     monitor.start(heard, heard.lost.append)
     try:
         run_tagged(spark, tag, sc.parallelize(range(8), 2).map(lambda x: (x, x)).groupByKey(2).count)
-        monitor.flush("end", tag)
+        monitor.flush("end")
         assert heard.wait_for("end")
     finally:
         monitor.stop()
@@ -175,7 +169,7 @@ def test_the_listener_names_the_shuffle_that_a_stage_writes(spark):
 def test_a_stopped_listener_is_off_the_bus(spark):
     bus = spark.sparkContext._jsc.sc().listenerBus()
     before = bus.listeners().size()
-    monitor = task_monitor(spark.sparkContext, "flinkmagic-none-")
+    monitor = TaskMonitor(spark.sparkContext, "flinkmagic-none-")
     heard = Heard()
     monitor.start(heard, heard.lost.append)
     assert bus.listeners().size() == before + 1
@@ -183,17 +177,6 @@ def test_a_stopped_listener_is_off_the_bus(spark):
     monitor.stop()
     assert bus.listeners().size() == before
     assert heard.lost == []
-
-
-def test_falls_back_to_the_status_store_where_java_is_not_compiled(spark, monkeypatch, caplog):
-    def refuse(sc, name):
-        raise TypeError("'JavaPackage' object is not callable")
-
-    monkeypatch.setattr(java_classes, "_compile", refuse)
-    monkeypatch.setattr(java_classes, "_COMPILED", java_classes.WeakKeyDictionary())
-    assert isinstance(task_monitor(spark.sparkContext, "x"), StatusStoreMonitor)
-    assert isinstance(task_monitor(spark.sparkContext, "x"), StatusStoreMonitor)
-    assert [record.getMessage().count("status store is polled") for record in caplog.records] == [1]
 
 
 def test_reads_every_kind_of_line():

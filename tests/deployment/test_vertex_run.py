@@ -1,4 +1,4 @@
-"""What Spark's news means for executions: each rule of `vertex_run`, with a Spark that the test plays."""
+"""What Spark's news means for executions: each rule of `subtask_state`, with a Spark that the test plays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fake_spark import FakeSpark, JobStarted, StageRef, TaskStarted
 from flinkmagic.deployment.stage_host import LONGEST_SILENCE_MS
 from flinkmagic.deployment.stage_subtasks import NO_TASK
 from flinkmagic.deployment.write_retries import EarlierRun
-from flinkmagic.errors import StageAbortedError, VertexFailedError
+from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus

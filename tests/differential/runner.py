@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flinkmagic.errors import FlinkMagicError
+from flinkmagic.errors.base import FlinkMagicError
 from tests.differential.cells_file import Notebook
 from tests.differential.state import SessionState, files
 from tests.notebook_shell import CellTimeoutError, Left, NotebookShell, comparable, lines_kept, steady

@@ -72,17 +72,3 @@ def test_calls_break_where_code_breaks_well() -> None:
 
 def test_dot_strings_hold_no_escape_and_no_entity() -> None:
     assert labels.dot('a"b\\N & <b>') == '"a\\"b\\\\N &amp; <b>"'
-
-
-@pytest.mark.parametrize(
-    ("ms", "words"),
-    [(None, "–"), (12.4, "12 ms"), (4210, "4.2 s"), (59_949, "59.9 s"), (59_990, "1 min 00 s"), (185_000, "3 min 05 s"),
-     (3_900_000, "1 h 05 min")],
-)  # fmt: skip
-def test_durations(ms: float | None, words: str) -> None:
-    assert labels.duration(ms) == words
-
-
-@pytest.mark.parametrize(("amount", "words"), [(None, "–"), (512, "512 B"), (1536, "1.5 KiB"), (3 << 40, "3.0 TiB")])
-def test_sizes(amount: int | None, words: str) -> None:
-    assert labels.size(amount) == words

@@ -13,7 +13,7 @@ from flinkmagic.display import engine
 from flinkmagic.display.engine import render_dot
 from flinkmagic.display.layout import place
 from flinkmagic.display.placement import Box, LayoutRequest
-from flinkmagic.errors import LayoutEngineNotFoundError, LayoutFailedError
+from flinkmagic.errors.usage import LayoutEngineNotFoundError, LayoutFailedError
 
 DIAMOND = LayoutRequest(
     sizes=((100, 40), (120, 50), (80, 30), (100, 40)),

@@ -14,7 +14,7 @@ pytest.importorskip("anywidget")
 
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView, TaskView
 from flinkmagic.display.widget import JobView
-from flinkmagic.errors import JobFailedError
+from flinkmagic.errors.usage import JobFailedError
 
 
 @pytest.fixture

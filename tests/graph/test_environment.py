@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from flinkmagic import errors
+from flinkmagic.errors import graph as errors
 from flinkmagic.graph.environment import StreamExecutionEnvironment, reachable
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.job_settings import JobSettings

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from flinkmagic import errors
+from flinkmagic.errors import graph as errors
+from flinkmagic.errors.scheduling import IllegalStateTransitionError
 from flinkmagic.graph.execution import ExecutionAttemptID, ExecutionVertexID
 from flinkmagic.graph.execution_graph import MAX_PRIOR_EXECUTIONS, ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_job_vertex import default_max_parallelism
@@ -82,21 +83,21 @@ def test_a_vertex_may_be_an_element_of_an_array(graph: ExecutionGraph) -> None:
     index = np.array([4])[0]
     graph.transition(index, S.FAILED, 20.0, ValueError("boom"))
     assert str(graph.current_execution(4).error) == "boom"
-    with pytest.raises(errors.IllegalStateTransitionError):
+    with pytest.raises(IllegalStateTransitionError):
         graph.transition(index, S.RUNNING, 21.0)
 
 
 def test_many_vertices_move_at_once_or_not_at_all(graph: ExecutionGraph) -> None:
     graph.transition(np.array([0, 1, 2]), S.SCHEDULED, 20.0)
     assert graph.state.tolist() == [1, 1, 1, 0, 0]
-    with pytest.raises(errors.IllegalStateTransitionError, match=r"Write \(1/2\)#0 cannot go from CREATED"):
+    with pytest.raises(IllegalStateTransitionError, match=r"Write \(1/2\)#0 cannot go from CREATED"):
         graph.transition(np.array([2, 3]), S.DEPLOYING, 21.0)
     assert graph.state.tolist() == [1, 1, 1, 0, 0]
 
 
 def test_an_illegal_transition_tells_the_history(graph: ExecutionGraph) -> None:
     run(graph, 0)
-    with pytest.raises(errors.IllegalStateTransitionError) as refused:
+    with pytest.raises(IllegalStateTransitionError) as refused:
         graph.transition(0, S.SCHEDULED, 40.0)
     assert refused.value.history == (
         "CREATED at 10 ms", "SCHEDULED at 20 ms", "DEPLOYING at 21 ms", "INITIALIZING at 22 ms", "RUNNING at 23 ms",
@@ -105,7 +106,7 @@ def test_an_illegal_transition_tells_the_history(graph: ExecutionGraph) -> None:
 
 
 def test_only_a_recovering_job_manager_finishes_what_was_not_deployed(graph: ExecutionGraph) -> None:
-    with pytest.raises(errors.IllegalStateTransitionError):
+    with pytest.raises(IllegalStateTransitionError):
         graph.transition(0, S.FINISHED, 20.0)
     graph.transition(0, S.FINISHED, 20.0, recovering=True)
     assert graph.execution_vertex(0).state is S.FINISHED

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from flinkmagic import errors
+from flinkmagic.errors import graph as errors
 from flinkmagic.graph.exchange_mode import ChainingStrategy, GlobalStreamExchangeMode, StreamExchangeMode
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.job_graph_generator import create_job_graph, result_type_of

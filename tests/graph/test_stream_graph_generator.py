@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from flinkmagic import errors
+from flinkmagic.errors import graph as errors
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import GlobalStreamExchangeMode, StreamExchangeMode
 from flinkmagic.graph.partitioner import PartitionerKind

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from flinkmagic import errors
+from flinkmagic.errors import graph as errors
 from flinkmagic.graph.chaining import Chaining
 from flinkmagic.graph.murmur3 import murmur3_128
 from flinkmagic.graph.partitioner import PartitionerKind

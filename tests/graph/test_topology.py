@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import TopologyError
+from flinkmagic.errors.graph import TopologyError
 from flinkmagic.graph.compilation import compile_topology
 from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode
 from flinkmagic.graph.topology import read_topology, schema

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from flinkmagic import errors
+from flinkmagic.errors import graph as errors
 from flinkmagic.graph.exchange_mode import ChainingStrategy
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import (

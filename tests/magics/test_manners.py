@@ -146,7 +146,7 @@ def test_what_is_misspelt_is_named(notebook, code: str, says: str) -> None:
         ("%flinkgraph", "No cell has defined a graph yet"),
         ("%flinkjobs", "No graph has been defined yet"),
         ("%flinkjobs --retained", "Nothing is retained."),
-        ("%flinkjobs --release x", "Nothing is retained under the name 'x'"),
+        ("%flinkjobs --release x", "There is no retained result named 'x'. Nothing is retained."),
         ("%flinkrun nobody", "There is no graph named 'nobody'"),
         ("%%flinkgraph g --frobnicate\nx = 1", "unrecognized arguments: --frobnicate"),
         ("%%flinkgraph g\n# nothing\n", "nothing to compile: the cell is empty"),

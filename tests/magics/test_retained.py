@@ -53,7 +53,7 @@ def test_what_is_retained_is_listed_and_released(kernel) -> None:
     assert "is nondeterministic" in listed
     assert kernel.run("%flinkjobs --release listing.1").stdout.strip() == "Released: listing.1."
     assert kernel.run("%flinkjobs --retained").stdout.startswith("Nothing is retained.")
-    assert kernel.run("%flinkjobs --release listing").error_name == "UnknownRetainedError"
+    assert kernel.run("%flinkjobs --release listing").error_name == "UnknownNameError"
 
 
 def test_options_and_their_defaults(kernel) -> None:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flinkmagic.errors import SparkConnectSessionError
+from flinkmagic.errors.capturing import SparkConnectSessionError
 from flinkmagic.magics.spark_session import session_of
 
 

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.with_options import with_options
-from flinkmagic.errors import OperatorOptionsError
+from flinkmagic.errors.capturing import OperatorOptionsError
 from flinkmagic.graph.chaining import Chaining
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph

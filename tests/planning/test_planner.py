@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.session_snapshot import read_conf
-from flinkmagic.errors import NoResultError, NotAProgramError, StreamingFrameError
+from flinkmagic.errors.capturing import NoResultError, StreamingFrameError
+from flinkmagic.errors.usage import NotAProgramError
 from flinkmagic.planning import plan
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.handles import WriteStageHandle

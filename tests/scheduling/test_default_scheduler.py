@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flinkmagic.errors import (
+from flinkmagic.errors.scheduling import (
     IllegalStateTransitionError,
     PartitionNotFoundError,
     RecoverySuppressedError,

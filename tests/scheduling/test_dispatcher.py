@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flinkmagic.errors import JobAlreadyStoredError, JobNotStoredError, TornJournalError
+from flinkmagic.errors.job_store import JobAlreadyStoredError, JobNotStoredError, TornJournalError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.graph.job_graph import JobGraph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flinkmagic.errors import ExecutorLostError, OutputLostError
+from flinkmagic.errors.scheduling import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from flinkmagic.errors import IllegalStateTransitionError
+from flinkmagic.errors.scheduling import IllegalStateTransitionError
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.job_status import TRANSITIONS, JobStatus
 from flinkmagic.scheduling.job_status_machine import JobStatusMachine

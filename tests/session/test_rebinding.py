@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 import flinkmagic
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource
-from flinkmagic.errors import OverwritesInputError
+from flinkmagic.errors.capturing import OverwritesInputError
 from flinkmagic.scheduling.job_status import JobStatus
 
 

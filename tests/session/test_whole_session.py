@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 import flinkmagic
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource
-from flinkmagic.errors import InvalidValueError, NotAProgramError, OverwritesInputError
+from flinkmagic.errors.capturing import OverwritesInputError
+from flinkmagic.errors.usage import InvalidValueError, NotAProgramError
 from flinkmagic.scheduling.job_status import JobStatus
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from flinkmagic.errors import InvalidValueError, UnknownFaultTargetError
+from flinkmagic.errors.usage import InvalidValueError, UnknownNameError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import make_environment
@@ -54,7 +54,7 @@ def test_faults_by_chance_follow_the_seed(job_graph: JobGraph) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ({"task_seconds": ["nobody=2"]}, UnknownFaultTargetError),
+        ({"task_seconds": ["nobody=2"]}, UnknownNameError),
         ({"task_seconds": ["soon"]}, InvalidValueError),
         ({"fail": ["write@1s"]}, InvalidValueError),
         ({"restart_strategy": "maybe"}, InvalidValueError),

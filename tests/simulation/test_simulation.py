@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import UnknownFaultTargetError
+from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.job_settings import InputDependencyConstraint
@@ -240,13 +240,13 @@ def test_a_region_that_can_never_get_its_slots_fails_with_what_it_needs(batch: b
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        (FailTask("Z", 0, 1.0), "no vertex 'Z' in this simulation. There are: Source: A, Sink: B."),
-        (FailTask("A", 7, 1.0), "no subtask 7 of 'A' in this simulation. There are: A:0, A:1."),
-        (LoseTaskManager("tm-9", 1.0), "no task manager 'tm-9' in this simulation. There are: tm-1."),
+        (FailTask("Z", 0, 1.0), "no vertex named 'Z'. There are: Source: A, Sink: B."),
+        (FailTask("A", 7, 1.0), "no subtask named 'A:7'. There are: A:0, A:1."),
+        (LoseTaskManager("tm-9", 1.0), "no task manager named 'tm-9'. There are: tm-1."),
     ],
 )
 def test_faults_that_name_what_there_is_not_are_refused(fault: Any, message: str) -> None:
-    with pytest.raises(UnknownFaultTargetError, match=message):
+    with pytest.raises(UnknownNameError, match=message):
         simulate(job(), SimulationOptions(faults=[fault]))
 
 

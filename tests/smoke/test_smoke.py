@@ -14,7 +14,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.errors import OverwritesInputError, PendingWriteError, UndeferrableWriteError
+from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError, UndeferrableWriteError
 from flinkmagic.scheduling.job_status import JobStatus
 
 

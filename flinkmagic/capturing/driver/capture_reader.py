@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import zlib
 from collections.abc import Iterator
@@ -11,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkContext
 
-from flinkmagic.capturing.driver_classes import DriverClasses
-from flinkmagic.capturing.java import session_state
+from flinkmagic.capturing.driver.java_classes import CLASSES
+from flinkmagic.jvm.java import session_state
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
-
-_CLASSES = DriverClasses("flinkmagic.capturing.driver", ("CaptureReader",))
 
 
 def output_ids(query_execution: JavaObject) -> tuple[int, ...]:
@@ -150,9 +147,4 @@ def as_json(deflated: bytes) -> Any:
 
 
 def _reader() -> Any:
-    return _reader_of(SparkContext._gateway)
-
-
-@functools.lru_cache(maxsize=2)
-def _reader_of(gateway: Any) -> Any:
-    return _CLASSES.new_instance(gateway, "CaptureReader")
+    return CLASSES.shared_instance(SparkContext._gateway, "CaptureReader")

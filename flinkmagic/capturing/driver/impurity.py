@@ -7,7 +7,6 @@ read anything past Spark: a file, an accumulator, a service. Spark's own operato
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 from dataclasses import dataclass
 from pickle import PicklingError
@@ -17,15 +16,13 @@ from pyspark import SparkContext
 from pyspark.serializers import CloudPickleSerializer
 
 from flinkmagic.capturing.driver.capture_reader import as_json
-from flinkmagic.capturing.driver_classes import DriverClasses
+from flinkmagic.capturing.driver.java_classes import CLASSES
 from flinkmagic.functions.purity import impurity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from py4j.java_gateway import JavaObject
-
-_CLASSES = DriverClasses("flinkmagic.capturing.driver", ("PlanFunctions",))
 
 
 @dataclass(frozen=True)
@@ -104,9 +101,4 @@ def _functions(deflated: bytes) -> Functions:
 
 
 def _finder() -> Any:
-    return _finder_of(SparkContext._gateway)
-
-
-@functools.lru_cache(maxsize=2)
-def _finder_of(gateway: Any) -> Any:
-    return _CLASSES.new_instance(gateway, "PlanFunctions")
+    return CLASSES.shared_instance(SparkContext._gateway, "PlanFunctions")

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from flinkmagic.capturing.driver_classes import DriverClasses
-from flinkmagic.capturing.java import java_class, session_state, simple_name, skip_commands
+from flinkmagic.capturing.driver.java_classes import CLASSES
+from flinkmagic.jvm.java import items, java_class, scala_seq, session_state, simple_name, skip_commands
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
-_CLASSES = DriverClasses("flinkmagic.capturing.driver", ("SqlReader",))
 _PARSER = "org.apache.spark.sql.catalyst.parser"
 _ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
 _LEGACY_PARAMETERS = "spark.sql.legacy.parameterSubstitution.constantsOnly"
@@ -53,7 +52,7 @@ class SqlNode:
 
 def nodes_of(parsed: JavaObject) -> list[SqlNode]:
     """The plans of a parsed statement, the statement itself first; those of its subqueries and queries among them."""
-    reader = _reader_of(SparkContext._gateway)
+    reader = CLASSES.shared_instance(SparkContext._gateway, "SqlReader")
     facts, plans = json.loads(reader.read(parsed)), reader.plans()
     return [
         SqlNode(
@@ -100,7 +99,7 @@ def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:
         bound = jvm.PythonUtils.toScalaMap(values)
         context, query = f"{_PARSER}.NamedParameterContext", f"{_ANALYSIS}.NameParameterizedQuery"
     else:
-        bound = jvm.PythonUtils.toSeq(list(values.values()))
+        bound = scala_seq(jvm, list(values.values()))
         context, query = f"{_PARSER}.PositionalParameterContext", f"{_ANALYSIS}.PosParameterizedQuery"
     if not has_contexts:  # Spark 3.5 and 4.0 bind them when they analyse
         return getattr(jvm, query).apply(parser.parsePlan(text), bound)
@@ -119,7 +118,7 @@ def constant(spark: Any, expression: JavaObject) -> str | None:
     try:
         query = state.sqlParser().parsePlan(f"SELECT {expression.sql()} AS value")
         folded = state.executePlan(query, skip_commands(spark._jvm)).optimizedPlan()
-        (value,) = (folded.expressions().apply(i) for i in range(folded.expressions().size()))
+        (value,) = items(folded.expressions())
         literal = value.child()
         return str(literal.value()) if simple_name(literal) == "Literal" else None
     except (Py4JError, ValueError, AttributeError, TypeError):  # no expression of one constant
@@ -129,8 +128,3 @@ def constant(spark: Any, expression: JavaObject) -> str | None:
 @functools.lru_cache(maxsize=4)
 def _has_contexts(jvm: Any) -> bool:
     return hasattr(java_class(jvm, f"{_PARSER}.PositionalParameterContext"), "_java_lang_class")
-
-
-@functools.lru_cache(maxsize=2)
-def _reader_of(gateway: Any) -> Any:
-    return _CLASSES.new_instance(gateway, "SqlReader")

@@ -188,9 +188,14 @@ def _caller() -> str:
         name = frame.f_code.co_filename
         if name.startswith(_IMPORTS):
             return name
-        if not name.startswith(_PASSED_OVER) or "site-packages" in name:
+        if not _is_passed_over(name):
             return name
     return name
+
+
+def _is_passed_over(filename: str) -> bool:
+    # What is installed lies below the standard library, and so may this package.
+    return filename.startswith(_OURS) or (filename.startswith(_STANDARD) and "site-packages" not in filename)
 
 
 def _frames() -> Iterator[FrameType]:
@@ -200,12 +205,8 @@ def _frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-_PASSED_OVER = (
-    str(Path(__file__).parent.parent) + os.sep,  # capturing
-    HOOK_FILE,
-    *(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")),
-    "<frozen",
-)
+_OURS = (str(Path(__file__).parents[1]) + os.sep, HOOK_FILE)
+_STANDARD = (*(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")), "<frozen")
 
 
 # -- what cannot be judged -----------------------------------------------------------------------------------------
@@ -226,7 +227,7 @@ def _socket(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
         name = frame.f_code.co_filename
         if name.startswith(_SPARK) or (f"{os.sep}site-packages{os.sep}" in name and _package(name) in _KERNEL):
             return None
-        if not name.startswith(_PASSED_OVER):
+        if not name.startswith((*_OURS, *_STANDARD)):
             break
     return Effects(unknown=True, cause=Cause.SOCKET)
 

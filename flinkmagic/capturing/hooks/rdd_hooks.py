@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from flinkmagic.capturing.driver.capture_reader import rdd_paths
 from flinkmagic.capturing.driver.impurity import functions_of_rdd, impure_function, impure_reason
 from flinkmagic.capturing.hooks.call_hooks import Args, Kwargs, Transformation, Watched, strings_in
-from flinkmagic.capturing.java import simple_name
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.targets import Source, Target, resolve_uri, sources_of
+from flinkmagic.jvm.java import simple_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.hooks.call_recorder import CallRecorder

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.driver.capture_reader import cached_relations, leaves_of, lineage_holds
-from flinkmagic.capturing.java import session_state, skip_commands
 from flinkmagic.capturing.writes.pending import Cause, Effects
+from flinkmagic.jvm.java import session_state, skip_commands
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.writes.captured_session import CapturedSession

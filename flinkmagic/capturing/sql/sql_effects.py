@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.driver.sql_reader import SqlNode, constant, nodes_of, parsed
-from flinkmagic.capturing.java import items, session_state, simple_name, skip_commands
 from flinkmagic.capturing.sql.cached_data import cache_effects, table_cache_effects
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.tables import is_view, name_parts, namespace_targets, table_target
 from flinkmagic.capturing.writes.targets import PathResolver, Source, Target, sources_of
+from flinkmagic.jvm.java import items, session_state, simple_name, skip_commands
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.writes.captured_session import CapturedSession
@@ -194,7 +194,7 @@ class SqlEffects:
         elif kind in ("LoadData", "RefreshResource"):
             self._change_path(plan.path())
         elif kind == "RenameTable":
-            self._changes.append(table_target(self._spark, list(_elements(plan.newName()))))
+            self._changes.append(table_target(self._spark, items(plan.newName())))
         elif kind == "AddPartitions":
             locations = [part.location() for part in items(plan.parts())]
             self._changes += [self._resolver.target(place.get()) for place in locations if place.isDefined()]
@@ -311,7 +311,3 @@ def _is_model(node: SqlNode, owner: SqlNode) -> bool:
 
 def _source(target: Target) -> Source:
     return Source(path=target.path, table=target.table, also=target.also, namespace=target.namespace)
-
-
-def _elements(seq: Any) -> Iterator[Any]:
-    return (seq.apply(i) for i in range(seq.size()))

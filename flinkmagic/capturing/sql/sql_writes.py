@@ -18,15 +18,16 @@ from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.driver.sql_reader import SqlNode, constant, nodes_of, parsed
-from flinkmagic.capturing.java import items, java_class, option, simple_name
 from flinkmagic.capturing.sql.sql_effects import SqlEffects, changes_rows, immediate_plan
 from flinkmagic.capturing.writes import write_commands
 from flinkmagic.capturing.writes.captured_session import CapturedSession
+from flinkmagic.capturing.writes.command_facts import facts_of
 from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.capturing.writes.tables import name_parts, table_target
 from flinkmagic.capturing.writes.targets import Source, Target, temp_views_of
-from flinkmagic.capturing.writes.write_facts import WriteFacts, facts_of
+from flinkmagic.capturing.writes.write_facts import WriteFacts
 from flinkmagic.capturing.writes.writer_calls import WriterCall, is_transactional
+from flinkmagic.jvm.java import items, java_class, option, simple_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import SourceLocation

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.errors import AwaitedMetricsError
+from flinkmagic.errors.capturing import AwaitedMetricsError
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite

@@ -1,7 +1,7 @@
-"""Takes writes over: each is deferred, skipped as Spark would skip it, or run at once where it cannot be deferred.
+"""Takes writes over: each is deferred, skipped as Spark would skip it, or run immediately where it cannot be deferred.
 
-A write is deferred if Spark makes a command for it that `write_facts` knows. Spark analyses the command on the write's
-own line and on its own plan, so every refusal of Spark's stands there.
+A write is deferred if Spark makes a command for it that `command_facts` knows. Spark analyses the command on the
+write's own line and on its own plan, so every refusal of Spark's stands there.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import UnknownException, convert_exception
 
 from flinkmagic.capturing.driver.impurity import functions_of
-from flinkmagic.capturing.java import simple_name
 from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.capturing.writes import write_commands
 from flinkmagic.capturing.writes.captured_session import CapturedSession
+from flinkmagic.capturing.writes.command_facts import facts_of, in_full
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite, SkippedWrite
 from flinkmagic.capturing.writes.open_files import files_open_for_writing
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.pruned_reads import pruned_sources
 from flinkmagic.capturing.writes.tables import named_table
 from flinkmagic.capturing.writes.targets import Source, Target, sources_of
-from flinkmagic.capturing.writes.write_facts import WriteFacts, facts_of, in_full
+from flinkmagic.capturing.writes.write_facts import WriteFacts
 from flinkmagic.capturing.writes.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
-from flinkmagic.errors import (
+from flinkmagic.errors.capturing import (
     HandledWriteError,
     OverwritesInputError,
     ThreadWriteError,
     UndeferrableWriteError,
 )
+from flinkmagic.jvm.java import simple_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.frames import FrameRegistry

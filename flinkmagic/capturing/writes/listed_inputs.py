@@ -14,14 +14,12 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from flinkmagic.capturing.driver_classes import DriverClasses
-from flinkmagic.capturing.java import session_state
+from flinkmagic.capturing.driver.java_classes import CLASSES
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.capturing.writes.pruned_reads import pruned_sources
 from flinkmagic.capturing.writes.targets import resolve_uri
-from flinkmagic.errors import InputChangedError, InputChangedWarning
-
-_CLASSES = DriverClasses("flinkmagic.capturing.writes", ("ListedInputs",))
+from flinkmagic.errors.capturing import InputChangedError, InputChangedWarning
+from flinkmagic.jvm.java import session_state
 
 
 def check_inputs(writes: Iterable[DeferredWrite]) -> None:
@@ -38,7 +36,7 @@ def check_inputs(writes: Iterable[DeferredWrite]) -> None:
     for write in writes:
         if not any(source.listed for source in write.sources):
             continue
-        reader = reader or _CLASSES.new_instance(SparkContext._gateway, "ListedInputs")
+        reader = reader or CLASSES.new_instance(SparkContext._gateway, "ListedInputs")
         conf = session_state(write.df.sparkSession).newHadoopConf()
         plan = write.df._jdf.queryExecution().analyzed()
         changed = json.loads(reader.changed(plan, conf))

@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.driver.sql_reader import nodes_of
-from flinkmagic.capturing.java import java_class, scala_object
+from flinkmagic.jvm.java import java_class, scala_object
 
 _PART = r"""(?:"[^"]+"|`[^`]+`|\[[^\]]+\]|[^\s().,"`\[\]]+)"""
 _NAME = re.compile(rf"\s*({_PART}(?:\.{_PART})*)\s*")

@@ -26,7 +26,7 @@ from flinkmagic.capturing.writes.deferred_write import DeferredWrite, Settlement
 from flinkmagic.capturing.writes.pruned_reads import pruned_sources
 from flinkmagic.capturing.writes.real_paths import Folders
 from flinkmagic.capturing.writes.targets import Source, Target
-from flinkmagic.errors import OverwritesInputError, PendingWriteError
+from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError
 
 
 class Cause(str, Enum):

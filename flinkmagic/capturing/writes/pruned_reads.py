@@ -1,4 +1,4 @@
-"""What a query really reads of the files that were listed for it, by ``java/PrunedReads.java``.
+"""What a query really reads of the files that were listed for it, by ``driver/java/PrunedReads.java``.
 
 A DataFrame over a partitioned folder has listed all of it; a query that filters by a partition column reads some. Spark
 lets such a query overwrite the other partitions, and so do we. This plans the query, so it is asked only where a write
@@ -7,18 +7,15 @@ seems to overwrite what is read.
 
 from __future__ import annotations
 
-import functools
 import json
 from typing import Any
 
 from pyspark import SparkContext
 
 from flinkmagic.capturing.driver.capture_reader import leaves_of
-from flinkmagic.capturing.driver_classes import DriverClasses
-from flinkmagic.capturing.java import session_state, skip_commands
+from flinkmagic.capturing.driver.java_classes import CLASSES
 from flinkmagic.capturing.writes.targets import Source, resolve_uri, sources_of_leaf
-
-_CLASSES = DriverClasses("flinkmagic.capturing.writes", ("PrunedReads",))
+from flinkmagic.jvm.java import session_state, skip_commands
 
 
 def pruned_sources(df: Any) -> tuple[Source, ...] | None:
@@ -26,7 +23,7 @@ def pruned_sources(df: Any) -> tuple[Source, ...] | None:
     spark, analysed = df.sparkSession, df._jdf.queryExecution().analyzed()
     # Planned apart: the DataFrame itself plans with what Spark's cache holds when it is first used.
     query = session_state(spark).executePlan(analysed, skip_commands(spark._jvm))
-    places = json.loads(_reader_of(SparkContext._gateway).places(query))
+    places = json.loads(CLASSES.shared_instance(SparkContext._gateway, "PrunedReads").places(query))
     if places is None:
         return None
     found = dict.fromkeys(Source(path=resolve_uri(place), listed=True, flat=True) for place in places)
@@ -34,8 +31,3 @@ def pruned_sources(df: Any) -> tuple[Source, ...] | None:
         if not (leaf.kind == "LogicalRelation" and leaf.paths is not None and leaf.listed):
             found.update(dict.fromkeys(sources_of_leaf(leaf)))
     return tuple(found)
-
-
-@functools.lru_cache(maxsize=2)
-def _reader_of(gateway: Any) -> Any:
-    return _CLASSES.new_instance(gateway, "PrunedReads")

@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.driver.capture_reader import partitions_elsewhere
-from flinkmagic.capturing.java import items, java_class, option, session_state
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
+from flinkmagic.jvm.java import items, java_class, option, scala_seq, session_state
 
 SESSION_CATALOG = "spark_catalog"
 _TABLE_IDENTIFIER = "org.apache.spark.sql.catalyst.TableIdentifier"
@@ -83,7 +83,7 @@ def is_view(spark: Any, parts: Sequence[str]) -> bool:
     jvm, catalog = spark._jvm, session_state(spark).catalog()
     database = option(jvm, parts[-2] if len(parts) > 1 else None)
     identifier = java_class(jvm, _TABLE_IDENTIFIER)(parts[-1], database)
-    return bool(catalog.isTempView(identifier)) or bool(catalog.isView(jvm.PythonUtils.toSeq(list(parts))))
+    return bool(catalog.isTempView(identifier)) or bool(catalog.isView(scala_seq(jvm, list(parts))))
 
 
 def name_parts(spark: Any, name: str) -> list[str]:

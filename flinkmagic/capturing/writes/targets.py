@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkmagic.capturing.driver.capture_reader import Leaf, leaves_of, partitions_elsewhere, rdd_paths
-from flinkmagic.capturing.java import items, java_class, session_state, simple_name, texts
 from flinkmagic.capturing.writes.outside_places import are_elsewhere, jdbc_reads, source_place
+from flinkmagic.jvm.java import items, java_class, session_state, simple_name, texts
 
 _GLOB = re.compile(r"[*?\[{]")
 _MOST_ALTERNATIVES = 500

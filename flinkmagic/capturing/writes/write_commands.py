@@ -14,7 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.captured import convert_exception
 
-from flinkmagic.capturing.java import java_class, scala_object, session_state, skip_commands, static_method
+from flinkmagic.jvm.java import java_class, scala_object, scala_seq, session_state, skip_commands, static_method
 
 _UTILS = "org.apache.spark.sql.execution.datasources.DataSourceUtils"
 
@@ -68,7 +68,7 @@ def check_format(spark: Any, df: Any, file_format: Any, options: Any, partition_
 def _check_names(spark: Any, names: list[str]) -> None:
     """Have Spark refuse columns of equal names, as the first thing that its command does when it runs."""
     if len({name.lower() for name in names}) < len(names):
-        columns = spark._jvm.PythonUtils.toSeq(names)
+        columns = scala_seq(spark._jvm, names)
         is_case_sensitive = session_state(spark).conf().caseSensitiveAnalysis()
         check = static_method(spark._jvm, "org.apache.spark.sql.util.SchemaUtils", "checkColumnNameDuplication")
         check(columns, is_case_sensitive)

@@ -14,7 +14,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import java_class, option, session_state
+from flinkmagic.jvm.java import java_class, option, scala_seq, session_state
 
 
 class NoCommandError(Exception):
@@ -232,7 +232,7 @@ def _save_command_3(spark: Any, df: Any, jwrite: Any, path: str | None) -> Any:
         key = utils.PARTITIONING_COLUMNS_KEY()
         original = original.updated(key, utils.encodePartitioningColumns(partitioning.get()))
     nothing = option(jvm, None)
-    no_names = jvm.PythonUtils.toSeq([])
+    no_names = scala_seq(jvm, [])
     data_source = sources.apply(
         jsession,
         source,

@@ -1,3 +1,5 @@
+package flinkmagic.deployment;
+
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 

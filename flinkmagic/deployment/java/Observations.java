@@ -1,3 +1,5 @@
+package flinkmagic.deployment;
+
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.util.ArrayList;

@@ -1,3 +1,5 @@
+package flinkmagic.deployment;
+
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.QueryExecution$;
 import org.apache.spark.sql.execution.SparkPlan;

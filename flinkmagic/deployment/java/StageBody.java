@@ -1,3 +1,5 @@
+package flinkmagic.deployment;
+
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.execution.SparkPlan;
 import scala.runtime.AbstractFunction0;

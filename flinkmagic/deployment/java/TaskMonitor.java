@@ -1,3 +1,5 @@
+package flinkmagic.deployment;
+
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.Properties;

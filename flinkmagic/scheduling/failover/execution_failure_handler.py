@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flinkmagic.errors import ExecutorRecoveryError, RecoverySuppressedError, SuppressRestartsError
+from flinkmagic.errors.scheduling import ExecutorRecoveryError, RecoverySuppressedError, SuppressRestartsError
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistory, ExceptionHistoryEntry
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from flinkmagic.errors import PartitionNotFoundError
+from flinkmagic.errors.scheduling import PartitionNotFoundError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flinkmagic.errors import JobNotStoredError
+from flinkmagic.errors.job_store import JobNotStoredError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.job_graph_codec import decode_job_graph, encode_job_graph

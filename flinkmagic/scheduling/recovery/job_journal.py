@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flinkmagic.errors import ForeignJournalError, JobAlreadyStoredError, TornJournalError
+from flinkmagic.errors.job_store import ForeignJournalError, JobAlreadyStoredError, TornJournalError
 
 FORMAT = "flinkmagic-job-journal"
 VERSION = 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from flinkmagic.errors import PartitionNotFoundError
+from flinkmagic.errors.scheduling import PartitionNotFoundError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from flinkmagic.errors import NoResourceAvailableError
+from flinkmagic.errors.scheduling import NoResourceAvailableError
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 from functools import partial
 
-from flinkmagic.errors import TaskExecutorLostError
+from flinkmagic.errors.scheduling import TaskExecutorLostError
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.heartbeat import HeartbeatManager
 from flinkmagic.scheduling.job_event_log import JobEventLog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from flinkmagic.errors import NoResourceAvailableError
+from flinkmagic.errors.scheduling import NoResourceAvailableError
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest

@@ -6,7 +6,7 @@ import shutil
 from typing import Any
 
 from flinkmagic.capturing.driver import capture_reader
-from flinkmagic.capturing.java import session_state
+from flinkmagic.jvm.java import session_state
 
 
 def test_the_ids_of_a_querys_columns_are_those_of_sparks_attributes(cell: Any) -> None:

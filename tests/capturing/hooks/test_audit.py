@@ -5,13 +5,16 @@ from __future__ import annotations
 import http.client
 import os
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flinkmagic.errors import PendingWriteError
+import flinkmagic
+from flinkmagic.errors.capturing import PendingWriteError
 
 READ = "df = spark.read.parquet(at('a'))\n"
 WRITE = READ + "df.write.parquet(at('out/x'))\n"
@@ -175,3 +178,13 @@ def _connected(port: int) -> http.client.HTTPConnection:
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.connect()
     return connection
+
+
+def test_a_package_that_is_installed_is_not_the_caller_either(tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    (site / "flinkmagic").symlink_to(Path(flinkmagic.__file__).parent)
+    ask = "from flinkmagic.capturing.hooks import audit; print(audit.__file__, audit._caller())"
+    env = {**os.environ, "PYTHONPATH": str(site)}
+    asked = subprocess.run([sys.executable, "-c", ask], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert asked.stdout.split() == [str(site / "flinkmagic/capturing/hooks/audit.py"), "<string>"], asked.stderr

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import PendingWriteError
+from flinkmagic.errors.capturing import PendingWriteError
 
 HADOOP = """\
     jvm, Path = spark._jvm, spark._jvm.org.apache.hadoop.fs.Path

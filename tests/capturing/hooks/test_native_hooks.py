@@ -21,7 +21,7 @@ from pyspark import cloudpickle
 
 from flinkmagic.capturing.hooks import native_hooks, native_readers
 from flinkmagic.capturing.hooks.native_readers import Does, NativeCall
-from flinkmagic.errors import PendingWriteError
+from flinkmagic.errors.capturing import PendingWriteError
 
 IMPORTS = """\
     import pyarrow as pa, pyarrow.csv as pc, pyarrow.dataset as ds, pyarrow.feather as pf, pyarrow.json as pj

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import AwaitedMetricsError, PendingWriteError
+from flinkmagic.errors.capturing import AwaitedMetricsError, PendingWriteError
 from flinkmagic.session import compile
 
 OBSERVED = """\

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import PendingWriteError
+from flinkmagic.errors.capturing import PendingWriteError
 
 TEXT_INPUT = "org.apache.hadoop.mapreduce.lib.input.TextInputFormat"
 OLD_INPUT = "org.apache.hadoop.mapred.TextInputFormat"

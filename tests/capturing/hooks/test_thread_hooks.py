@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import PendingWriteError, ThreadWriteError
+from flinkmagic.errors.capturing import PendingWriteError, ThreadWriteError
 
 WRITE = "spark.range(0, 3, 1, 1).write.parquet(at('x'))\n"
 THREAD = """

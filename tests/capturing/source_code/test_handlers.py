@@ -12,7 +12,7 @@ import pytest
 from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.handlers import handler_of
-from flinkmagic.errors import HandledWriteError
+from flinkmagic.errors.capturing import HandledWriteError
 
 CODE = """
 import contextlib

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import PendingWriteError
+from flinkmagic.errors.capturing import PendingWriteError
 
 PENDING = """\
 source = spark.table("source_numbers")

@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import (
-    HandledWriteError,
-    OverwritesInputError,
-    PendingWriteError,
-    ThreadWriteError,
-)
+from flinkmagic.errors.capturing import HandledWriteError, OverwritesInputError, PendingWriteError, ThreadWriteError
 
 DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
 

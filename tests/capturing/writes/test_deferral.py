@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 
-from flinkmagic.errors import OverwritesInputError, PendingWriteError
+from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError
 
 DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flinkmagic.capturing.writes.listed_inputs import check_inputs
-from flinkmagic.errors import InputChangedError, InputChangedWarning
+from flinkmagic.errors.capturing import InputChangedError, InputChangedWarning
 
 WRITE = "df = spark.read.parquet(at('a'))\ndf.where('id > 0').write.parquet(at('x'))\n"
 

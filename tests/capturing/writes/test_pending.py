@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 
 from flinkmagic.capturing.writes.pending import check_overwrites
 from flinkmagic.capturing.writes.targets import Source, sources_of
-from flinkmagic.errors import OverwritesInputError, PendingWriteError
+from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError
 
 
 def test_two_appends_to_one_target_keep_their_order(cell: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from flinkmagic.errors import PartitionNotFoundError
+from flinkmagic.errors.scheduling import PartitionNotFoundError
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.graph.job_graph import JobGraph

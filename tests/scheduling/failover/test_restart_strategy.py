@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from flinkmagic.errors import InvalidValueError
+from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.failover.restart_strategy import (
     ExponentialDelayRestartBackoffTimeStrategy,

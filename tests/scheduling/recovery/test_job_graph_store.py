@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flinkmagic.conformance.report import report_execution_graph, report_slot_sharing
-from flinkmagic.errors import ForeignJournalError, JobAlreadyStoredError, JobNotStoredError, TornJournalError
+from flinkmagic.errors.job_store import ForeignJournalError, JobAlreadyStoredError, JobNotStoredError, TornJournalError
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.slot_sharing import local_input_preferred

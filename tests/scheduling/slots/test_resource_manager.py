@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from flinkmagic.errors import TaskExecutorLostError
+from flinkmagic.errors.scheduling import TaskExecutorLostError
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.scheduling.clock import ManualClock

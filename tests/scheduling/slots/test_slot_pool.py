@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.errors import NoResourceAvailableError
+from flinkmagic.errors.scheduling import NoResourceAvailableError
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor

@@ -20,75 +20,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
-from flinkmagic.deployment.checkpoints import Checkpoints
-from flinkmagic.deployment.finished_writes import (
+from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.planning.handles import BoundaryStageHandle, ShuffleMapStageHandle, StageHandle
+from flinkmagic.planning.planner import PlannedJob
+from flinkmagic.planning.stage_results import StageResult
+from flinkmagic.reuse.checkpoints import Checkpoints
+from flinkmagic.reuse.finished_writes import (
     WITHOUT_KEY,
     FinishedWrite,
     keys_of_writes,
     still_there,
     to_remember,
 )
-from flinkmagic.deployment.kept_results import KeptResults, KeptRows
-from flinkmagic.deployment.map_outputs import MapOutputs
-from flinkmagic.deployment.retained_results import RetainedResult, RetainedResults, retained_results
-from flinkmagic.graph.execution_graph import ExecutionGraph
-from flinkmagic.planning.handles import BoundaryStageHandle, ShuffleMapStageHandle, StageHandle
-from flinkmagic.planning.planner import PlannedJob
-from flinkmagic.planning.result_keys import NoKey, ResultKey, ResultKeys
-from flinkmagic.planning.stage_results import StageResult
+from flinkmagic.reuse.kept_results import KeptResults, KeptRows
+from flinkmagic.reuse.map_outputs import MapOutputs
+from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
+from flinkmagic.reuse.retained_results import RetainedResult, RetainedResults, retained_results
+from flinkmagic.reuse.taken_up import NOTHING, TakenUp
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.recovery.job_graph_store import FinishedTask
-from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
-from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class TakenUp:
-    """What a job need not do.
-
-    Attributes
-    ----------
-    finished : frozenset of int
-        Indices of the job vertices that do not run.
-    results : mapping of int to RetainedResult
-        By the index of a job vertex the result that stands for its own.
-    written : frozenset of int
-        Indices of the job vertices of writes that were finished by the run before.
-    """
-
-    finished: frozenset[int] = frozenset()
-    results: Mapping[int, RetainedResult] = field(default_factory=dict)
-    written: frozenset[int] = frozenset()
-
-    def recovered(self, graph: ExecutionGraph, holder: TaskExecutorGateway) -> RecoveredJob | None:
-        """The same in the scheduler's words: what is finished, as of a job that another process began."""
-        vertices = [graph.job_vertices[index] for index in sorted(self.finished)]
-        tasks = [
-            FinishedTask(vertex.id, subtask, 0, holder.resource_id)
-            for vertex in vertices
-            for subtask in range(vertex.parallelism)
-        ]
-        return RecoveredJob(tasks, lambda _: holder) if tasks else None
-
-    def partition_bytes(self, graph: ExecutionGraph) -> dict[str, tuple[int, ...]]:
-        """By the id of a job vertex that wrote a shuffle, the bytes of each of its partitions."""
-        return {
-            graph.job_vertices[index].id: result.bytes_by_partition
-            for index, result in self.results.items()
-            if result.bytes_by_partition is not None
-        }
-
-
-NOTHING = TakenUp()
 
 
 class Retention:

@@ -1,4 +1,4 @@
-package flinkmagic.planning;
+package flinkmagic.reuse;
 
 import java.lang.ref.WeakReference;
 import java.lang.reflect.Array;

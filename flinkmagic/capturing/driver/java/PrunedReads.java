@@ -1,4 +1,4 @@
-package flinkmagic.capturing.writes;
+package flinkmagic.capturing.driver;
 
 import java.nio.file.Files;
 import java.nio.file.Paths;

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flinkmagic.planning.planner import PlannedJob
-from flinkmagic.planning.result_keys import ResultKey
 from flinkmagic.planning.stage_results import StageResult
+from flinkmagic.reuse.result_keys import ResultKey
 
 WITHOUT_KEY = ""
 """Stands for the key of a write that has none: no later run finds it again."""

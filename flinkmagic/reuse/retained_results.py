@@ -1,6 +1,6 @@
 """Results of finished stages that outlive their job, so that a later one need not compute them again.
 
-A result is found again by its key (`planning.result_keys`), by the graph that made it or, where it was kept for the
+A result is found again by its key (`result_keys`), by the graph that made it or, where it was kept for the
 session, by any graph. What is kept is bounded in bytes; what was not used for the longest time goes first. Letting go
 of a shuffle means no more than not holding Spark's exchange any longer: its files go with the next garbage collection.
 
@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from flinkmagic.deployment.finished_writes import FinishedWrite
 from flinkmagic.planning.stage_results import ResultKind
+from flinkmagic.reuse.finished_writes import FinishedWrite
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -68,6 +68,16 @@ def skip_commands(jvm: Any) -> Any:
     return java_class(jvm, "org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
 
 
+def java_array(jvm: Any, *values: Any) -> Any:
+    """A Java array of objects; none of them is null."""
+    return static_method(jvm, "java.util.List", "of")(*values).toArray()
+
+
+def scala_seq(jvm: Any, values: Any) -> Any:
+    """A Scala ``Seq`` of the elements of a list."""
+    return static_method(jvm, "org.apache.spark.api.python.PythonUtils", "toSeq")(values)
+
+
 def items(seq: Any) -> list[Any]:
     """The elements of a Scala ``Seq``."""
     return [seq.apply(i) for i in range(seq.size())]

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.errors import CheckpointInUseError
+from flinkmagic.errors.job_store import CheckpointInUseError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
 

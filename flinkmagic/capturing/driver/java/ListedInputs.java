@@ -1,4 +1,4 @@
-package flinkmagic.capturing.writes;
+package flinkmagic.capturing.driver;
 
 import java.util.ArrayList;
 import java.util.HashMap;

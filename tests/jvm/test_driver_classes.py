@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.capturing.driver_classes import DriverClasses
-from flinkmagic.errors import DriverClassesRefusedError
+from flinkmagic.errors.deployment import DriverClassesRefusedError
+from flinkmagic.jvm.driver_classes import DriverClasses
 
 GREETING = """
 package javatest;
@@ -29,6 +29,21 @@ public class LoudGreeting {
     }
 }
 """
+MARKED_GREETING = """
+package javatest;
+
+public class Greeting {
+    private final String marks;
+
+    public Greeting(String mark, int times) {
+        this.marks = times == 2 ? mark + mark : mark;
+    }
+
+    public String greet(String whom) {
+        return /* words */ + whom + marks;
+    }
+}
+"""
 
 
 @pytest.fixture
@@ -41,13 +56,13 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "javatest" / "java"
 
 
-def test_classes_use_those_before_them(spark: Any, package: Path) -> None:
+def test_classes_use_others(spark: Any, package: Path) -> None:
     (package / "Greeting.java").write_text(GREETING)
     (package / "LoudGreeting.java").write_text(LOUD_GREETING)
-    classes = DriverClasses("javatest", ("Greeting", "LoudGreeting"))
+    classes = DriverClasses("javatest", ("Greeting", "LoudGreeting"), uses={"LoudGreeting": ("Greeting",)})
     gateway = spark.sparkContext._gateway
-    assert classes.new_instance(gateway, "Greeting").greet("you") == "hello, you"
     assert classes.new_instance(gateway, "LoudGreeting").greet("you") == "HELLO, YOU"
+    assert classes.new_instance(gateway, "Greeting").greet("you") == "hello, you"
 
 
 def test_a_class_is_compiled_once(spark: Any, package: Path) -> None:
@@ -57,6 +72,21 @@ def test_a_class_is_compiled_once(spark: Any, package: Path) -> None:
     (package / "Greeting.java").write_text("no longer Java")
     second = classes.new_instance(spark.sparkContext._gateway, "Greeting")
     assert first.getClass().equals(second.getClass())
+
+
+def test_a_source_takes_text_and_a_constructor_arguments(spark: Any, package: Path) -> None:
+    (package / "Greeting.java").write_text(MARKED_GREETING)
+    classes, gateway = DriverClasses("javatest", ("Greeting",)), spark.sparkContext._gateway
+    greeting = classes.new_instance(gateway, "Greeting", "!", 2, filled={"/* words */": '"good day, "'})
+    assert greeting.greet("you") == "good day, you!!"
+
+
+def test_an_instance_is_shared_by_those_who_ask_for_that(spark: Any, package: Path) -> None:
+    (package / "Greeting.java").write_text(GREETING)
+    classes, gateway = DriverClasses("javatest", ("Greeting",)), spark.sparkContext._gateway
+    shared = classes.shared_instance(gateway, "Greeting")
+    assert classes.shared_instance(gateway, "Greeting") is shared
+    assert not classes.new_instance(gateway, "Greeting").equals(shared)
 
 
 def test_what_does_not_compile_is_named(spark: Any, package: Path) -> None:

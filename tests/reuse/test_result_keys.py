@@ -8,7 +8,7 @@ import textwrap
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.planning.result_keys import NoKey, ResultKey, ResultKeys, settings_digest
+from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys, settings_digest
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.functions.code_fingerprint import fingerprint
 from flinkmagic.functions.purity import impurity
 from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources
-from flinkmagic.planning import driver_classes
+from flinkmagic.reuse.java_classes import CLASSES
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -104,7 +104,7 @@ class ResultKeys:
 
     def __init__(self, sc: SparkContext, relations: Sequence[JavaObject] = ()) -> None:
         self._sc = sc
-        self._keys: Any = driver_classes.new_instance(sc, "PlanKeys")
+        self._keys: Any = CLASSES.new_instance(sc._gateway, "PlanKeys")
         self._sources = ModuleSources(_MODULES.setdefault(sc, {}))
         self._settings: list[tuple[JavaObject, str]] = []
         for relation in relations:

@@ -28,14 +28,15 @@ from filelock import FileLock, Timeout
 from py4j.protocol import Py4JError
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
-from flinkmagic.deployment.finished_writes import FinishedWrite
-from flinkmagic.deployment.kept_results import KeptResults, KeptRows
-from flinkmagic.deployment.retained_results import RetainedResult
-from flinkmagic.errors import CheckpointInUseError
+from flinkmagic.errors.job_store import CheckpointInUseError
 from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.jvm.java import scala_seq, skip_commands
 from flinkmagic.planning.handles import BoundaryStageHandle
-from flinkmagic.planning.result_keys import ResultKey
 from flinkmagic.planning.stage_results import StageResult
+from flinkmagic.reuse.finished_writes import FinishedWrite
+from flinkmagic.reuse.kept_results import KeptResults, KeptRows
+from flinkmagic.reuse.result_keys import ResultKey
+from flinkmagic.reuse.retained_results import RetainedResult
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.job_graph_codec import encode_job_graph
 from flinkmagic.scheduling.recovery.job_graph_store import (
@@ -152,8 +153,11 @@ class Checkpoints:
         session = handle.query_execution.sparkSession()
         schema = self._jvm.org.apache.spark.sql.types.DataType.fromJson(dataset.schema_json)
         read = session.read().schema(schema).parquet(str(self._rows / dataset.folder))
-        skip = self._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-        plan = session.sessionState().executePlan(read.queryExecution().analyzed(), skip).executedPlan()
+        plan = (
+            session.sessionState()
+            .executePlan(read.queryExecution().analyzed(), skip_commands(self._jvm))
+            .executedPlan()
+        )
         builder = result.over(plan)
         rows = KeptRows(lambda: builder.clearCache(False), lambda: bool(builder.isCachedColumnBuffersLoaded()))
         return RetainedResult(key.digest, "boundary", self._name, handle.name, False, (builder, rows), 0)
@@ -167,7 +171,7 @@ class Checkpoints:
         rows = kept.on_session(handle, handle.query_execution.sparkSession())
         # Names that parquet can write and that are unique, whatever the user's are.
         names = [f"c{number}" for number in range(rows.schema().size())]
-        renamed = rows.toDF(self._jvm.PythonUtils.toSeq(names))
+        renamed = rows.toDF(scala_seq(self._jvm, names))
         dataset = StoredDataset(key.digest, f"{key.digest[:32]}.parquet", renamed.schema().json())
         try:
             renamed.write().mode("overwrite").parquet(str(self._rows / dataset.folder))

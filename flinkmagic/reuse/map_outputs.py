@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from flinkmagic.capturing.java import static_method
+from flinkmagic.jvm.java import static_method
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError
 
-from flinkmagic.capturing.java import java_class, option, scala_object
+from flinkmagic.jvm.java import items, java_class, option, scala_object, scala_seq
 from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class KeptResults:
 
     def _under_columns(self, plan: JavaObject, columns_before: JavaObject) -> JavaObject:
         """The rows of a plan under the columns of another, unless two of those are one and the same."""
-        wanted = [columns_before.apply(i) for i in range(columns_before.size())]
+        wanted = items(columns_before)
         if len({attribute.exprId().id() for attribute in wanted}) < len(wanted):
             return plan
         catalyst, output = "org.apache.spark.sql.catalyst", plan.output()
@@ -174,14 +174,14 @@ class KeptResults:
                 output.apply(i),
                 attribute.name(),
                 attribute.exprId(),
-                self._jvm.PythonUtils.toSeq([]),
+                scala_seq(self._jvm, []),
                 option(self._jvm, attribute.metadata()),
-                self._jvm.PythonUtils.toSeq([]),
+                scala_seq(self._jvm, []),
             )
             for i, attribute in enumerate(wanted)
         ]
         project = java_class(self._jvm, f"{catalyst}.plans.logical.Project")
-        return project(self._jvm.PythonUtils.toSeq(columns), plan)
+        return project(scala_seq(self._jvm, columns), plan)
 
     def on_session(self, handle: StageHandle, session: JavaObject) -> JavaObject:
         """The kept rows as a Java ``Dataset`` of a session."""

@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.errors import InvalidValueError, UnknownRetainedError
+from flinkmagic.errors.usage import InvalidValueError, UnknownNameError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import capture, release_retained
 from flinkmagic.session import retained as retained_of
@@ -294,7 +294,7 @@ def test_wrong_words_are_refused(spark, options):
 
 
 def test_release_of_what_is_not_there_is_refused(spark):
-    with pytest.raises(UnknownRetainedError, match="'nothing'"):
+    with pytest.raises(UnknownNameError, match="'nothing'"):
         release_retained(spark, "nothing")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flinkmagic.deployment.retained_results import DEFAULT_BYTES, RetainedResult, RetainedResults
+from flinkmagic.reuse.retained_results import DEFAULT_BYTES, RetainedResult, RetainedResults
 
 
 @pytest.fixture

@@ -1,0 +1,32 @@
+"""Capturing's Java classes, compiled inside the session's driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flinkmagic.jvm.driver_classes import DriverClasses
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CLASSES = DriverClasses(
+    "flinkmagic.capturing.driver",
+    (
+        "CaptureReader",
+        "ListedInputs",
+        "PlanFunctions",
+        "PrunedReads",
+        "SqlReader",
+    ),
+)
+
+
+def require_compiler(spark: SparkSession) -> None:
+    """Check, before anything is captured, that the session's JVM compiles classes of ours.
+
+    Raises
+    ------
+    DriverClassesRefusedError
+        Where it does not.
+    """
+    CLASSES.shared_instance(spark.sparkContext._gateway, "CaptureReader")

@@ -1,0 +1,360 @@
+"""What each of Spark's write commands does: where it goes, in which mode, and what it finds there.
+
+Some commands decide only when they run whether their table is there; what they would refuse then is asked here
+before, by the very methods that they ask. The classes were seen on 4.3.0; 3.5.9 has all but `SaveAsV1TableCommand`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.errors.exceptions.captured import convert_exception
+
+from flinkmagic.capturing.driver.capture_reader import file_write, partitions_elsewhere
+from flinkmagic.capturing.writes import write_commands
+from flinkmagic.capturing.writes.outside_places import jdbc_path
+from flinkmagic.capturing.writes.targets import Target, relation_target_v1, relation_target_v2, resolve_uri, table_of
+from flinkmagic.capturing.writes.write_facts import WriteFacts
+from flinkmagic.capturing.writes.writer_calls import WriterCall
+from flinkmagic.jvm.java import (
+    items,
+    java_class,
+    option,
+    scala_object,
+    session_state,
+    simple_name,
+    text_map,
+    texts,
+)
+
+_SECRET = re.compile(r"secret|password|token|access[.]?key|user|url", re.IGNORECASE)
+
+
+def facts_of(kind: str, spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
+    """The facts of an analysed command of a class; None for one that is unknown, or whose place is."""
+    make = _FACTS.get(kind)
+    return None if make is None else make(spark, df, call, command)
+
+
+# -- files -----------------------------------------------------------------------------------------------------
+
+
+def _files(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
+    written = file_write(command, session_state(df.sparkSession))
+    mode, path = _MODES[written["mode"]], resolve_uri(written["path"])
+    common: dict[str, Any] = {
+        "format": written["format"],
+        "mode": mode,
+        # Without the path, and what Spark keeps among them for itself.
+        "options": {
+            key: value
+            for key, value in written["options"].items()
+            if key.lower() != "path" and not key.startswith("__")
+        },
+        "partition_by": tuple(written["columns"]),
+        "overwrites": mode == "overwrite",
+        "dynamic": mode == "overwrite" and written["dynamic"],
+    }
+    if written["table"]:
+        table = command.catalogTable()
+        place = table_of(table.get())
+        return WriteFacts(
+            **common,
+            target=Target(path=path, table=place.table, also=tuple(map(resolve_uri, written["elsewhere"]))),
+            label=str(place.table),
+            name=table.get().identifier().table(),
+        )
+    return WriteFacts(
+        **common,
+        target=Target(path=path),
+        label=written["path"],
+        name=written["file"],
+        exists=lambda: write_commands.path_exists(spark, command),
+        taken=lambda: write_commands.path_exists_error(spark, command.outputPath()),
+        check_format=lambda: write_commands.check_format(
+            spark, df, command.fileFormat(), command.options(), tuple(written["columns"])
+        ),
+    )
+
+
+_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "errorifexists", "Ignore": "ignore"}
+
+
+# -- tables of the session's own catalog -----------------------------------------------------------------------
+
+
+def _save_as_table(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
+    """``saveAsTable``: the command makes, replaces or appends to the table when it runs, whichever fits then."""
+    return _made_table(spark, df, command.tableDesc(), _MODES[command.mode().toString()], command)
+
+
+def _create_as_select(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
+    """``writeTo(name).create()`` in the session's catalog: analysis has made of it what 3.5's saveAsTable runs."""
+    return _made_table(spark, df, command.table(), _MODES[command.mode().toString()], None)
+
+
+def _made_table(spark: Any, df: Any, description: Any, mode: str, command: Any) -> WriteFacts:
+    jvm, catalog = spark._jvm, session_state(spark).catalog()
+    identifier = catalog.qualifyIdentifier(description.identifier())
+    exists = bool(catalog.tableExists(identifier))
+    location = description.storage().locationUri()
+    before = catalog.getTableMetadata(identifier) if exists else None
+    if location.isDefined():
+        uri = location.get()
+    elif before is not None and before.storage().locationUri().isDefined():
+        uri = before.storage().locationUri().get()
+    else:
+        uri = catalog.defaultTablePath(identifier)
+    path = resolve_uri(java_class(jvm, "org.apache.hadoop.fs.Path")(uri).toString())
+    moves = before is not None and mode == "overwrite" and table_of(before).path != path
+    name = ".".join(["spark_catalog", identifier.database().get(), identifier.table()])
+    provider = description.provider().get()
+    partition_by = tuple(texts(description.partitionColumnNames()))
+
+    def check() -> None:
+        if command is not None:
+            _check_table(spark, description, command, exists)
+
+    def check_format() -> None:
+        # Hive's asks the table, which is not there yet.
+        file_format = _file_format(spark, provider) if provider != "hive" else None
+        if file_format is not None and not (exists and mode == "append"):
+            properties = description.storage().properties()
+            write_commands.check_format(spark, df, file_format, properties, partition_by)
+
+    return WriteFacts(
+        format=provider,
+        mode=mode,
+        target=Target(path=path, table=name.lower()),
+        label=name,
+        name=identifier.table(),
+        options=_shown(text_map(description.storage().properties())),
+        partition_by=partition_by,
+        # A table that is made over a folder of data replaces them, in any mode.
+        overwrites=mode == "overwrite" or (not exists and location.isDefined()),
+        defines=not (exists and mode == "append"),
+        runs_now=moves or (before is not None and before.tableType().name() == "VIEW"),
+        exists=lambda: bool(catalog.tableExists(identifier)),
+        taken=lambda: _already_exists(spark, identifier),
+        check=check,
+        check_format=check_format,
+    )
+
+
+def _check_table(spark: Any, description: Any, command: Any, exists: bool) -> None:
+    """Have Spark analyse what `SaveAsV1TableCommand` makes when it runs, and look at the place of a new table."""
+    jvm, state = spark._jvm, session_state(spark)
+    create = java_class(jvm, "org.apache.spark.sql.execution.datasources.CreateTable")
+    write_commands.analysed(spark, create(description, command.mode(), option(jvm, command.query())))
+    if not exists:
+        state.catalog().validateTableLocation(description)
+
+
+def in_full(spark: Any, command: Any) -> Any:
+    """A command that names its table in full, so that no later ``USE`` changes what it means."""
+    if simple_name(command) != "SaveAsV1TableCommand":
+        return command
+    description = command.tableDesc()
+    qualified = session_state(spark).catalog().qualifyIdentifier(description.identifier())
+    return command.copy(_with_identifier(description, qualified), command.mode(), command.query())
+
+
+def _with_identifier(description: Any, identifier: Any) -> Any:
+    """A catalog table under another name: its case class's copy, whose first parameter that is."""
+    defaults = [getattr(description, f"copy$default${n}")() for n in range(2, description.productArity() + 1)]
+    return description.copy(identifier, *defaults)
+
+
+def _file_format(spark: Any, provider: str) -> Any:
+    """A provider's file format; None where it has none."""
+    jvm, conf = spark._jvm, session_state(spark).conf()
+    sources = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource")
+    made = sources.lookupDataSource(provider, conf).newInstance()
+    formats = java_class(jvm, "org.apache.spark.util.Utils").classForName(
+        "org.apache.spark.sql.execution.datasources.FileFormat", True, False
+    )
+    if formats.isInstance(made):
+        return made
+    # Version 2 of a file source, where the session asks for it, names its file format of version 1.
+    return made.fallbackFileFormat().newInstance() if "fallbackFileFormat" in dir(made) else None
+
+
+def _insert_into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
+    """``insertInto`` a table whose source takes rows by itself, such as a table of JDBC."""
+    relation = command.logicalRelation()
+    table = relation.catalogTable()
+    name = table_of(table.get()).table if table.isDefined() else call.table
+    place = relation_target_v1(relation)
+    overwrites = bool(command.overwrite())
+    return WriteFacts(
+        format=table.get().provider().get() if table.isDefined() else simple_name(relation.relation()),
+        mode="overwrite" if overwrites else "append",
+        target=Target(path=place.path, table=name),
+        label=str(name),
+        name=str(name).rsplit(".", 1)[-1],
+        overwrites=overwrites,
+    )
+
+
+def _insert_into_hive(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
+    """``insertInto`` a table of Hive's own formats, whose files Hive's writers make."""
+    place = table_of(command.table())
+    elsewhere = partitions_elsewhere(command.table(), session_state(df.sparkSession))
+    overwrites = bool(command.overwrite())
+    return WriteFacts(
+        format="hive",
+        mode="overwrite" if overwrites else "append",
+        target=Target(path=place.path, table=place.table, also=tuple(map(resolve_uri, elsewhere))),
+        label=str(place.table),
+        name=command.table().identifier().table(),
+        partition_by=tuple(texts(command.table().partitionColumnNames())),
+        overwrites=overwrites,
+    )
+
+
+# -- tables of other catalogs, and sources of version 2 --------------------------------------------------------
+
+
+def _into_relation(mode: str, dynamic: bool = False) -> Callable[..., WriteFacts | None]:
+    def facts(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
+        relation = command.table()
+        if simple_name(relation.table()) == "PythonTable":
+            return None  # its code may write anywhere
+        is_table = relation.identifier().isDefined()
+        target = relation_target_v2(relation)
+        source = call.source if not is_table else ""
+        label = str(target) if target.table or target.path else relation.table().name()
+        return WriteFacts(
+            format=str(source or relation.catalog().get().name()),
+            mode=mode,
+            target=target,
+            label=label,
+            name=relation.identifier().get().name() if is_table else str(source),
+            options=_shown({key: str(value) for key, value in dict(relation.options()).items()}),
+            partition_by=() if not is_table else _transforms(relation.table().partitioning()),
+            overwrites=mode == "overwrite",
+            dynamic=dynamic,
+        )
+
+    return facts
+
+
+def _create_table(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
+    return _defined(spark, command, "ignore" if command.ignoreIfExists() else "errorifexists")
+
+
+def _replace_table(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
+    return _defined(spark, command, "overwrite", must_exist=not command.orCreate())
+
+
+def _defined(spark: Any, command: Any, mode: str, must_exist: bool = False) -> WriteFacts:
+    catalog, identifier = command.name().catalog(), command.name().identifier()
+    name = ".".join([catalog.name(), *identifier.namespace(), identifier.name()])
+    provider = command.tableSpec().provider()
+    return WriteFacts(
+        format=provider.get() if provider.isDefined() else str(catalog.name()),
+        mode=mode,
+        target=Target(table=name.lower()),
+        label=name,
+        name=identifier.name(),
+        options=_shown(text_map(command.writeOptions())),
+        partition_by=_transforms(items(command.partitioning())),
+        overwrites=mode == "overwrite",
+        defines=True,
+        # Spark refuses at once to replace a table that is not there.
+        runs_now=must_exist and not catalog.tableExists(identifier),
+        exists=lambda: bool(catalog.tableExists(identifier)),
+        taken=lambda: _already_exists(spark, identifier),
+    )
+
+
+def _transforms(transforms: Any) -> tuple[str, ...]:
+    return tuple(str(transform.describe()) for transform in transforms)
+
+
+# -- sources of version 1 --------------------------------------------------------------------------------------
+
+
+def _into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
+    """``save`` to a source of version 1, which takes the rows and decides by itself: JDBC, and connectors."""
+    options = {key.lower(): value for key, value in text_map(command.options()).items()}
+    mode, source = _MODES[command.mode().toString()], call.source
+    common: dict[str, Any] = {
+        "format": source,
+        "mode": mode,
+        "options": _shown(options),
+        "overwrites": mode == "overwrite",
+    }
+    if simple_name(command.dataSource()) == "JdbcRelationProvider":
+        return _into_jdbc(spark, command, common)
+    if simple_name(command.dataSource()) == "ConsoleSinkProvider":
+        return WriteFacts(**common, target=Target(), label="the console", name="console")
+    if "path" not in options:
+        return None
+    jpath = java_class(spark._jvm, "org.apache.hadoop.fs.Path")(options["path"])
+    conf = session_state(spark).newHadoopConf()
+    qualified = jpath.getFileSystem(conf).makeQualified(jpath)
+    return WriteFacts(
+        **common,
+        target=Target(path=resolve_uri(qualified.toString())),
+        label=qualified.toString(),
+        name=qualified.getName(),
+    )
+
+
+def _into_jdbc(spark: Any, command: Any, common: dict[str, Any]) -> WriteFacts:
+    jdbc = "org.apache.spark.sql.execution.datasources.jdbc"
+    jvm = spark._jvm
+    options = java_class(jvm, f"{jdbc}.JdbcOptionsInWrite")(
+        scala_object(jvm, "org.apache.spark.sql.catalyst.util.CaseInsensitiveMap").apply(command.options())
+    )
+    url, table = str(options.url()), str(options.table())
+
+    def exists() -> bool:
+        dialect = java_class(jvm, "org.apache.spark.sql.jdbc.JdbcDialects").get(url)
+        connection = dialect.createConnectionFactory(options).apply(-1)
+        try:
+            return bool(java_class(jvm, f"{jdbc}.JdbcUtils").tableExists(connection, options))
+        finally:
+            connection.close()
+
+    place = re.sub(r"//[^/@]*@", "//", re.split(r"[;?]", url, maxsplit=1)[0])
+    errors = scala_object(jvm, "org.apache.spark.sql.errors.QueryCompilationErrors")
+    return WriteFacts(
+        **common,
+        target=Target(path=jdbc_path(url, table)),
+        label=f"{table} of {place}",
+        name=table.rsplit(".", 1)[-1].strip('"`'),
+        exists=exists,
+        taken=lambda: convert_exception(errors.tableOrViewAlreadyExistsError(table)),
+    )
+
+
+def _already_exists(spark: Any, identifier: Any) -> Exception:
+    errors = scala_object(spark._jvm, "org.apache.spark.sql.errors.QueryCompilationErrors")
+    return convert_exception(errors.tableAlreadyExistsError(identifier))
+
+
+def _shown(options: Mapping[str, str]) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in options.items()
+        if key.lower() != "path" and not key.startswith("__") and not _SECRET.search(key)
+    }
+
+
+_FACTS: dict[str, Callable[..., WriteFacts | None]] = {
+    "InsertIntoHadoopFsRelationCommand": _files,
+    "SaveAsV1TableCommand": _save_as_table,
+    "CreateDataSourceTableAsSelectCommand": _create_as_select,
+    "InsertIntoDataSourceCommand": _insert_into_source,
+    "InsertIntoHiveTable": _insert_into_hive,
+    "AppendData": _into_relation("append"),
+    "OverwriteByExpression": _into_relation("overwrite"),
+    "OverwritePartitionsDynamic": _into_relation("overwrite", dynamic=True),
+    "CreateTableAsSelect": _create_table,
+    "ReplaceTableAsSelect": _replace_table,
+    "SaveIntoDataSourceCommand": _into_source,
+}

@@ -1,0 +1,152 @@
+"""Java classes of our own, compiled inside the session's driver.
+
+They lie in ``java/`` of a package as source and are compiled by Janino, the compiler that Spark ships for the code
+that it generates for queries: no jar to build, nothing to put on the class path. One call of theirs does what takes
+tens or hundreds of calls over the gateway; and they do what py4j cannot: a SparkListener that Python implements lags by
+seconds and throws at exit, and some of Spark's functions take a Scala function. Seen on Spark 3.5.9 and 4.3.0 (Janino
+3.1.9).
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+
+from flinkmagic.errors.deployment import DriverClassesRefusedError
+from flinkmagic.jvm.java import java_array, java_class, java_words
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway, JavaObject
+
+_COMPILER = "org.codehaus.janino.SimpleCompiler"
+
+
+@dataclass
+class _Compiled:
+    """What one JVM has compiled of a package.
+
+    Attributes
+    ----------
+    package : str
+        py4j remembers methods by a class's name: classes of earlier loads into the JVM must not have the same.
+    loader : JavaObject
+        Of the class that was compiled last: it sees all before it.
+    constructors : dict
+        By class, its one constructor. py4j's ``jvm.Name(...)`` does not see it, as its loader is Janino's.
+    shared : dict
+        By class, the object that all share.
+    """
+
+    package: str
+    loader: JavaObject
+    constructors: dict[str, JavaObject] = field(default_factory=dict)
+    shared: dict[str, JavaObject] = field(default_factory=dict)
+
+
+class DriverClasses:
+    """The Java classes of one Python package, each compiled once in a JVM, when it is first asked for.
+
+    Parameters
+    ----------
+    package : str
+        The Python package in which ``java/`` lies; the sources name it as theirs, too.
+    classes : sequence of str
+        The names of the classes. Each has one constructor.
+    uses : mapping of str to sequence of str, optional
+        Which other classes of the package a class names.
+    """
+
+    def __init__(self, package: str, classes: Sequence[str], uses: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._package = package
+        self._classes = frozenset(classes)
+        self._uses = uses or {}
+        # Whoever hears of what a thread does (files that it opens, calls of the JVM) may ask for a class meanwhile.
+        self._lock = threading.RLock()
+        # By gateway, of which a JVM has one: a SparkContext that is stopped and started again keeps its JVM.
+        self._compiled: WeakKeyDictionary[Any, _Compiled] = WeakKeyDictionary()
+
+    def new_instance(
+        self, gateway: JavaGateway | None, name: str, *arguments: Any, filled: Mapping[str, str] | None = None
+    ) -> JavaObject:
+        """Make an object of one of the classes.
+
+        Parameters
+        ----------
+        gateway : JavaGateway
+            Of the session's JVM.
+        name : str
+            The class.
+        *arguments
+            What its constructor takes.
+        filled : mapping of str to str, optional
+            Text for places in its source that only the running version of Spark can tell.
+
+        Raises
+        ------
+        DriverClassesRefusedError
+            Where this JVM does not let us compile.
+        """
+        assert gateway is not None  # a classic session has one
+        with self._lock:
+            compiled = self._compile(gateway, name, filled or {})
+        return compiled.constructors[name].newInstance(java_array(gateway.jvm, *arguments))
+
+    def shared_instance(self, gateway: JavaGateway | None, name: str) -> JavaObject:
+        """Give the one object of a class that needs no more than one in a JVM.
+
+        Raises
+        ------
+        DriverClassesRefusedError
+            Where this JVM does not let us compile.
+        """
+        assert gateway is not None
+        with self._lock:
+            compiled = self._compile(gateway, name, {})
+            if name not in compiled.shared:
+                compiled.shared[name] = compiled.constructors[name].newInstance(java_array(gateway.jvm))
+            return compiled.shared[name]
+
+    def _compile(self, gateway: JavaGateway, name: str, filled: Mapping[str, str]) -> _Compiled:
+        compiled = self._compiled.get(gateway)
+        if compiled is None:
+            utils = java_class(gateway.jvm, "org.apache.spark.util.Utils")
+            compiled = _Compiled(f"{self._package}.p{uuid.uuid4().hex}", utils.getContextOrSparkClassLoader())
+            self._compiled[gateway] = compiled
+        if name in compiled.constructors:
+            return compiled
+        if name not in self._classes:
+            raise LookupError(f"{name} is no Java class of {self._package}")
+        for used in self._uses.get(name, ()):
+            self._compile(gateway, used, {})
+        source = self._source(name, compiled.package)
+        for place, text in filled.items():
+            source = source.replace(place, text)
+        try:
+            compiler = java_class(gateway.jvm, _COMPILER)()
+            compiler.setParentClassLoader(compiled.loader)
+            compiler.cook(source)
+        except Py4JNetworkError:  # the JVM is gone, and has refused nothing
+            raise
+        except TypeError as refusal:  # py4j takes the name of a class that is not there for that of a package
+            raise DriverClassesRefusedError(name, f"there is no class {_COMPILER}") from refusal
+        except Py4JError as refusal:
+            raise DriverClassesRefusedError(name, java_words(str(refusal))) from refusal
+        compiled.loader = compiler.getClassLoader()
+        constructors = compiled.loader.loadClass(f"{compiled.package}.{name}").getConstructors()
+        compiled.constructors[name] = constructors[0]
+        return compiled
+
+    def _source(self, name: str, package: str) -> str:
+        return java_source(self._package, name).replace(f"package {self._package};", f"package {package};")
+
+
+def java_source(package: str, name: str) -> str:
+    """The text of a Java file that lies in ``java/`` of a Python package."""
+    return (files(package) / "java" / f"{name}.java").read_text(encoding="utf-8")

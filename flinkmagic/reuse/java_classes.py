@@ -1,0 +1,7 @@
+"""The Java classes of `reuse`, compiled inside the session's driver."""
+
+from __future__ import annotations
+
+from flinkmagic.jvm.driver_classes import DriverClasses
+
+CLASSES = DriverClasses("flinkmagic.reuse", ("PlanKeys",))
