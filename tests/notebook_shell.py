@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _UNSTABLE = (
     (re.compile(r"0x[0-9a-f]{6,}"), "0x…"),
     (re.compile(r"#\d+L?\b"), "#…"),
-    (re.compile(r"(plan_id|rdd|RDD|jdd|o)(\[|=)?\d+"), r"\1\2…"),
+    (re.compile(r"(plan_id|rdd|RDD|jdd|\bo)(\[|=)?\d+"), r"\1\2…"),
     (re.compile(r"(?<=_)[0-9a-f]{12}\b"), "…"),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "…"),
     (re.compile(r"^(CPU times|Wall time): .*$", re.MULTILINE), r"\1"),
