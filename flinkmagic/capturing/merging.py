@@ -189,7 +189,7 @@ def _add_results(whole: Program, programs: Sequence[Program]) -> None:
             taken = {*whole.results, *(write.name for write in whole.writes)}
             unique = _unique(name, program, taken)
             whole.results[unique] = df
-            sessions[unique] = program.session_of(name)
+            sessions[unique] = program.result_session(name)
     whole.result_sessions = sessions
 
 

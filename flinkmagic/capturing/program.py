@@ -179,7 +179,7 @@ class Program:
             for metrics in part.awaited_metrics:
                 metrics.release()
 
-    def session_of(self, result: str) -> SessionSnapshot | None:
+    def result_session(self, result: str) -> SessionSnapshot | None:
         """The session as it stood when a result was defined."""
         return self.result_sessions.get(result, self.session)
 

@@ -18,7 +18,7 @@ from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.display.labels import lines_visible
 from flinkmagic.magics.cell import CellBody, cell_labels, cell_number, compile_body
 from flinkmagic.magics.not_yet_written import awaited_line
-from flinkmagic.magics.spark_session import session_of
+from flinkmagic.magics.spark_session import cell_session
 from flinkmagic.magics.words import parsed
 from flinkmagic.session.checks import check_name
 from flinkmagic.session.summary import nothing_to_compile, only_shown_note
@@ -58,7 +58,7 @@ class CapturedCell:
 
         # The layout engine starts while Spark plans.
         display.warm_up()
-        spark = session_of(self._shell)
+        spark = cell_session(self._shell)
         graphs = self._magics.graphs
         number = f"cell {cell_number(self._shell)}"
         with CompileProgress(self._name, widget=self._magics.progress == "widget") as progress:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def session_of(shell: InteractiveShell) -> SparkSession:
+def cell_session(shell: InteractiveShell) -> SparkSession:
     """The session that the user's `spark` names, else the active one, else a local one that is started.
 
     A session that is started is bound to `spark`, as in the PySpark shell, and the user is told.

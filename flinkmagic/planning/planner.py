@@ -25,7 +25,7 @@ from flinkmagic.planning.operator_marks import apply_marks
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts, is_adaptive_cache
 from flinkmagic.planning.plan_reader import PlanForest, PlanNode
 from flinkmagic.planning.provenance import Provenance
-from flinkmagic.planning.requests import SinkRequest, named_frames, requests_of, result_requests, session_of
+from flinkmagic.planning.requests import SinkRequest, frames_session, named_frames, requests_of, result_requests
 from flinkmagic.planning.shared_stages import planned_boundaries, shared_stages
 from flinkmagic.planning.sinks import (
     DEFAULT_STORAGE_LEVEL,
@@ -140,7 +140,7 @@ def plan(
     """
     program = program_or_dataframes if isinstance(program_or_dataframes, Program) else None
     frames = None if isinstance(program_or_dataframes, Program) else named_frames(program_or_dataframes)
-    spark = spark or (program.spark if program else session_of(frames or {}))
+    spark = spark or (program.spark if program else frames_session(frames or {}))
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise SparkConnectSessionError
     name = name or (program.name if program else None) or "job"

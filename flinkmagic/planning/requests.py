@@ -93,7 +93,7 @@ def named_frames(given: Any) -> dict[str, DataFrame]:
     return named
 
 
-def session_of(frames: Mapping[str, DataFrame]) -> SparkSession:
+def frames_session(frames: Mapping[str, DataFrame]) -> SparkSession:
     return next(iter(frames.values())).sparkSession
 
 
@@ -133,7 +133,7 @@ def result_requests(frames: Mapping[str, DataFrame], program: Program | None) ->
                 kind="result",
                 # Not its analysed plan: what spark.sql("INSERT ...") answers would be that command again.
                 logical_plan=execution.commandExecuted(),
-                snapshot=program.session_of(name) if program else None,
+                snapshot=program.result_session(name) if program else None,
                 frame=number,
                 location=calls[-1].location if calls else None,
                 schema_json=frame.schema.json(),

@@ -78,7 +78,7 @@ def test_results_and_writes_stand_side_by_side(cell: Any) -> None:
     whole = merge([first, second])
     assert [write.name for write in whole.writes] == ["three"]
     assert list(whole.results) == ["late"]
-    assert whole.session_of("late") is first.session
+    assert whole.result_session("late") is first.session
 
 
 def test_equal_names_are_told_apart(cell: Any) -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from flinkmagic.errors.capturing import SparkConnectSessionError
-from flinkmagic.magics.spark_session import session_of
+from flinkmagic.magics.spark_session import cell_session
 
 
 def shell(**namespace):
@@ -16,12 +16,12 @@ def shell(**namespace):
 
 def test_the_one_that_the_user_named(spark) -> None:
     other = spark.newSession()
-    assert session_of(shell(spark=other)) is other
+    assert cell_session(shell(spark=other)) is other
 
 
 def test_the_active_one_is_bound_to_spark(spark) -> None:
     cell = shell()
-    found = session_of(cell)
+    found = cell_session(cell)
     assert found.sparkContext is spark.sparkContext
     assert cell.user_ns["spark"] is found
 
@@ -31,4 +31,4 @@ def test_a_connect_session_is_refused() -> None:
         __module__ = "pyspark.sql.connect.session"
 
     with pytest.raises(SparkConnectSessionError, match="no SparkContext"):
-        session_of(shell(spark=SparkSession()))
+        cell_session(shell(spark=SparkSession()))
