@@ -295,7 +295,7 @@ class SparkDeployment:
         planned, self._planned = self._planned, None
         finished = [vertex.index for vertex in self.execution_graph.job_vertices if self._is_finished(vertex)]
         try:
-            self._retention.keep(
+            self._retention.retain(
                 planned, self.execution_graph, self._kept, self.scheduler.job_status, finished,
                 self._host.partition_bytes,
             )  # fmt: skip

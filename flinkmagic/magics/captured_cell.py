@@ -80,7 +80,7 @@ class CapturedCell:
         """Keep the graph, if there is one, and show or run it."""
         if self._graph is None:
             return
-        self._magics.keep(self._graph)
+        self._magics.define(self._graph)
         if self._is_run:
             self._magics.run_graph(self._graph)
         else:

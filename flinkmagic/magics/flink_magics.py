@@ -253,7 +253,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         name = check_name(options.name or DEFAULT_NAME)
         program = over_frames(frames, self.graphs.programs(context), name, self.shell.user_ns)
         graph = self.compiled(program, name, options)
-        self.keep(graph)
+        self.define(graph)
         return graph
 
     def _of_all(self, options: Namespace) -> CompiledGraph:
@@ -265,12 +265,12 @@ class FlinkMagics(ConfiguredOptions, Magics):
             raise NoGraphError()
         graph = self.compiled(programs, check_name(options.name or WHOLE), options)
         if options.name:
-            self.keep(graph)
+            self.define(graph)
         return graph
 
-    def keep(self, graph: CompiledGraph) -> None:
+    def define(self, graph: CompiledGraph) -> None:
         """Know a graph by its name, and bind the variable of that name where it is free, or holds a graph."""
-        self.graphs.keep(graph, cell_id(self.shell))
+        self.graphs.add(graph, cell_id(self.shell))
         holds = self.shell.user_ns.get(graph.name, getattr(builtins, graph.name, None))
         if holds is None or isinstance(holds, session.CompiledGraph):
             self.shell.user_ns[graph.name] = graph

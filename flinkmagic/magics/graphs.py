@@ -49,7 +49,7 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         self._replaced: dict[str, Job] = {}
         self._past: deque[PastRun] = deque(maxlen=MOST_PAST_RUNS)
 
-    def keep(self, graph: CompiledGraph, cell: str | None = None) -> None:
+    def add(self, graph: CompiledGraph, cell: str | None = None) -> None:
         """Know a graph under its name from now on; `cell` is the front end's name for the cell that defines it."""
         former = [name for name, other in self._cells.items() if cell is not None and other == cell]
         for name in {*former, graph.name} & self.keys():

@@ -260,13 +260,13 @@ class _Planner:
         root = self._forest.read(boundary.plan, boundary.scope)
         self._share_equal()
         self._label(root, boundary.frame)
-        self._handles.keep(boundary.relation)
+        self._handles.read_kept(boundary.relation)
 
         def handle(stage: Stage, rows: PartitionCount) -> StageHandle:
             return self._handles.of_boundary(boundary.name, boundary.query_execution, boundary.relation, stage, rows)
 
         kept = KeptStage(unit, boundary.name, boundary.dataset_id, handle)
-        self._translator.keep(root, kept)
+        self._translator.cut_at(root, kept)
         return kept
 
     def _label(self, root: PlanNode, frame: int | None) -> None:

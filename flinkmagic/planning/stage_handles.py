@@ -256,7 +256,7 @@ class StageHandles:
             return None
         return ObservedQuery(request.logical_plan, self._metrics.of(self._rebuilder, plan))
 
-    def keep(self, relation: JavaObject) -> None:
+    def read_kept(self, relation: JavaObject) -> None:
         """Let the plans that are run read the rows that this job computes for a relation."""
         self._rebuilder.keep(relation)
 

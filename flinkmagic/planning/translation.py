@@ -173,7 +173,7 @@ class Translator:
         self.operators.append(made)
         return made
 
-    def keep(self, root: PlanNode, stage: KeptStage) -> None:
+    def cut_at(self, root: PlanNode, stage: KeptStage) -> None:
         """Let the plan below `root` be a stage of its own wherever its cached rows are read."""
         self._kept[root.number] = stage
 

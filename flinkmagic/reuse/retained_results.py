@@ -118,7 +118,7 @@ class RetainedResults:
                 result.used_at = time.time()
                 self._kept[place] = self._kept.pop(place)
 
-    def keep(self, result: RetainedResult) -> None:
+    def add(self, result: RetainedResult) -> None:
         """Retain a result, in place of one of the same key; others go where it takes too much."""
         with self._lock:
             former = self._kept.pop((result.graph, result.key), None)

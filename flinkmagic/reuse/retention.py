@@ -200,7 +200,7 @@ class Retention:
 
     # -- after -----------------------------------------------------------------------------------------
 
-    def keep(
+    def retain(
         self,
         planned: PlannedJob,
         graph: ExecutionGraph,
@@ -269,7 +269,7 @@ class Retention:
         else:
             computed = result.computed()
             size = sum(bytes_by_partition) if bytes_by_partition is not None else _data_size(computed)
-        self._store.keep(
+        self._store.add(
             RetainedResult(
                 key=key.digest,
                 kind=result.kind,

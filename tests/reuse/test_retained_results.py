@@ -31,7 +31,7 @@ def keys(store):
 
 def test_a_graph_finds_its_own(store, result):
     one = result("a")
-    store.keep(one)
+    store.add(one)
     assert store.find("g", "a", of_session=False) is one
     assert store.find("g", "b", of_session=True) is None
     assert store.find("h", "a", of_session=True) is None
@@ -39,7 +39,7 @@ def test_a_graph_finds_its_own(store, result):
 
 def test_what_is_there_for_the_session_is_found_by_who_looks_there(store, result):
     one = result("a", session=True)
-    store.keep(one)
+    store.add(one)
     assert store.find("h", "a", of_session=True) is one
     assert store.find("h", "a", of_session=False) is None
 
@@ -47,7 +47,7 @@ def test_what_is_there_for_the_session_is_found_by_who_looks_there(store, result
 def test_it_is_bounded_unless_told_otherwise(store, result):
     assert DEFAULT_BYTES == 8 * 1024**3
     for key in "abc":
-        store.keep(result(key, size=3 * 1024**3))
+        store.add(result(key, size=3 * 1024**3))
     assert keys(store) == ["c", "b"]
     assert result.gone == ["a"]
 
@@ -55,23 +55,23 @@ def test_it_is_bounded_unless_told_otherwise(store, result):
 def test_what_was_used_longest_ago_goes_first(store, result):
     store.set_bound(30)
     for key in "abc":
-        store.keep(result(key))
+        store.add(result(key))
     store.use(store.find("g", "a", of_session=False))
-    store.keep(result("d"))
+    store.add(result("d"))
     assert keys(store) == ["d", "a", "c"]
     assert result.gone == ["b"]
 
 
 def test_what_is_too_large_alone_is_not_kept(store, result):
     store.set_bound(30)
-    store.keep(result("a", size=31))
+    store.add(result("a", size=31))
     assert keys(store) == []
     assert result.gone == ["a"]
 
 
 def test_a_smaller_bound_holds_at_once(store, result):
     for key in "abc":
-        store.keep(result(key))
+        store.add(result(key))
     store.set_bound(20)
     assert keys(store) == ["c", "b"]
     assert result.gone == ["a"]
@@ -83,7 +83,7 @@ def test_broadcasts_have_a_bound_of_their_own():
     store = RetainedResults(driver_bytes=100)
 
     def keep(key, **broadcasts):
-        store.keep(RetainedResult(key, "shuffle", "g", key, False, object(), 10, broadcasts=broadcasts))
+        store.add(RetainedResult(key, "shuffle", "g", key, False, object(), 10, broadcasts=broadcasts))
         return keys(store)
 
     keep("a", one=60)
@@ -96,21 +96,21 @@ def test_broadcasts_have_a_bound_of_their_own():
 
 
 def test_an_equal_result_takes_the_place_and_the_name(store, result):
-    store.keep(result("a"))
-    store.keep(result("a"))
+    store.add(result("a"))
+    store.add(result("a"))
     assert [one.name for one in store.entries()] == ["g.1"]
     assert result.gone == ["a"]
 
 
 def test_names_are_the_graphs_with_numbers(store, result):
     for key, graph in (("a", "g"), ("b", "g"), ("c", "h")):
-        store.keep(result(key, graph))
+        store.add(result(key, graph))
     assert {one.key: one.name for one in store.entries()} == {"a": "g.1", "b": "g.2", "c": "h.1"}
 
 
 def test_release_by_name_of_a_result_or_a_graph(store, result):
     for key, graph in (("a", "g"), ("b", "g"), ("c", "h"), ("d", "g")):
-        store.keep(result(key, graph))
+        store.add(result(key, graph))
     assert [one.key for one in store.release("g.2")] == ["b"]
     assert [one.key for one in store.release("g")] == ["a", "d"]
     assert keys(store) == ["c"]
@@ -124,7 +124,7 @@ def test_one_that_cannot_be_let_go_of_does_not_keep_the_others(store, result):
 
     broken = result("a")
     broken.let_go = fail
-    store.keep(broken)
-    store.keep(result("b"))
+    store.add(broken)
+    store.add(result("b"))
     assert len(store.release("g")) == 2
     assert result.gone == ["b"]
