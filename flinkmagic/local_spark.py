@@ -1,8 +1,8 @@
 """A local SparkSession on a machine that may have no Java of its own.
 
 Spark's launcher takes the Java of JAVA_HOME, else the first on PATH. `java_home` finds one that is new enough,
-the machine's own before the runtime that the ``java`` extra brings as a wheel, so that nobody has to set
-JAVA_HOME. Nothing here is needed where the user made a session of his own.
+the machine's own before the runtime that the ``java`` extra brings as a wheel, so that no one has to set
+JAVA_HOME. Nothing here is needed where the user made a session of their own.
 """
 
 from __future__ import annotations

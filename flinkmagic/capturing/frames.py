@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class FrameRegistry:
     """Gives every DataFrame object a number.
 
-    A frame is held weakly until it is used for the second time, or asked to be kept: what nobody refers to any more
+    A frame is held weakly until it is used for the second time, or asked to be kept: what nothing refers to any more
     can have no second consumer, and an iterative program's old frames (and the blocks that they pin) can go.
     """
 

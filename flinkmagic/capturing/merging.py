@@ -46,7 +46,7 @@ def over_frames(
     name: str | None = None,
     namespace: MutableMapping[str, Any] | None = None,
 ) -> Program:
-    """A program whose results are DataFrames that exist already, be they earlier programs' or nobody's."""
+    """A program whose results are DataFrames that exist already, of earlier programs or of none."""
     spark = next(iter(frames.values())).sparkSession
     program = Program(spark, name=name, results=dict(frames), complete=True, namespace=namespace)
     for df in frames.values():
@@ -66,7 +66,7 @@ def merge(programs: Sequence[Program], name: str | None = None) -> Program:
     """One program that does what all of them do, in their order.
 
     Sinks of equal names are told apart by the names of their programs. A result that another of the programs goes on
-    from is no result of the whole, just as within one program. A name of a variable stands for what the last of them
+    from is no result of the whole, just as within one program. A name of a variable names what the last of them
     bound to it.
 
     Parameters
@@ -135,7 +135,7 @@ def _lineage(programs: Sequence[Program]) -> list[Program]:
 
 
 def _numbering(program: Program, whole: Program) -> Callable[[int], int]:
-    """What the whole calls a frame: a living one by identity; one that is gone can be nobody else's."""
+    """What the whole calls a frame: a living one by identity; one that is gone can belong to no other program."""
     known = {number: whole.registry.use(df) for number, df in program.registry.living().items()}
     for df, number in program.registry.aliases():
         if number not in known:

@@ -106,7 +106,7 @@ class Program:
     calls : tuple of RecordedCall
         In the order in which they returned.
     frames : dict of int to DataFrame
-        The DataFrames that writes, names or two and more calls refer to; the rest was let go of.
+        The DataFrames that writes, names or two and more calls refer to; the rest was released.
     used : frozenset of int
         Frame numbers of the DataFrames that the program has read the rows of, or has handed to somebody: shown,
         counted, cached, registered as a view, written, given to a function. What it has gone on from stands in `calls`.
@@ -127,13 +127,13 @@ class Program:
     session : SessionSnapshot, optional
         The session at the end of the program, for its results.
     complete : bool
-        False while the program is being captured, and for ever where it raised.
+        False while the program is being captured, and forever where it raised.
     uses : tuple of Use
         DataFrames of earlier programs that it goes on from.
     parts : tuple of Program
         Of a merged program: those that it consists of.
     namespace : mutable mapping, optional
-        Where its names are bound, if the capture was given a namespace: there names may come to stand for kept rows.
+        Where its names are bound, if the capture was given a namespace: there names may come to name kept rows.
     result_sessions : mapping of str to SessionSnapshot
         Of a merged program: by the name of a result the session at the end of the program that it comes from.
     registry : FrameRegistry
@@ -196,7 +196,7 @@ class Program:
         return found
 
     def names_of(self, frame: int) -> tuple[str, ...]:
-        """The names that stand for a frame after the program."""
+        """The names of a frame after the program."""
         df = self.frames.get(frame)
         return tuple(name for name, bound in self.variables.items() if bound is df) if df is not None else ()
 

@@ -1,4 +1,4 @@
-"""Runs beside a cell and notes what it does: its DataFrame calls, its writes, what its names stand for afterwards."""
+"""Runs beside a cell and notes what it does: its DataFrame calls, its writes, what its names mean afterwards."""
 
 from __future__ import annotations
 

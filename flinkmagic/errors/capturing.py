@@ -197,7 +197,7 @@ class NotCapturedError(UserError):
 
 
 class UndeferrableWriteError(UserError):
-    """A write whose command this version of Spark makes only to run it at once."""
+    """A write whose command this version of Spark makes only to run it immediately."""
 
     def __init__(self, method: str, version: str, location: object) -> None:
         self.method, self.version, self.location = method, version, location

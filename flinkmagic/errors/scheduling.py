@@ -117,7 +117,7 @@ class JobSuspendedError(FlinkMagicError):
 
 
 class TaskCanceledError(FlinkMagicError):
-    """A task was cancelled though nobody asked for it."""
+    """A task was cancelled though no one asked for it."""
 
     def __init__(self, task_name: str) -> None:
         self.task_name = task_name

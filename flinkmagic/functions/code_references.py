@@ -40,7 +40,7 @@ class Symbol:
 
 
 Meaning = Module | Symbol | None
-"""What a name may stand for. None: a value, or something of the user's."""
+"""What a name may refer to. None: a value, or something of the user's."""
 Meanings = frozenset[Meaning]
 VALUE: Meanings = frozenset({None})
 Names = Callable[[str], Meanings]

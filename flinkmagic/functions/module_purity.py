@@ -137,7 +137,7 @@ class UserModule:
         return name in self._bound or name in self._lazy
 
     def meanings_of(self, name: str) -> Meanings:
-        """What a name stands for in its code."""
+        """What a name refers to in its code."""
         found: set[object] = set(self._bound.get(name, ()))
         for statement in self._lazy.get(name, ()):
             if isinstance(statement, ast.Import | ast.ImportFrom):

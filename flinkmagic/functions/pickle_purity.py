@@ -187,7 +187,7 @@ class PickleReader:
         CodeReader(self._judge, global_name).read(view, closure)
 
     def _meanings(self, value: Any) -> Meanings:
-        """What a name stands for that is bound to a value of the pickle, which is judged."""
+        """What a name refers to that is bound to a value of the pickle, which is judged."""
         if _is_module(value):
             return frozenset({Module(str(value.args[0]))})
         if is_symbol(value):

@@ -62,13 +62,13 @@ def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
 
 
 class ModuleSources:
-    """Digests of the user's modules, each looked at once; to be made anew for each time of looking.
+    """Digests of the user's modules, each looked at once; to be made again for each time of looking.
 
     Parameters
     ----------
     seen : dict of str to str, optional
         The session's memory, which is added to: what each module said when it was first looked at. Spark's Python
-        workers serve many tasks, and keep a module as it was when they imported it. So nobody knows by which state of
+        workers serve many tasks, and keep a module as it was when they imported it. So it is unknown by which state of
         an edited one rows are computed from then on.
     """
 

@@ -99,7 +99,7 @@ class DriverClasses:
         return compiled.constructors[name].newInstance(java_array(gateway.jvm, *arguments))
 
     def shared_instance(self, gateway: JavaGateway | None, name: str) -> JavaObject:
-        """Give the one object of a class that needs no more than one in a JVM.
+        """Return the one object of a class that needs no more than one in a JVM.
 
         Raises
         ------

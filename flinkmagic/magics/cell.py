@@ -138,7 +138,7 @@ def cell_number(shell: InteractiveShell) -> int:
 def cell_labels(shell: InteractiveShell) -> dict[str, str]:
     """The labels of the cells that have run, by the file names that their frames carry.
 
-    `CachingCompiler` keeps them for tracebacks and shows them to nobody else (seen on IPython 8.39 and 9.18).
+    `CachingCompiler` keeps them for tracebacks and shows them nowhere else (seen on IPython 8.39 and 9.18).
     """
     return {filename: f"cell {number}" for filename, number in shell.compile._filename_map.items()}
 

@@ -32,7 +32,7 @@ class CellText:
         self._shell = shell
 
     def __call__(self, lines: list[str]) -> list[str]:
-        """The lines of a cell, of those of a `%%flinkgraph` cell what is to be run.
+        """The lines of a cell, of those of a `%%flinkgraph` cell what to run.
 
         Raises
         ------

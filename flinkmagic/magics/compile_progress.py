@@ -61,7 +61,7 @@ class CompileProgress:
             self._shown = None
 
     def captured(self, writes: int) -> None:
-        """The cell has come to its write of this number; how many there will be nobody knows."""
+        """The cell has come to its write of this number; how many there will be is unknown."""
         self._tell(writes, None, f"{self._name}: {writes} writes captured")
 
     def planned(self, sinks: int, of: int) -> None:
@@ -106,7 +106,7 @@ class _NotebookBar(_NotebookLine):
     """A bar of HTML: a widget would reopen as an error where the notebook is saved and the kernel dies meanwhile."""
 
     def _bundle(self, done: int, total: int | None, text: str) -> Mapping[str, str]:
-        # While nobody knows how many there will be, the bar is empty and the text counts.
+        # While it is unknown how many there will be, the bar is empty and the text counts.
         value = f'value="{done if total else 0}" max="{total or 1}"'
         said = labels.xml(labels.visible(text))
         return {"text/html": f'<progress {value} aria-label="{said}"></progress> {said}', "text/plain": text}

@@ -26,7 +26,7 @@ def run_live(graph: CompiledGraph, *, detach: bool = False, widget: bool = True)
     graph : CompiledGraph
         What to run.
     detach : bool
-        Return at once; the view goes on.
+        Return immediately; the view goes on.
     widget : bool
         Whether a notebook shows the live view, or else a progress line.
 

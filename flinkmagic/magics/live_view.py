@@ -26,7 +26,7 @@ UPDATE_S = 0.25
 """Between two looks at a running job: 4 updates a second."""
 
 IDLE_S = 120.0
-"""A view that nobody has used for so long is taken away when its job ends."""
+"""A view that no one has used for so long is taken away when its job ends."""
 
 MAX_KEPT = 12
 """So many views stay without a job that runs; each holds all graphs of its job, here and in the browser."""
@@ -151,7 +151,7 @@ class LiveView:
                 return
             self._job, former = job, self._view.view("job")
             if any(view.kind == "job" and view.nodes != former.nodes for view in self._graph.views()):
-                # A run plans anew, and may find other stages than the last one did.
+                # A run plans again, and may find other stages than the last one did.
                 outdated, self._view = self._view, self._make_view()
                 self._handle.update(self._stand_in(), raw=True)
                 outdated.close()
@@ -180,7 +180,7 @@ def _keep(view: LiveView) -> None:
         if view in _kept:
             _kept.remove(view)
         _kept.append(view)
-        # One whose graph has been started again is kept anew at the run's end.
+        # One whose graph has been started again is kept again at the run's end.
         idle = [one for one in _kept if not one._is_running()]
         oldest = idle[0] if len(idle) > MAX_KEPT else None
         if oldest is not None:

@@ -1,4 +1,4 @@
-"""What a graph that was compiled and not run has yet to write: whoever looks for it in another cell is told."""
+"""What a graph that was compiled and not run has yet to write: another cell that looks for it is told."""
 
 from __future__ import annotations
 

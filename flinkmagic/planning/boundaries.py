@@ -16,7 +16,7 @@ its consumers are planned on its rows, which are kept (a *boundary*):
    every consumer's own column pruning and filter push-down is worth more. Neither is one that joins them with what is
    broadcast: the broadcast is an equal exchange of all consumers and is made once anyhow, and looking rows up in it
    costs less than keeping all columns of them (seen: the quickstart's ``late`` kept 1.02 of plain Spark's time, read
-   anew by each consumer 0.73).
+   again by each consumer 0.73).
 4. What the user has cached is left to Spark's cache, with all that it is made of.
 5. Sinks on whose lines the session's configuration differs share nothing: it may affect results.
 
@@ -129,7 +129,7 @@ class Boundaries:
     clones : SessionClones
         Where they are planned.
     program : Program, optional
-        What was captured; DataFrames that nobody captured have no boundaries.
+        What was captured; DataFrames that were not captured have no boundaries.
     share : {"auto", "always", "never"}
         What several sinks share.
     storage_level : str

@@ -2,12 +2,12 @@
 
 A handle is the ``operator_factory`` of its stage's last operator. The JVM objects behind it are made on first use
 (``exchange``, ``plan``, ...), because some can be made only after the stages below have run, and because a plan that
-is compiled and never run should cost nothing. Made once, they are the same objects for ever: a shuffle exchange that
+is compiled and never run should cost nothing. Made once, they are the same objects forever: a shuffle exchange that
 is submitted again keeps its shuffle id, so that Spark runs only what is missing. **A handle keeps its objects
 referenced; letting go of the handle (and of the PlannedJob) is what lets Spark's context cleaner remove the shuffle
 files.**
 
-Common rules for whoever runs a stage:
+Common rules for code that runs a stage:
 
 - Use a thread of its own, with its job group, tags and pool set on it *before* any property that starts jobs is read.
   `StageHandle.starts_jobs_early` says where reading does so: the range exchange samples its child when its dependency
@@ -89,7 +89,7 @@ def _gone() -> Any:
 
 
 class Renewable(Once):
-    """A JVM object that can be made anew.
+    """A JVM object that can be made again.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class ShuffleMapStageHandle(StageHandle):
 class BroadcastStageHandle(StageHandle):
     """A stage that is collected to the driver and broadcast.
 
-    Run it: ``future = handle.exchange.relationFuture()``, a ``java.util.concurrent.Future`` that starts at once on
+    Run it: ``future = handle.exchange.relationFuture()``, a ``java.util.concurrent.Future`` that starts immediately on
     Spark's own broadcast threads and inherits the job group, tags and properties of the calling thread; ``get()``
     waits and raises what went wrong. ``handle.exchange.jobTag()`` (4.x; 3.5 uses ``runId()`` as the job group) is the
     tag under which Spark runs it.
@@ -306,7 +306,7 @@ class ResultStageHandle(StageHandle):
     schema_json : str
         The user's schema, as ``StructType.fromJson`` reads it.
     columns : py4j.java_gateway.JavaObject, optional
-        The attributes of the user's DataFrame; kept when the rest is let go of.
+        The attributes of the user's DataFrame; kept when the rest is released.
     observed : ObservedQuery, optional
         Where something in it is observed.
     """
@@ -329,7 +329,7 @@ class BoundaryStageHandle(StageHandle):
 
     Run it: a pass over ``handle.relation.cacheBuilder().cachedColumnBuffers()`` (``count()``) computes the rows and
     keeps them as Spark keeps those of a persisted DataFrame; the plans of its consumers read that very relation. Asking
-    for the batches may start jobs, as executing any plan may. ``clearCache(False)`` of the builder lets go of the rows.
+    for the batches may start jobs, as executing any plan may. ``clearCache(False)`` of the builder releases the rows.
 
     Attributes
     ----------
@@ -342,5 +342,5 @@ class BoundaryStageHandle(StageHandle):
 
     @property
     def relation(self) -> JavaObject:
-        """The ``InMemoryRelation`` of the rows, over the same builder for ever."""
+        """The ``InMemoryRelation`` of the rows, over the same builder forever."""
         return self.made()

@@ -117,7 +117,7 @@ class _Stages:
                 self._next[self.of(source)] = id(operator)
 
     def of(self, operator: Transformation) -> int:
-        """What stands for the stage of an operator."""
+        """What represents the stage of an operator."""
         number = id(operator)
         while self._next[number] != number:
             self._next[number] = number = self._next[self._next[number]]

@@ -107,7 +107,7 @@ class PartitionCounts:
         """Whether a nested loop join must find out which rows of the broadcast side have a match: empty if not.
 
         For an ``outer`` join Spark adds one partition with those that have none, behind a shuffle inside the operator.
-        For a ``semi`` join (or anti, or existence) it runs a job, and makes its rows anew on the driver.
+        For a ``semi`` join (or anti, or existence) it runs a job, and makes its rows again on the driver.
         """
         if node.kind != "BroadcastNestedLoopJoinExec":
             return ""

@@ -122,7 +122,7 @@ def plan(
         How many partitions shuffles make; by default the smaller of the session's ``spark.sql.shuffle.partitions`` and
         twice the slots.
     slots : int, optional
-        How many tasks may run at once; by default Spark's default parallelism.
+        How many tasks may run simultaneously; by default Spark's default parallelism.
     name : str, optional
         The job's name; by default the program's.
     share : {"auto", "always", "never"}
@@ -290,7 +290,7 @@ class _Planner:
         return self._translator.sink(index, query, _sink_name(request), handle, self._sink_facts(request, root))
 
     def _share_equal(self) -> None:
-        """Let the exchanges that were read last stand for equal ones that were read before."""
+        """Let the exchanges that were read last share with equal ones that were read before."""
         nodes = self._forest.nodes
         for number in range(self._read + 1, len(nodes)):
             node = nodes[number]

@@ -39,7 +39,7 @@ class PlannedSink:
     transformation_id : int
         Its SinkTransformation.
     variable : str
-        A name that stands for the DataFrame in the user's namespace; empty where there is none.
+        A name of the DataFrame in the user's namespace; empty where there is none.
     write : DeferredWrite, optional
         Of a write: what was captured.
     facts : dict
@@ -92,7 +92,7 @@ class SharedStage:
     Attributes
     ----------
     transformation_id : int
-        The CacheTransformation of a boundary, or the PartitionTransformation that stands for an exchange.
+        The CacheTransformation of a boundary, or the PartitionTransformation that represents an exchange.
     what : str
         The user's call that it computes, or Spark's operator.
     variable : str

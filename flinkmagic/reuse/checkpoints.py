@@ -95,7 +95,7 @@ class Checkpoints:
         return list(self._targets)
 
     def open(self, job_graph: JobGraph) -> None:
-        """Lead the job: nobody else may run it with this folder until `close`.
+        """Lead the job: no one else may run it with this folder until `close`.
 
         Raises
         ------

@@ -55,7 +55,7 @@ class Kept:
         builder, dataset = self.relation.cacheBuilder(), self.dataset
 
         def drop() -> None:
-            """Whoever still reads the rows computes them anew."""
+            """Code that still reads the rows computes them again."""
             if dataset is not None:
                 dataset.unpersist()
             else:
@@ -65,7 +65,7 @@ class Kept:
 
 
 class KeptRows:
-    """Rows that a job and what is retained of it hold together: they go when the last one lets go.
+    """Rows that a job and what is retained of it hold together: they go when the last one releases them.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class KeptResults:
         return True
 
     def clear(self) -> None:
-        """Let go of all rows; DataFrames that were handed out compute them anew when they are used."""
+        """Release all rows; DataFrames that were handed out compute them again when they are used."""
         with self._lock:
             kept, self._kept = list(self._kept.values()), {}
             self._frames.clear()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 DEFAULT_BYTES = 8 * 2**30
-"""How much is kept where nobody says otherwise. Shuffle files lie on disk."""
+"""How much is kept by default. Shuffle files lie on disk."""
 
 DRIVER_SHARE = 1 / 8
 """So much of the driver's heap may be taken by the broadcasts that retained results hold."""
@@ -136,11 +136,11 @@ class RetainedResults:
         _let_go(gone)
 
     def release(self, name: str) -> list[RetainedResult]:
-        """Let go of the results of a graph, or of the one result of that name; what was let go of."""
+        """Release the results of a graph, or the one result of that name; return what was released."""
         return self.drop(lambda one: name in (one.graph, one.name))
 
     def drop(self, which: Callable[[RetainedResult], bool]) -> list[RetainedResult]:
-        """Let go of some results; what was let go of."""
+        """Release some results; return what was released."""
         with self._lock:
             gone = [one for one in self._kept.values() if which(one)]
             for one in gone:

@@ -6,7 +6,7 @@ The rules, as the code keeps them:
    known to be finished when the job starts, as those of a finished region are when a job is recovered.
 2. A retained result is used only if it is all there and if every file that it was computed from is still what it was.
 3. When the job is over, the results of its finished stages are retained, if their keys are still the same then: a file
-   or a module that changed while the job ran makes a result that nobody can name.
+   or a module that changed while the job ran makes a result that cannot be named.
 4. A job that runs under a name ends the life of that name's former results, but for those that it uses and those that
    are there for the session.
 5. A write that was finished by a run that *failed* is not run again if its rows, its options and the files of its
@@ -58,7 +58,7 @@ class Retention:
     graph_name : str
         The name under which the job runs.
     retain : {"none", "job", "session"}
-        For whom results are retained: nobody, later runs under the same name, all later graphs of the session.
+        For which runs results are retained: none, later runs under the same name, all later graphs of the session.
     bound : int, optional
         How many bytes may be retained from now on, over all graphs.
     checkpoints : Checkpoints, optional

@@ -21,7 +21,7 @@ class TakenUp:
     finished : frozenset of int
         Indices of the job vertices that do not run.
     results : mapping of int to RetainedResult
-        By the index of a job vertex the result that stands for its own.
+        By the index of a job vertex the result that replaces its own.
     written : frozenset of int
         Indices of the job vertices of writes that were finished by the run before.
     """

@@ -10,7 +10,7 @@ VIEWS = ("stream", "job", "execution", "regions")
 """The graphs that can be shown alone."""
 
 DEFAULT_NAME = "job"
-"""What a graph is called that nobody has named."""
+"""What an unnamed graph is called."""
 
 WHOLE = "session"
 """What the graph of all that a session has defined is called."""

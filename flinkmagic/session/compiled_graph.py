@@ -153,13 +153,13 @@ class CompiledGraph:
     def run(self, wait: bool = True) -> Job:
         """Deploy the graph on the session's SparkContext.
 
-        The first run takes the plan that was compiled. A later one plans anew, because a finished plan's shuffles
+        The first run takes the plan that was compiled. A later one plans again, because a finished plan's shuffles
         stand for what its inputs were then.
 
         Parameters
         ----------
         wait : bool
-            Return when the job has ended, well or not; else at once.
+            Return when the job has ended, well or not; else immediately.
 
         Returns
         -------
@@ -186,7 +186,7 @@ class CompiledGraph:
             names = rebinding(self.program, self.options)
             graph = build_execution_graph(self.job_graph, SystemClock().now_ms())
             job = Job(self.name, planned, graph, self.spark, self.options, names)
-            # A job that could not be started is none of the graph's: it would count as running for ever.
+            # A job that could not be started is none of the graph's: it would count as running forever.
             job._start()
             self.jobs.append(job)
             if isinstance(self.program, Program):

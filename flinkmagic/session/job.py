@@ -88,7 +88,7 @@ class Job:
         return status
 
     def cancel(self) -> None:
-        """End all of this job's Spark work, and nothing else of the session's; returns at once."""
+        """End all of this job's Spark work, and nothing else of the session's; return immediately."""
         self._deployment.cancel()
 
     def tasks(self) -> list[TaskRecord]:

@@ -1,13 +1,13 @@
 """The names of results and boundaries after a run: they stand for what was computed, as after ``persist()``.
 
-1. A name is bound anew only where it still stands for the very DataFrame of the program, in the namespace that the
+1. A name is bound again only where it still names the very DataFrame of the program, in the namespace that the
    program was captured in, and only after a run that has finished. A program that was captured without a namespace of
    its own (a ``with`` block in a function, say) keeps its names: a block of Python code does not change variables.
 2. What it is bound to has the very same columns (by expression id: one that was taken of the DataFrame before still
    is a column of it), belongs to the user's own session, and reads the kept rows.
-3. When the rows are let go of, and when the graph runs again, names that still stand for kept rows stand for what they
+3. When the rows are released, and when the graph runs again, names that still stand for kept rows stand for what they
    were defined as.
-4. Only names do this. A DataFrame that is defined anew, however equal, is computed anew.
+4. Only names do this. A DataFrame that is defined again, however equal, is computed again.
 
 IPython's own names (``_``, ``_12``) begin with an underscore and are left alone.
 """

@@ -1,4 +1,4 @@
-"""What is retained of finished jobs, for whoever wants to see or free it."""
+"""What is retained of finished jobs, to be seen or freed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def release_retained(spark: SparkSession, name: str) -> list[RetainedResult]:
     Returns
     -------
     list of RetainedResult
-        What was let go of.
+        What was released.
 
     Raises
     ------

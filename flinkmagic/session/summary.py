@@ -36,7 +36,7 @@ def sharing_notes(shared: Sequence[SharedStage]) -> list[str]:
 
 
 def slots_notes(job_graph: JobGraph, slots: int, cores: int) -> list[str]:
-    """A line where Spark may run more tasks at once than a job was given slots, of which it does not know."""
+    """A line where Spark may run more tasks simultaneously than a job was given slots, of which it does not know."""
     widths = (vertex.parallelism for vertex in job_graph.vertices_in_topological_order())
     wider = [width for width in widths if width > slots]
     if not wider or slots >= cores:

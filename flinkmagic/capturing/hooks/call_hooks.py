@@ -93,7 +93,7 @@ class Transformation(Hook):
 
 
 class Action(Transformation):
-    """A call that runs at once on the rows of its DataFrames; or may, where it is none that is known to be lazy."""
+    """A call that runs immediately on the rows of its DataFrames; or may, where it is none that is known to be lazy."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         frames = [*frames_in(args), *frames_in(kwargs.values())]
@@ -242,9 +242,9 @@ class Sql(TableRead):
 
 
 class TempView(Hook):
-    """`createOrReplaceTempView` and its like: the view stands for the DataFrame in later queries.
+    """`createOrReplaceTempView` and its like: the view represents the DataFrame in later queries.
 
-    Cached rows of the view that it replaces are let go of.
+    Cached rows of the view that it replaces are released.
     """
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
@@ -306,7 +306,7 @@ class TableWriter(Hook):
 
 
 class Command(Hook):
-    """A call that reads or changes something at once, as in a plain run.
+    """A call that reads or changes something immediately, as in a plain run.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ NATIVE_CALLS = (
     NativeCall("pyarrow.orc", ("read_table",), Does.READS, 0, "source"),
     NativeCall("pyarrow.ipc", ("open_file", "open_stream", "RecordBatchFileReader"), Does.READS, 0, "source"),
     NativeCall("pyarrow.ipc", ("new_file", "new_stream"), Does.CHANGES, 0, "sink"),
-    # The methods of a file system cannot be hooked: whoever makes one may do anything with it.
+    # The methods of a file system cannot be hooked: code that makes one may do anything with it.
     NativeCall(
         "pyarrow.fs",
         ("copy_files", *(f"{kind}FileSystem" for kind in ("Azure", "Gcs", "Hadoop", "Local", "S3", "SubTree"))),

@@ -133,7 +133,7 @@ def _uninstall() -> None:
     while _installed:
         owner, name, before, hooked = _installed.pop()
         if owner.__dict__.get(name) is not hooked:
-            continue  # somebody has put his own in its place: ours is called by it, and does nothing any more
+            continue  # other code has put its own in its place: ours is called by it, and does nothing any more
         if before is _ABSENT:
             delattr(owner, name)
         else:

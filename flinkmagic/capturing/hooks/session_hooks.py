@@ -1,4 +1,4 @@
-"""What a session keeps and lets go of: caches, accumulators, broadcast variables, files, streams, itself."""
+"""What a session keeps and releases: caches, accumulators, broadcast variables, files, streams, itself."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def thread_entries() -> Iterator[tuple[Any, str, type[Hook]]]:
         yield multiprocessing.pool.Pool, name, PoolWork
     yield multiprocessing.process.BaseProcess, "start", ProcessWork
     yield asyncio, "run_coroutine_threadsafe", LoopWork
-    # Slow to import: whoever has an executor of processes has imported it.
+    # Slow to import: code that has an executor of processes has imported it.
     processes = sys.modules.get("concurrent.futures.process")
     if processes is not None:
         yield processes.ProcessPoolExecutor, "submit", ProcessWork

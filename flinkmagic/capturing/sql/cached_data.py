@@ -1,4 +1,4 @@
-"""Lines that let go of cached rows: a pending write that would be computed from these has to be done before.
+"""Lines that release cached rows: a pending write that would be computed from these has to be done before.
 
 A DataFrame that was persisted is computed once, as its sources were then. A write of it that comes after
 ``unpersist()`` would compute it again.
@@ -29,7 +29,7 @@ def cache_effects(captured: CapturedSession, jplan: Any = None) -> Effects:
     captured : CapturedSession
         Whose cached data it is.
     jplan : JavaObject, optional
-        The analysed plan whose cached rows are let go of (``df.unpersist()``); all of the cache without it
+        The analysed plan whose cached rows are released (``df.unpersist()``); all of the cache without it
         (``clearCache()``, ``CLEAR CACHE``).
     """
     if captured.spark._jsparkSession.sharedState().cacheManager().isEmpty():
@@ -48,7 +48,7 @@ def table_cache_effects(captured: CapturedSession, name: str) -> Effects:
         return _NOTHING
     try:
         plan = captured.spark.table(name)._jdf.queryExecution().analyzed()
-    except PySparkException:  # there is none: nothing is let go of, and Spark may be about to say so
+    except PySparkException:  # there is none: nothing is released, and Spark may be about to say so
         return _NOTHING
     return cache_effects(captured, plan)
 

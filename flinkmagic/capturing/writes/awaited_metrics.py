@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class AwaitedMetrics:
     """Takes the place of the Java half of an observation until the graph runs with whose write its metrics come.
 
-    Whoever asks for them in a later cell would wait for ever.
+    A later cell that asks for them would wait forever.
 
     Parameters
     ----------

@@ -263,7 +263,7 @@ def _defined(spark: Any, command: Any, mode: str, must_exist: bool = False) -> W
         partition_by=_transforms(items(command.partitioning())),
         overwrites=mode == "overwrite",
         defines=True,
-        # Spark refuses at once to replace a table that is not there.
+        # Spark refuses immediately to replace a table that is not there.
         runs_now=must_exist and not catalog.tableExists(identifier),
         exists=lambda: bool(catalog.tableExists(identifier)),
         taken=lambda: _already_exists(spark, identifier),

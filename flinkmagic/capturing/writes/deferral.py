@@ -295,7 +295,7 @@ class Deferral:
         call.run()
 
     def _changes(self, call: WriterCall) -> tuple[Target, ...] | None:
-        """What a write that runs at once changes; None where that is unknown."""
+        """What a write that runs immediately changes; None where that is unknown."""
         source = writer_field(call.jwrite, "source")
         if source is not None and source.lower() == "noop":
             return ()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeferredWrite:
-    """A write that Spark has analysed and that nobody has run yet.
+    """A write that Spark has analysed and that has not run yet.
 
     Spark's writer would have run `command` on the spot. The record holds it as Spark itself made it, so
     that committer, options and refusals stay Spark's own.
@@ -64,7 +64,7 @@ class DeferredWrite:
     dynamic : bool
         Whether only those partitions are overwritten that the query has rows for.
     defines : bool
-        Whether it makes the table's entry in the catalog, or makes it anew.
+        Whether it makes the table's entry in the catalog, or makes it again.
     after : tuple of int
         Indices of earlier writes of the program that must have ended before this one starts.
     taken_at_ms : int

@@ -23,7 +23,7 @@ _NAMES_PLACE = re.compile(
 
 
 def jdbc_paths(url: str, table_or_query: str) -> Iterator[str]:
-    """The tables of a database that a name, or a query, stands for, each as a path.
+    """The tables of a database that a name, or a query, names, each as a path.
 
     Settings of the connection are left out, so that one place is one path. A table's own name comes first and its
     schema below, so that one that is named without its schema overlaps all of that name. A query that Spark's parser

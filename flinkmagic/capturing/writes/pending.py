@@ -86,7 +86,7 @@ def adds_only(write: DeferredWrite) -> bool:
 
 
 class PendingWrites:
-    """The writes of one program that nobody has run yet, in program order.
+    """The writes of one program that have not run yet, in program order.
 
     Parameters
     ----------

@@ -316,12 +316,12 @@ def _jdbc_sources(options: Any) -> Iterator[Source]:
 
 
 def relation_target_v1(leaf: Any) -> Target:
-    """The place that a relation of version 1 stands for."""
+    """The place that a relation of version 1 represents."""
     return _one_place(_relation_sources(leaf))
 
 
 def relation_target_v2(leaf: Any) -> Target:
-    """The place that a relation of version 2 stands for; nowhere for the source `noop`."""
+    """The place that a relation of version 2 represents; nowhere for the source `noop`."""
     return _one_place(_v2_sources(leaf))
 
 

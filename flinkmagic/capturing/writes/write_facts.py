@@ -35,9 +35,9 @@ class WriteFacts:
     dynamic : bool
         Whether only those partitions are overwritten that there are rows for.
     defines : bool
-        Whether it makes, or makes anew, the table's entry in the catalog.
+        Whether it makes, or makes again, the table's entry in the catalog.
     runs_now : bool
-        Whether plain Spark had better run it at once, which refuses it or does what cannot be put off.
+        Whether plain Spark had better run it immediately, which refuses it or does what cannot be put off.
     exists : callable, optional
         Whether the target is there now; None where only the source knows, when it runs.
     taken : callable

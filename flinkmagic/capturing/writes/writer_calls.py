@@ -18,7 +18,7 @@ from flinkmagic.jvm.java import java_class, option, scala_seq, session_state
 
 
 class NoCommandError(Exception):
-    """This version of Spark makes the command of a write only to run it at once."""
+    """This version of Spark makes the command of a write only to run it immediately."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class WriterCall:
     make : callable
         Makes Spark's command, not analysed; raises what Spark refuses.
     run : callable
-        Writes at once, as plain Spark does.
+        Writes immediately, as plain Spark does.
     path : str, optional
         The path that was named in the call.
     table : str, optional

@@ -46,7 +46,7 @@ import scala.collection.Seq;
 /**
  * Chooses how a join of shuffled rows is run once its inputs are written and their real sizes known.
  *
- * Spark's adaptive execution plans anew with real sizes (`AdaptiveSparkPlanExec.reOptimize`): a sort-merge join becomes
+ * Spark's adaptive execution replans with real sizes (`AdaptiveSparkPlanExec.reOptimize`): a sort-merge join becomes
  * a broadcast where a side is below the threshold of broadcasts, or hashes each partition where all of them are small
  * (`DynamicJoinSelection`). Here the stages are fixed before. So the join stays where it is, and hashes the smaller side
  * where each of its partitions is below the threshold of broadcasts (see `limit`): no sorting, nothing to collect.
@@ -89,7 +89,7 @@ public class AdaptiveJoins {
         shares.put(exchange, Double.valueOf(largestShare));
     }
 
-    /** A scan stands for a shuffle in the plans that are made. */
+    /** A scan represents a shuffle in the plans that are made. */
     public void standsFor(SparkPlan scan, Exchange exchange) {
         behind.put(scan, exchange);
     }
@@ -144,7 +144,7 @@ public class AdaptiveJoins {
     }
 
     /**
-     * What one task may hash. It is kept in memory whole, by as many tasks as run at once. So a threshold that was
+     * What one task may hash. It is kept in memory whole, by as many tasks as run together. So a threshold that was
      * raised for broadcasts does not count, but that which Spark has for this does, where it is set.
      */
     private static long limit(SQLConf conf) {
@@ -218,7 +218,7 @@ public class AdaptiveJoins {
     private static boolean hasHint(SparkPlan join) {
         Option link = join.logicalLink();
         if (!link.isDefined() || !(link.get() instanceof Join)) {
-            return true;  // nobody can say
+            return true;  // it cannot be known
         }
         Join logical = (Join) link.get();
         return hasStrategy(logical.hint().leftHint()) || hasStrategy(logical.hint().rightHint());

@@ -102,7 +102,7 @@ public class LeafPartitions {
                 try {
                     scan.inputRDD();
                 } catch (Throwable failed) {
-                    continue;  // it will say so once more to whoever counts
+                    continue;  // it will say so once more to the code that counts
                 }
             }
         }

@@ -241,7 +241,7 @@ public class PlanRebuilder {
     }
 
     /**
-     * Makes a broadcast or a subquery anew, and what was made over it: once failed, it stays failed. Nothing over it
+     * Makes a broadcast or a subquery again, and what was made over it: once failed, it stays failed. Nothing over it
      * has been run.
      */
     public synchronized void renew(SparkPlan plan) throws Exception {

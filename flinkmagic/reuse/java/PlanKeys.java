@@ -81,7 +81,7 @@ public class PlanKeys {
         "HadoopRDD", "NewHadoopRDD", "WholeTextFileRDD", "BinaryFileRDD", "FileScanRDD", "DataSourceRDD", "JDBCRDD"
     };
 
-    /** Objects that were met, in this JVM, as long as they live: their number stands for their identity. */
+    /** Objects that were met, in this JVM, as long as they live: their number represents their identity. */
     private static final ArrayList MET = new ArrayList();
     private static int met = 0;
 
@@ -325,7 +325,7 @@ public class PlanKeys {
     }
 
     /**
-     * A column's name, with ids by what stands for them in the plan. Spark calls columns after expressions, such as
+     * A column's name, with ids by what represents them in the plan. Spark calls columns after expressions, such as
      * sum(m#12L), and each run has ids of its own. A name that only looks so, as item#1, is the user's and stays.
      */
     private String withoutIds(String name) {
