@@ -66,7 +66,7 @@ def merge(programs: Sequence[Program], name: str | None = None) -> Program:
     """One program that does what all of them do, in their order.
 
     Sinks of equal names are told apart by the names of their programs. A result that another of the programs goes on
-    from is no result of the whole, just as within one program. A name of a variable names what the last of them
+    from is no result of the whole, just as within one program. A variable's name means what the last of them
     bound to it.
 
     Parameters

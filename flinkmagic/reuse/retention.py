@@ -58,7 +58,7 @@ class Retention:
     graph_name : str
         The name under which the job runs.
     retain : {"none", "job", "session"}
-        For which runs results are retained: none, later runs under the same name, all later graphs of the session.
+        What results are retained for: nothing, later runs under the same name, all later graphs of the session.
     bound : int, optional
         How many bytes may be retained from now on, over all graphs.
     checkpoints : Checkpoints, optional
