@@ -104,7 +104,7 @@ class _Run:
         raise AssertionError(f"{slot_request_id} was fulfilled at once")
 
     def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
-        """Slots are made anew for each request."""
+        """Do nothing: each request gets a new slot."""
 
     # The gateway.
 

@@ -18,8 +18,8 @@ INTERVAL_MS, TIMEOUT_MS = 10_000.0, 50_000.0
 class ExecutorGateways:
     """One gateway for each executor that runs tasks of a job, each asked for signs of life; on the main thread.
 
-    Spark says when an executor is lost, but its listener bus drops events when it is flooded. Whoever is silent for too
-    long is reported as lost, too.
+    Spark says when an executor is lost, but its listener bus drops events when it is flooded. One that is silent for
+    too long is reported as lost, too.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class ExecutorGateways:
     is_active : callable
         Whether Spark still has an executor, by its id.
     on_silent : callable
-        Told the id of an executor that gives no sign of life; it is not asked any more then.
+        Told the id of an executor that gives no sign of life; it is no longer asked then.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ExecutorGateways:
         self._heartbeats.heard_from(executor)
 
     def stop(self) -> None:
-        """Ask nobody any more."""
+        """Stop asking."""
         self._heartbeats.stop()
 
     def _answer_heartbeat(self, executor: str) -> None:

@@ -1,4 +1,4 @@
-"""Ends of tasks that are nobody's fault but a lost executor's, in words for people. Texts of 3.5.9 and 4.3.0."""
+"""Ends of tasks for which only a lost executor is to blame, in words for people. Texts of 3.5.9 and 4.3.0."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ run side by side, in several plans, and some of them twice. The rules, as the co
 1. An observation that several sinks hold gets the metrics of the first of them in the cell that is done, whichever
    ends first.
 2. An attempt that fails completes nothing while the job goes on.
-3. At the job's end an observation of which only failed sinks are left gets what they have collected, as after a plain
+3. At the job's end an observation that only failed sinks hold gets what they have collected, as after a plain
    query that fails; one whose operator never began is left to the next query.
 
 Listeners of the session hear of the metrics by the queries that are announced to them (`session_queries`).

@@ -1,4 +1,4 @@
-"""Python workers of cancelled tasks, ended at once.
+"""Python workers of cancelled tasks, ended immediately.
 
 A task that waits for a Python worker (a sleeping or long-computing UDF) does not notice its interruption; Spark lets
 such a worker live for 2 to 4 seconds (``BasePythonRunner.MonitorThread``). Spark's own way of ending it is called right
@@ -12,7 +12,7 @@ away here (``java/PythonWorkers.java``), in the JVM that runs the task:
 
 Executors that come later or have no free slot at that time, and a JVM whose Spark has no such way, keep Spark's own
 time. So does a task of several Python functions in a row on a Spark that does not know whether a worker was given back
-by its task (3.5). A worker that is starting up cannot be ended by anybody. Seen on 3.5.9 and 4.3.0.
+by its task (3.5). A worker that is starting up cannot be ended at all. Seen on 3.5.9 and 4.3.0.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ExecutorWatch:
             _LOG.debug("Spark is left to end Python workers itself: %s", refused)
 
     def _settle(self, sc: SparkContext) -> None:
-        """Ask anew those executors that the last job did not reach: they had no free slot in time."""
+        """Ask again those executors that the last job did not reach: they had no free slot in time."""
         if self._last is None or not self._last.isDone():
             return
         last, self._last = self._last, None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class EndedRun(Protocol):
-    """What is asked of a run of which nothing is left."""
+    """What is asked of a run that has ended."""
 
     job_vertex: ExecutionJobVertex
     stage_run: StageRun | None

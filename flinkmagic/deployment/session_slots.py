@@ -1,4 +1,4 @@
-"""How many tasks the session's executors run at once."""
+"""How many tasks the session's executors run simultaneously."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SessionSlots:
     """
 
     UNKNOWN = 1_000_000
-    """Of an executor that nobody told of yet: no limit."""
+    """For an executor that is not known yet: no limit."""
 
     def __init__(self, sc: SparkContext) -> None:
         self._sc = sc

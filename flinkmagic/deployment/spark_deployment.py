@@ -63,13 +63,13 @@ class SparkDeployment:
     spark : SparkSession
         The user's session.
     slots : int, optional
-        How many slots the job may use at once; by default all that the session has.
+        How many slots the job may use simultaneously; by default all that the session has.
     listener : JobListener, optional
         Hears of each change, on the job's thread.
     restart_strategy : RestartBackoffTimeStrategy, optional
         Whether to restart after a failure; by default never.
     retention : Retention, optional
-        What the job takes up of earlier ones and leaves for later ones. With one, the plan is let go of at the end.
+        What the job takes up of earlier ones and leaves for later ones. With one, the plan is released at the end.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class SparkDeployment:
     # -- the course of the job -------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin; returns at once. The calling thread's Spark properties (pool, tags) are the job's too."""
+        """Begin, and return immediately. The calling thread's Spark properties (pool, tags) are the job's too."""
         assert self._planned is not None
         try:
             self._start(self._planned)
@@ -164,11 +164,11 @@ class SparkDeployment:
             return self.status
 
     def cancel(self) -> None:
-        """End all of this job's Spark work, and nothing else in the session; returns at once."""
+        """End all of this job's Spark work, and nothing else in the session; return immediately."""
         self._run(self.scheduler.cancel)
 
     def release(self) -> None:
-        """Let go of kept results, and of the JVM's objects that keep shuffle files alive. Only after the end.
+        """Release kept results, and the JVM's objects that keep shuffle files alive. Only after the end.
 
         The execution graph still holds the stage handles; with it and the planned job the last of them go.
         """
@@ -198,9 +198,9 @@ class SparkDeployment:
         return _without_repetition(self.scheduler.request_job().exception_history)
 
     def finished_sinks(self) -> list[PlannedSink]:
-        """The sinks whose writes are committed, or whose rows are kept, whatever became of the others.
+        """Return the sinks whose writes are committed, or whose rows are kept, even if others failed.
 
-        That of a write which was committed while it was being cancelled, too: its execution is CANCELED then.
+        This includes a write that was committed while it was being cancelled: its execution is CANCELED then.
         """
         return [
             sink

@@ -40,7 +40,7 @@ def is_fair(sc: SparkContext) -> bool:
 class JobProperties:
     """The local properties under which a job's Spark jobs run.
 
-    They are the caller's own (his pool, his tags, whatever else he set), without what names *his* work (group,
+    They are the caller's own (pool, tags, all else that was set), without what names the *caller's* work (group,
     description, SQL execution), and with the job's group on top. Made on the thread that starts the job.
 
     Parameters

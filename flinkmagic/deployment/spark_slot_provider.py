@@ -25,7 +25,7 @@ class SparkSlotProvider:
     """Promises slots to vertices; Spark decides where their tasks run (Flink's `PhysicalSlotProvider`).
 
     1. A request is for the execution vertices that run within one Spark task (`StageMembers`), and is fulfilled when
-       Spark launches that task; `VertexRun` does that. "Vertex" below is the one that stands for the stage.
+       Spark launches that task; `VertexRun` does that. "Vertex" below is the one that represents the stage.
     2. A vertex goes to Spark as one stage, and only when all of its subtasks that are not finished are asked for:
        Spark would run the others too.
     3. It goes when it is promised its first slot. Without a limit the session's slots are promised twice over (at
@@ -91,18 +91,18 @@ class SparkSlotProvider:
         self._is_decision_due = False
 
     def run_of(self, job_vertex_id: str) -> StageSubtasks | None:
-        """The active run of the stage in which a job vertex runs, else the one that makes its lost outputs anew."""
+        """The active run of the stage in which a job vertex runs, else the one that makes its lost outputs again."""
         index = self.stages.lead_of(self._graph.job_vertex_by_id(job_vertex_id).index)
         return self._active.get(index) or self._remade.get(index)
 
     def remade_run(self, index: int, make: Callable[[], RemadeRun]) -> RemadeRun:
-        """The run that makes lost outputs of a vertex anew, made when it is first needed."""
+        """Return the run that makes lost outputs of a vertex again; it is made when it is first needed."""
         if index not in self._remade:
             self._remade[index] = make()
         return self._remade[index]
 
     def remade_runs(self) -> list[RemadeRun]:
-        """All runs that make, or once made, lost outputs anew."""
+        """Return all runs that make, or once made, lost outputs again."""
         return list(self._remade.values())
 
     def active_runs(self) -> list[VertexRun]:

@@ -16,7 +16,7 @@ class SparkTaskExecutorGateway:
 
     * `submit_task` starts nothing: the slot was given because Spark had launched the task;
     * `cancel_task` ends the Spark stage of the whole vertex: Spark has no way to take one task out of a stage;
-    * `release_partitions` releases nothing: a shuffle's files go when the planned job is let go of, as a whole;
+    * `release_partitions` releases nothing: a shuffle's files go when the planned job is released, as a whole;
     * the executor itself is not asked for a sign of life: Spark hears its heartbeats, and says whether it still has it.
 
     Parameters
@@ -26,7 +26,7 @@ class SparkTaskExecutorGateway:
     run_of : callable
         The active run of a job vertex, by its id; None where there is none.
     unknown_task : callable
-        Told of an attempt that is to be cancelled and belongs to no active run.
+        Told of an attempt to cancel that belongs to no active run.
     answer_heartbeat : callable
         Gives a sign of life where Spark still has the executor.
     """

@@ -181,7 +181,7 @@ class StageHost:
             self._scheduler.event_log.add("stages", f"{job_vertex.name}: {merged}")
 
     def _overdue(self, tag: str, run: VertexRun) -> None:
-        """Spark's listener bus drops events when it is flooded; a job must not wait for them for ever."""
+        """Spark's listener bus drops events when it is flooded; a job must not wait for them forever."""
         if run.is_over:
             return
         _LOG.warning(
@@ -290,6 +290,6 @@ class StageHost:
         return self._lost is not None
 
     def release(self) -> None:
-        """Let go of what refers to the JVM."""
+        """Release what refers to the JVM."""
         self.make_stage = None
         self.tracker.release()

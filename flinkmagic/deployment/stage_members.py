@@ -2,7 +2,7 @@
 
 A job vertex is one Spark stage, unless the user broke an operator chain (`flinkmagic.with_options`). Then the vertices
 that a stage was broken into are joined by pipelined edges, subtask by subtask. Their subtasks of one number run within
-one Spark task, and the last of them, which carries the stage's handle, stands for the stage.
+one Spark task, and the last of them, which carries the stage's handle, represents the stage.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class StageMembers:
             self._lead[job_vertex.index] = leads.pop()
 
     def lead_of(self, index: int) -> int:
-        """The vertex that stands for the stage in which a vertex runs (indices of job vertices)."""
+        """Return the vertex that represents the stage in which a vertex runs (indices of job vertices)."""
         return self._lead[index]
 
     def task_of(self, vertex: int) -> tuple[int, int]:
-        """The stage (by the vertex that stands for it) and the partition in which an execution vertex runs."""
+        """Return the stage (the vertex that represents it) and the partition in which an execution vertex runs."""
         job_vertex = self._graph.job_vertex_of(vertex)
         return self._lead[job_vertex.index], vertex - job_vertex.first
 

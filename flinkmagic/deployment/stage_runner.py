@@ -149,7 +149,7 @@ class StageRunner:
             self._watch.start(self.sc, lambda tag, description: self.properties.enter(tag, description, session))
         self.properties.enter(tag + EARLY if handle.starts_jobs_early else tag, description, session)
         if earlier is not None and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle):
-            # What has failed once would say so again, whoever asks it.
+            # Once failed, it would report the same failure to every caller.
             handle.renew()
         if handle.starts_jobs_early:
             ready()

@@ -117,7 +117,7 @@ class StageSubtasks(ABC):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether any execution is neither over nor to be cancelled."""
+        """Whether any execution is neither over nor being cancelled."""
         return len(self._by_number) > self.counts.of(OVER | CANCELLING)
 
     @property
@@ -223,7 +223,7 @@ class StageSubtasks(ABC):
 
     @abstractmethod
     def after_cancel(self, one: SubtaskRun) -> None:
-        """An execution is to be cancelled."""
+        """Handle the cancellation of an execution."""
 
     @abstractmethod
     def ended(self, end: TaskEnded, loss: ExecutorRecoveryError | None = None) -> None:
@@ -256,7 +256,7 @@ class StageSubtasks(ABC):
     # -- actions ---------------------------------------------------------------------------------------
 
     def _give_slot(self, one: SubtaskRun, occasion: Occasion) -> None:
-        """Fulfil a request; whoever waits for the slot is deployed within this call."""
+        """Fulfil a request; what waits for the slot is deployed within this call."""
         request, one.request = one.request, None
         assert request is not None
         if occasion.at_ms is not None:

@@ -1,8 +1,8 @@
 """The life of a subtask of a Spark stage, as data: states, events, and one table of what an event means in a state.
 
 A life is that of one execution, from the request of its slot to its end. What Spark and the scheduler say of it comes
-as events. (state, event) is looked up in `TABLE`, which gives the next state and what is to be done about it. A pair
-that is not there is a mistake of ours. The rules are numbered; each row stands below the rule that it keeps.
+as events. (state, event) is looked up in `TABLE`, which gives the next state and what to do. A pair that is not
+there is a bug. The rules are numbered; each row stands below the rule that it keeps.
 
 How many of Spark's tasks run for a subtask is no part of its state. Two events tell of it: `TASKS_OVER`, that none
 runs (any more), and `LOST`, the same where the last one was lost with an executor.
@@ -36,9 +36,9 @@ class SubtaskState(Enum):
     GIVEN_UP = "GIVEN_UP"
     """A lost output is being made for a stage that has failed; Spark is ending the tasks that make it."""
     CANCELLING = "CANCELLING"
-    """It is to be cancelled."""
+    """It is being cancelled."""
     CANCELLING_HELD = "CANCELLING_HELD"
-    """It is to be cancelled, and a task has succeeded."""
+    """It is being cancelled, and a task has succeeded."""
     FINISHED = "FINISHED"
     FAILED = "FAILED"
     CANCELED = "CANCELED"
@@ -59,7 +59,7 @@ class SubtaskState(Enum):
 
     @property
     def is_cancelling(self) -> bool:
-        """Whether it is to be cancelled, and is not over yet."""
+        """Whether it is being cancelled, and is not over yet."""
         return self in CANCELLING
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class SubtaskEvent(Enum):
 
 
 class SubtaskAction(Enum):
-    """What is to be done about an event."""
+    """What to do about an event."""
 
     GIVE_SLOT = "GIVE_SLOT"
     """Fulfil the request with a slot on the executor where Spark has launched the task."""
@@ -155,8 +155,8 @@ _ENDED = (_S.FINISHED, _S.FAILED, _S.CANCELED, _S.RETURNED)
 
 _ROWS: list[Row] = [
     # 1. The request of a subtask is fulfilled when Spark launches its first task; until then the execution is
-    #    SCHEDULED. Whoever is deployed into that slot is INITIALIZING and RUNNING since the launch: the execution of
-    #    the vertex, and those of the vertices upstream that run within the same task (`companions`), which share its
+    #    SCHEDULED. What is deployed into that slot is INITIALIZING and RUNNING since the launch: the execution of the
+    #    vertex, and those of the vertices upstream that run within the same task (`companions`), which share its
     #    fate. A request may be taken back until then.
     (_S.EXPECTED, _E.REQUEST, _S.REQUESTED, ()),
     (_S.REQUESTED, _E.LAUNCHED, _S.RUNNING, (_A.GIVE_SLOT, _A.ANNOUNCE)),
@@ -261,7 +261,7 @@ def _table(
 
 
 TABLE = _table(_ROWS)
-"""By (state, event) the next state, and what is to be done about it."""
+"""By (state, event) the next state, and what to do."""
 
 
 class StateCounts:
@@ -321,12 +321,12 @@ class SubtaskLife:
             counts.add(self.state)
 
     def take(self, event: SubtaskEvent) -> tuple[SubtaskAction, ...]:
-        """Go where the table says; what is to be done about the event.
+        """Take the state that the table names; return what to do about the event.
 
         Raises
         ------
         IllegalSubtaskEventError
-            Where the table has no such row; with the story.
+            If the table has no such row; the message holds the story.
         """
         row = TABLE.get((self.state, event))
         if row is None:

@@ -194,7 +194,7 @@ class SlotNumbers:
     Parameters
     ----------
     capacity : callable
-        How many tasks an executor runs at once.
+        How many tasks an executor runs simultaneously.
     """
 
     def __init__(self, capacity: Callable[[str], int]) -> None:

@@ -105,7 +105,7 @@ class TaskTracker:
                 remade.concluded(run, outcome)
 
     def release(self) -> None:
-        """Let go of the runs, and with them of the JVM's objects."""
+        """Release the runs, and with them the JVM's objects."""
         self._runs.clear()
         self._roles.clear()
         self._makers.clear()

@@ -73,7 +73,7 @@ def measure(node: NodeView, *, with_subtasks: bool = False, title_only: bool = F
 
 
 def _summary_line(node: NodeView) -> OperatorLine:
-    """The operator that stands for a box, with the physical operators of the whole chain behind it."""
+    """Return the operator that represents a box, with the physical operators of the whole chain behind it."""
     main = node.main_operator
     chain = " → ".join(line.operator for line in node.operators if line.operator)
     return replace(main, operator=chain) if main.title != main.operator and chain else main

@@ -1,4 +1,4 @@
-"""A graph view as DOT text, for Graphviz and for whoever wants to go on from it."""
+"""A graph view as DOT text, for Graphviz and for further editing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def to_dot(view: GraphView) -> str:
     """Return `view` in DOT.
 
     In execution graphs every ExecutionVertex of a small vertex is a node of its own inside its vertex' cluster; a
-    larger vertex is one node that says how many subtasks it stands for.
+    larger vertex is one node that says how many subtasks it represents.
     """
     lines = [
         f"digraph {labels.dot(labels.visible(view.name))} {{",

@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
             print(f"dot: option {argument!r} is not known here (only -K, -T and -V)", file=sys.stderr)
             return 2
     source = sys.stdin.buffer.read().decode("utf-8")
-    if not source:  # whoever started this command ahead had no use for it
+    if not source:  # started ahead, and not needed
         return 0
     graph = pygraphviz.AGraph(string=source)
     sys.stdout.buffer.write(graph.draw(format=output_format, prog=engine))

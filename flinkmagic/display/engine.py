@@ -56,7 +56,7 @@ def render_dot(source: str, output_format: str) -> str:
 
 
 def warm_up() -> None:
-    """Start the engine ahead of the next picture, where starting it takes long. Returns at once."""
+    """Start the engine ahead of the next picture, where starting it takes long; return immediately."""
     global _spare
     if not engine_available() or not use_own_command():
         return

@@ -15,7 +15,7 @@ from flinkmagic.display.text import progress_line, to_text
 from flinkmagic.errors.usage import LayoutEngineNotFoundError
 
 MAX_BOXES = 250
-"""Pictures of more boxes are left out of notebooks: they would add megabytes that nobody can read."""
+"""Pictures of more boxes are left out of notebooks: they would add megabytes that no one can read."""
 
 _FONT = f"font-family:{palette.SANS.replace(chr(39), '')}"
 

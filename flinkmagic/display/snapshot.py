@@ -47,7 +47,7 @@ def leading_state(states: bytes) -> str:
     """Return the state that speaks for several subtasks.
 
     As in Flink's ExecutionJobVertex.getAggregateState: any failed one speaks for all, then cancelled ones, then
-    running ones; a vertex of which some subtasks are finished and others not begun counts as RUNNING. Departure:
+    running ones; a vertex with some subtasks finished and others not begun counts as RUNNING. Departure:
     INITIALIZING, DEPLOYING and SCHEDULED speak too, where nothing runs yet.
     """
     if not states:
@@ -116,7 +116,7 @@ class NodeView:
     states: bytes = b""
     facts: tuple[tuple[str, str], ...] = ()
     members: tuple[str, ...] = ()
-    """The job vertices that a box stands for, where it stands for several."""
+    """The job vertices that a box represents, where there are several."""
     cost: VertexCost | None = None
     """What its tasks took, once all of them are done."""
 
@@ -236,7 +236,7 @@ class JobSnapshot:
         return state_counts(b"".join(self.states.values()))
 
     def states_of(self, node: NodeView) -> bytes:
-        """Return the states of the subtasks that `node` stands for; its own where nothing is known of it."""
+        """Return the states of the subtasks that `node` represents; its own where nothing is known of it."""
         if node.members:
             return b"".join(self.states.get(member, b"") for member in node.members)
         return self.states.get(node.vertex_id, node.states)
@@ -247,7 +247,7 @@ class JobSnapshot:
         return self.costs.get(node.vertex_id) if is_done and node.id == node.vertex_id else None
 
     def longest_first(self, nodes: Iterable[NodeView]) -> list[NodeView]:
-        """Return boxes by the time that their tasks took, those of which nothing is known last."""
+        """Return boxes by the time that their tasks took, longest first; those without a known time come last."""
 
         def took(node: NodeView) -> float:
             cost = self.costs.get(node.vertex_id)
@@ -256,7 +256,7 @@ class JobSnapshot:
         return sorted(nodes, key=took, reverse=True)
 
     def badges_of(self, node: NodeView) -> tuple[str, ...]:
-        """Return the badges of `node`, and that it is reused where all that it stands for is."""
+        """Return the badges of `node`, and that it is reused where all that it represents is."""
         members = node.members or (node.vertex_id,)
         return (*node.badges, REUSED) if self.reused.issuperset(members) and REUSED not in node.badges else node.badges
 

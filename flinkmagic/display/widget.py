@@ -33,7 +33,7 @@ class JobView(anywidget.AnyWidget):
     ----------
     views : mapping of str to GraphView or to a function that returns one
         By kind: ``job`` is needed, ``stream``, ``execution`` and ``regions`` make the other tabs. The picture of the
-        tab that is open is laid out at once, the others (and what functions return) on a thread of their own.
+        tab that is open is laid out immediately, the others (and what functions return) on a thread of their own.
     snapshot : JobSnapshot, optional
         How far the job is; without one it has not been run.
     on_run, on_cancel : callable, optional
@@ -197,8 +197,8 @@ class JobView(anywidget.AnyWidget):
 
         A notebook is saved without the states of its widgets: an output that holds a widget reopens as an error once
         the kernel is gone. One that holds this bundle reopens with the bundle's picture. Front ends that make a
-        widget's model only for an output that holds the widget (JupyterLab and Notebook make it at once) keep showing
-        the picture.
+        widget's model only for an output that holds the widget (JupyterLab and Notebook make it immediately) keep
+        showing the picture.
         """
         html = bundle.get("text/html") or f"<pre>{labels.xml(bundle['text/plain'])}</pre>"
         return {**bundle, "text/html": f'<div class="{self._place}">{html}</div>'}

@@ -52,8 +52,8 @@ class StreamExecutionEnvironment:
     batch_shuffle_mode : BatchShuffleMode, optional
         What an exchange of undefined mode is in BATCH; blocking if not given.
     upper_bound_max_parallelism : int
-        What no parallelism may pass. Flink's bound is that of its key groups; a Spark stage has none, so whoever plans
-        Spark stages gives a greater one.
+        What no parallelism may pass. Flink's bound is that of its key groups; a Spark stage has none, so the
+        planner of Spark stages sets a greater one.
     settings : JobSettings, optional
         What travels with the job and decides nothing about its graphs.
     """

@@ -71,7 +71,7 @@ class ExecutionGraph(AccessExecutionGraph):
         error : BaseException, optional
             Why, kept with the executions.
         recovering : bool
-            Whether a job manager is taking the job over: then what is not over may be FINISHED at once.
+            Whether a job manager is taking the job over: then what is not over may be FINISHED immediately.
 
         Raises
         ------

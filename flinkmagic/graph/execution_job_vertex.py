@@ -21,7 +21,7 @@ class ExecutionJobVertex:
     first : int
         Subtask i is the execution vertex ``first + i``.
     parallelism, max_parallelism : int
-        As decided: -1 is 1, and a max parallelism that nobody gave is derived from the parallelism.
+        As decided: -1 is 1, and a max parallelism that was not given is derived from the parallelism.
     produced_results : list of IntermediateResult
         In the order of the data sets.
     inputs : list of Connection

@@ -23,7 +23,7 @@ class TimeCharacteristic(Enum):
 class ScheduleMode(Enum):
     """Mirrors the ``ScheduleMode`` of Flink up to 1.12.
 
-    Informative: the scheduler goes by pipelined regions, of which both modes are special cases (one region: EAGER).
+    Informative: the scheduler goes by pipelined regions; both modes are special cases of them (one region: EAGER).
     """
 
     EAGER = "EAGER"

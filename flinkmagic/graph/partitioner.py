@@ -26,7 +26,7 @@ _KEYED = frozenset({PartitionerKind.HASH, PartitionerKind.RANGE, PartitionerKind
 class StreamPartitioner:
     """Spreads records over the consumer's subtasks.
 
-    Mirrors ``StreamPartitioner`` and its subclasses: the kind is a value here, not a class. RANGE stands for the
+    Mirrors ``StreamPartitioner`` and its subclasses: the kind is a value here, not a class. RANGE represents the
     table planner's range partitioning, which Flink keeps outside the streaming API.
 
     Parameters

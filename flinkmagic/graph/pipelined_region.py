@@ -81,7 +81,7 @@ def pipelined_regions(job_graph: JobGraph, job_vertices: Sequence[ExecutionJobVe
     """Find the regions of execution vertices.
 
     Mirrors ``DefaultExecutionTopology`` and ``SchedulingPipelinedRegionComputeUtil``. They are looked for within each
-    logical region: one with an all-to-all edge inside it, of whatever type, is one region; elsewhere they are what
+    logical region: one with an all-to-all edge inside it, of any type, is one region; elsewhere they are what
     pipelined edges hold together, merged where they would wait for each other.
     """
     logical = logical_pipelined_regions(job_graph)

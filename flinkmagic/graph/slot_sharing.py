@@ -7,7 +7,7 @@ Mirrors ``LocalInputPreferredSlotSharingStrategy``. Job vertices are taken in to
 2. those left over join the first free group that leftovers made, else a new one.
 
 A group is free for a subtask if it is of the vertex's slot sharing group and holds no other subtask of the vertex.
-Departure: where the first input settles pass 1 (nearly always), it is done for all subtasks at once.
+Departure: where the first input settles pass 1 (nearly always), it is done for all subtasks together.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ from flinkmagic.graph.transformations import (
 )
 
 Ids = list[int]
-"""Ids of the nodes, virtual ones included, that stand for a transformation."""
+"""Ids of the nodes, virtual ones included, that represent a transformation."""
 Steps = Generator[Transformation, None, Ids]
 """A translation that yields the transformations it needs first, and returns its ids."""
 
@@ -128,7 +128,7 @@ class StreamGraphGenerator:
             stack.extend(transformation.inputs)
 
     def transform(self, transformation: Transformation) -> Ids:
-        """Translate a transformation, and first what it needs; return the ids that stand for it."""
+        """Translate a transformation, and first what it needs; return the ids that represent it."""
         done = self._done
         stack: list[tuple[Transformation, Steps]] = []
         if id(transformation) not in done:

@@ -252,7 +252,7 @@ class PartitionTransformation(_OfOneStream):
     Parameters
     ----------
     partitioner : StreamPartitioner or PartitionerKind
-        How; a kind stands for a partitioner of that kind without a key.
+        How; a kind means a partitioner of that kind without a key.
     exchange_mode : StreamExchangeMode
         Whether consumer and producer may run side by side.
     """
@@ -335,7 +335,7 @@ class FeedbackTransformation(_OfOneStream):
     Parameters
     ----------
     wait_time_ms : int
-        How long the head waits for a record before it ends; 0 is for ever.
+        How long the head waits for a record before it ends; 0 is forever.
     """
 
     __slots__ = ("feedback_edges", "wait_time_ms")

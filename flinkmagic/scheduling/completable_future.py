@@ -14,7 +14,7 @@ class CompletableFuture(Generic[T]):
     `concurrent.futures.Future` would do but for two things: it swallows what a callback raises, which
     hides broken invariants, and it makes a lock and a condition for each of 16,000 slots.
 
-    Callbacks run at once, in the order in which they were added, in the caller of `complete` or, where the
+    Callbacks run immediately, in the order in which they were added, in the caller of `complete` or, where the
     future is done already, of `when_complete`. What a callback raises goes to that caller.
     """
 

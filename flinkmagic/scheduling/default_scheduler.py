@@ -45,7 +45,7 @@ class DefaultScheduler(SchedulerBase):
     Departures from Flink:
 
     * a task that an executor reports CANCELED without having been asked counts as failed. Flink leaves such a
-      job waiting for ever;
+      job waiting forever;
     * failures that come while the job is cancelling or failing are noted and change nothing;
     * operator coordinators, checkpoints and accumulators are absent: nothing here would use them.
 
@@ -255,7 +255,7 @@ class DefaultScheduler(SchedulerBase):
 
         1. Executions that run have FAILED of `cause`; those that are FINISHED stay so, as prior ones.
         2. Consumers that are not scheduled yet wait for the new ones; those that are stay as they are.
-        3. The new ones are scheduled whatever becomes of their inputs: they run already.
+        3. The new ones are scheduled without regard to their inputs: they run already.
 
         Returns
         -------
@@ -306,7 +306,7 @@ class DefaultScheduler(SchedulerBase):
         canceled = self.executions.all_terminal(vertices)
 
         def restart_when_canceled() -> None:
-            # a turn of its own: whoever ends the last execution may be amid failing others
+            # a turn of its own: the code that ends the last execution may be in the middle of failing others
             canceled.when_complete(
                 lambda _value, _error: self._main_thread.execute(lambda: self._restart(vertices, versions))
             )

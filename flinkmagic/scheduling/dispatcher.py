@@ -67,14 +67,14 @@ class Dispatcher:
         return self._run(job_graph.job_id, job_graph)
 
     def take_up(self, job_id: str, job_graph: JobGraph | None = None) -> Future[JobStatus]:
-        """Run a job of the store as soon as nobody else leads it.
+        """Run a job of the store as soon as no one else leads it.
 
         Parameters
         ----------
         job_id : str
             The job.
         job_graph : JobGraph, optional
-            The same job planned anew, with handles on its operators; by default the store's, without any.
+            The same job planned again, with handles on its operators; by default the store's, without any.
         """
         if job_id not in self._store.job_ids():
             raise JobNotStoredError(job_id, str(self._store.folder))

@@ -40,7 +40,7 @@ class _Deployment:
 class DefaultExecutionDeployer:
     """Deploys the vertices of a call when the last of their slots is there.
 
-    A slot that fails fails its execution at once. What is decided about a vertex in the meantime (a restart,
+    A slot that fails fails its execution immediately. What is decided about a vertex in the meantime (a restart,
     say) makes its part of the call void.
     """
 
@@ -101,5 +101,5 @@ class DefaultExecutionDeployer:
         self._event_log.add("scheduler", f"deploy {descriptor.task_name} in {slot.allocation_id} on {slot.resource_id}")
         try:
             slot.gateway.submit_task(descriptor, self._rpc_timeout_ms)
-        except Exception as error:  # noqa: BLE001 - whatever a gateway raises fails the task, not the scheduler
+        except Exception as error:  # noqa: BLE001 - what a gateway raises fails the task, not the scheduler
             self._failure_handler.fail_execution(vertex, error)

@@ -20,7 +20,7 @@ class ExecutionOperations:
     """Cancels executions, and clears up after those that are over.
 
     An execution that is over gives its results up first (unless it is FINISHED), then its slot, and wakes
-    those who wait for its end last: they may schedule the vertex anew within the call.
+    those who wait for its end last: they may schedule the vertex again within the call.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ class Executions:
         return finished
 
     def vertex_of(self, attempt_id: ExecutionAttemptID) -> int | None:
-        """The vertex of which `attempt_id` is the current execution; None where it is of none."""
+        """Return the vertex that has `attempt_id` as its current execution; None where none has."""
         first, parallelism = self._first_of.get(attempt_id.job_vertex_id, (0, 0))
         if not 0 <= attempt_id.subtask < parallelism:
             return None

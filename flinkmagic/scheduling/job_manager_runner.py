@@ -148,7 +148,7 @@ class JobManagerRunner:
         """Start the master; what stands against it (a torn journal, say) is the runner's result."""
         try:
             self._process = self._start_process(session_id, self._over)
-        except Exception as error:  # noqa: BLE001 - whoever waits for the result must hear of it
+        except Exception as error:  # noqa: BLE001 - what waits for the result must hear of it
             self.result.set_exception(error)
             self._election.stop()
 

@@ -60,7 +60,7 @@ class ComponentMainThreadExecutor(Protocol):
 
 
 def ask(main_thread: ComponentMainThreadExecutor, question: Callable[[], T], timeout_s: float) -> T:
-    """Have `question` answered on the main thread, from whatever thread; raise what it raises."""
+    """Have `question` answered on the main thread, called from any thread; raise what it raises."""
     if main_thread.is_current:
         return question()
     answer: Future[T] = Future()

@@ -182,7 +182,7 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
         self._maybe_schedule(regions)
 
     def restart_at_once(self, vertices: Iterable[int]) -> None:
-        """Schedule regions, all in CREATED, whatever becomes of their inputs: they run already.
+        """Schedule regions, all in CREATED, without regard to their inputs: they run already.
 
         No part of Flink's: see `DefaultScheduler.replace_executions`.
         """
@@ -277,7 +277,7 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
         return self._needs_all or not any_input
 
     def validate(self, states: npt.NDArray[np.uint8]) -> None:
-        """Count anew what is counted along the way; raise `InvariantViolatedError` where it differs.
+        """Count again what is counted along the way; raise `InvariantViolatedError` where it differs.
 
         For tests: it looks at everything.
         """

@@ -1,7 +1,7 @@
 """What the scheduler says to those who run tasks, and what it hears from them.
 
 This protocol is all that Spark's deployment and the simulator share with the scheduler. Calls go out and
-return at once; what became of them comes back later as a `TaskExecutionStateTransition`, handed to the
+return immediately; what became of them comes back later as a `TaskExecutionStateTransition`, handed to the
 scheduler's `update_task_execution_state` on the main thread.
 """
 

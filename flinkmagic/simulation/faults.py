@@ -34,7 +34,7 @@ class FailTask:
 
 @dataclass(frozen=True)
 class LoseTaskManager:
-    """Kill an executor; its connections break at once. `back_after_ms` later a new one takes its place."""
+    """Kill an executor; its connections break immediately. `back_after_ms` later a new one takes its place."""
 
     resource_id: str
     at_ms: float

@@ -42,7 +42,7 @@ class ShuffleEnvironment:
             folder.mkdir(parents=True, exist_ok=True)
 
     def state(self, partition: ResultPartitionID) -> PartitionState | None:
-        """What has become of a partition; None where nobody began it."""
+        """Return what has become of a partition; None where it was not begun."""
         state = self._states.get(partition)
         if state is None and self._folder is not None and self._file(partition).exists():
             state = self._states[partition] = PartitionState.FINISHED

@@ -102,7 +102,7 @@ class SimulatedTaskExecutor:
     def fall_silent(self) -> None:
         """Stop hearing and saying, as one cut off from the network does.
 
-        Its tasks work on; what lies here can be reached by nobody.
+        Its tasks work on; what lies here cannot be reached.
         """
         self.is_alive = False
         self._inbox.is_closed = self._outbox.is_closed = True

@@ -70,7 +70,7 @@ static final class Watch implements Runnable {
                 Thread.sleep(ROUND_MS);
             }
         } catch (Throwable refused) {
-            // An error that nobody catches ends the executor. Spark ends the workers itself then, as it would
+            // An uncaught error ends the executor. Spark ends the workers itself then, as it would
             // without this thread.
             System.err.println(NAME + " ends: " + refused);
         }

@@ -38,7 +38,7 @@ public class JobProperties {
             }
         }
         base.setProperty("spark.jobGroup.id", group);
-        // A task that waits for a Python worker or a socket ends at once only when its thread is interrupted.
+        // A task that waits for a Python worker or a socket ends immediately only when its thread is interrupted.
         base.setProperty("spark.job.interruptOnCancel", "true");
         if (pool != null && base.getProperty("spark.scheduler.pool") == null) {
             base.setProperty("spark.scheduler.pool", pool);

@@ -12,11 +12,12 @@ import org.apache.spark.TaskContext;
 /**
  * Ends the Python workers of tasks that were cancelled, without the 2 to 4 seconds that Spark gives them.
  *
- * A task that waits for its Python worker does not notice that it was interrupted. Spark's own monitor thread of such a
- * worker looks every 2 seconds, then waits spark.python.task.killTimeout (2 s), then destroys the worker. Here the very
- * same method of that thread is called at once. It sees the tasks of the JVM in which it runs: the driver's in local
- * mode, an executor's where ExecutorWatch.java calls it. Janino loads whatever the methods of a named class mention,
- * and some of that is in no jar of Spark's (protobuf, of SparkEnv): no more of Spark's is named here than must be.
+ * A task that waits for its Python worker does not notice that it was interrupted. Spark's own monitor thread of such
+ * a worker looks every 2 seconds, then waits spark.python.task.killTimeout (2 s), then destroys the worker. Here the
+ * same method of that thread is called immediately. It sees the tasks of the JVM in which it runs: the driver's in
+ * local mode, an executor's where ExecutorWatch.java calls it. Janino loads all that the methods of a named class
+ * mention, and some of that is in no jar of Spark's (protobuf, of SparkEnv): no more of Spark's is named here than
+ * must be.
  */
 public class PythonWorkers {
     private static final String MONITOR = "org.apache.spark.api.python.BasePythonRunner$MonitorThread";

@@ -1,8 +1,8 @@
 """Job graphs as JSON, for a store that other processes and other versions read.
 
 What decides about execution graphs and scheduling is kept, and what people are shown. Handles by which a
-gateway runs operators are not: they are a process's own, and whoever takes a job up has them from planning
-the same program again. Stream configs are not either: they are for the process that runs the operators.
+gateway runs operators are not: they are a process's own, and a process that takes a job up gets them by
+planning the same program again. Stream configs are not either: they are for the process that runs the operators.
 """
 
 from __future__ import annotations

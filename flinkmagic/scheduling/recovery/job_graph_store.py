@@ -63,7 +63,7 @@ class StoredJob:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody may take the job up any more."""
+        """Whether the job can no longer be taken up."""
         return self.status is not None and self.status.is_globally_terminal
 
 

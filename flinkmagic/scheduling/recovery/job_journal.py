@@ -1,4 +1,4 @@
-"""One job's journal on disk: an append-only file of JSON lines, read by whoever takes the job up.
+"""One job's journal on disk: an append-only file of JSON lines, read by the process that takes the job up.
 
 The first line says what the file is; the second holds the job graph; each further one tells what became of
 the job. A line ends with a newline and holds a number, counted from 0, and a checksum of the rest of it. So
@@ -116,8 +116,8 @@ def read_journal(path: Path) -> Iterator[JournalEntry]:
 def cut_torn_tail(path: Path) -> Path | None:
     """Put a torn last line aside, and shorten the journal by it; the file that holds it now.
 
-    None where the journal is in order. A journal that is damaged before its last line is refused as ever.
-    Only whoever holds the job's lock may call this: its writer must be gone.
+    None where the journal is in order. A journal that is damaged before its last line is refused as always.
+    Only the holder of the job's lock may call this: its writer must be gone.
     """
     try:
         for _ in read_journal(path):

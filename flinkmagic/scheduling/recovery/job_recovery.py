@@ -1,7 +1,7 @@
 """Taking a job up that another process began (what Flink's batch jobs do after their job manager failed).
 
-What the journal says is finished is finished at once. Where its results are not there any more and somebody
-still needs them, it is run again, with what follows from that.
+What the journal says is finished is finished immediately. Where its results are gone and something still needs
+them, it is run again, with what follows from that.
 """
 
 from __future__ import annotations

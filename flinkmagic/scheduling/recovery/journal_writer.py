@@ -22,7 +22,7 @@ _FINISHED = ExecutionState.FINISHED
 class JournalWriter:
     """Notes finished regions, those that are run again, and the job's status (a `JobListener`).
 
-    What happens in one turn of the main thread is synced once, right after it; a status at once.
+    What happens in one turn of the main thread is synced once, right after it; a status immediately.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class FileLockLeaderElection:
     """Leadership by an exclusive lock on a file; the system takes it back when its holder dies.
 
     The lock's file must be on a disk of this machine, or on one that locks across machines. Leadership ends
-    with the process or with `stop`; nobody can take it from a holder that lives.
+    with the process or with `stop`; it cannot be taken from a holder that lives.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ class FileLockLeaderElection:
         return bool(self._lock.is_locked)
 
     def start(self, contender: LeaderContender) -> None:
-        """Contend: `contender` is granted leadership as soon as nobody else has it."""
+        """Contend: `contender` is granted leadership as soon as no one else has it."""
         if self._contender is not None:
             raise RuntimeError("this election has its contender already")
         self._contender = contender
         self._main_thread.execute(self._try)
 
     def stop(self) -> None:
-        """Contend no more; a leader is told that it leads no more, then the lock is let go."""
+        """Contend no more; a leader is told that it leads no more, then the lock is released."""
         contender, self._contender = self._contender, None
         if self._next_try is not None:
             self._next_try.cancel()

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class LeaderRetrievalService(Generic[T]):
-    """Tells listeners which leader there is, at once and whenever that changes.
+    """Tells listeners which leader there is, immediately and whenever that changes.
 
     Departure from Flink: an address would have to be resolved to a gateway; here all are in one process,
     and the gateway itself is told.
@@ -30,7 +30,7 @@ class LeaderRetrievalService(Generic[T]):
             self._listeners.remove(listener)
 
     def notify_leader(self, leader: T | None) -> None:
-        """Another leads now, or nobody."""
+        """Tell listeners that another leads now, or none."""
         self._leader = leader
         for listener in list(self._listeners):
             listener(leader)

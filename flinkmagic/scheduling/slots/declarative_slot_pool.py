@@ -22,7 +22,7 @@ class _AllocatedSlot:
 class DeclarativeSlotPool:
     """Declares how many slots the job needs, accepts offers up to that, and lends them out.
 
-    1. What is needed is declared as a number; whoever has slots offers some.
+    1. What is needed is declared as a number; executors that have slots offer some.
     2. An offer is accepted while the pool has fewer slots than are needed. One that was accepted before is
        accepted again.
     3. A slot is free or reserved. News of free ones goes to `on_new_slots`.
@@ -123,7 +123,7 @@ class DeclarativeSlotPool:
         return slot.physical
 
     def free_reserved_slot(self, allocation_id: str) -> None:
-        """Take a slot back that was lent out; it can be lent again at once."""
+        """Take a slot back that was lent out; it can be lent again immediately."""
         slot = self._slots[allocation_id]
         if slot.idle_since_ms is not None:
             raise ValueError(f"the slot {allocation_id} is not reserved")

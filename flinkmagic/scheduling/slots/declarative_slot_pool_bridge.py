@@ -21,12 +21,12 @@ from flinkmagic.scheduling.slots.slot_request_bulk_checker import PhysicalSlotRe
 class DeclarativeSlotPoolBridge:
     """Provides physical slots out of a declarative pool (with `PhysicalSlotProviderImpl` in it).
 
-    1. A request takes a free slot at once, one on an executor that it prefers where there is one; else it
+    1. A request takes a free slot immediately, one on an executor that it prefers where there is one; else it
        waits. Either way the pool's requirement grows by one until the slot, or the request, is given back.
     2. New and returned slots go to waiting requests as the matching strategy says.
     3. A bulk of requests (`watch_bulk`) that cannot be had together fails after `slot_request_timeout_ms`.
     4. Requests of a bounded job fail when the pool has had no slot at all for `batch_slot_timeout_ms`.
-    5. When the resource manager has no more, requests of an unbounded job fail at once: they need all their
+    5. When the resource manager has no more, requests of an unbounded job fail immediately: they need all their
        slots together. Those of a bounded job wait their turn.
 
     Parameters

@@ -91,9 +91,9 @@ class SlotSharingExecutionSlotAllocator:
             shared.return_logical_slot(vertex, cause)
 
     def lose_slot(self, allocation_id: str) -> list[int]:
-        """Strike a slot out that is lost; the vertices that shared it.
+        """Strike out a slot that is lost; return the vertices that shared it.
 
-        Whoever of them is scheduled again gets another slot, also while the others are still being failed.
+        A vertex that is scheduled again gets another slot, also while the others are still being failed.
         """
         shared = self._by_allocation.get(allocation_id)
         if shared is None:

@@ -26,9 +26,9 @@ class SimpleRequestSlotMatchingStrategy:
 
 
 class PreferredAllocationRequestSlotMatchingStrategy:
-    """First come, first served, but who asked for an executor gets its slots before the others.
+    """First come, first served, but a request that names an executor gets its slots before the others.
 
-    Only as many requests are considered as there are slots, so that nobody is served before his turn.
+    Only as many requests are considered as there are slots, so that none is served before its turn.
     Departure from Flink: it prefers former allocations, this prefers executors, which is what a
     request names.
     """

@@ -80,7 +80,7 @@ class ResourceManagerGateway(Protocol):
         ...
 
     def disconnect_job_master(self, job_id: str) -> None:
-        """Let go of a job: it needs nothing any more."""
+        """Forget a job: it needs nothing any more."""
         ...
 
     def register_task_executor(self, resource_id: str, gateway: ManagedTaskExecutorGateway, slots: int) -> None:

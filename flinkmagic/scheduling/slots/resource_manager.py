@@ -146,7 +146,7 @@ class ResourceManager:
             self._assign()
 
     def disconnect_job_master(self, job_id: str) -> None:
-        """Let go of a job; its slots become free as its master gives them back."""
+        """Forget a job; its slots become free as its master gives them back."""
         self._jobs.pop(job_id, None)
 
     # -- matching ------------------------------------------------------------------------------------------
