@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,10 @@ class Cell:
         df = self.spark.read.format(file_format).load(self.at(name))
         return sorted(row[0] for row in df.collect())
 
+    def ids(self, table: str) -> list[int]:
+        """The column `id` of a table, sorted."""
+        return sorted(row["id"] for row in self.spark.table(table).collect())
+
     def files(self) -> dict[str, bytes]:
         """All files below the test's folder, and what is in them."""
         return {str(path): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
@@ -81,3 +85,17 @@ def numbers(cell: Cell) -> Callable[[str, int], str]:
         return cell.at(name)
 
     return write
+
+
+@pytest.fixture
+def table(cell: Any) -> Iterator[Any]:
+    """Makes tables of the numbers below n, and takes all tables of the test away."""
+
+    def make(name: str, n: int) -> None:
+        cell.plain(f"spark.range({n}).selectExpr('id', 'id % 2 AS k').write.partitionBy('k').saveAsTable('{name}')")
+
+    before = {each.name for each in cell.spark.catalog.listTables() if not each.isTemporary}
+    yield make
+    for each in cell.spark.catalog.listTables():
+        if not each.isTemporary and each.name not in before:
+            cell.plain(f"spark.sql('DROP TABLE {each.name}')")

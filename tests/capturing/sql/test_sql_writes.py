@@ -12,24 +12,6 @@ from flinkmagic.errors.capturing import HandledWriteError, OverwritesInputError,
 DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
 
 
-@pytest.fixture
-def table(cell: Any) -> Iterator[Any]:
-    """Makes tables of the numbers below n, and takes all tables of the test away."""
-
-    def make(name: str, n: int) -> None:
-        cell.plain(f"spark.range({n}).selectExpr('id', 'id % 2 AS k').write.partitionBy('k').saveAsTable('{name}')")
-
-    before = {each.name for each in cell.spark.catalog.listTables() if not each.isTemporary}
-    yield make
-    for each in cell.spark.catalog.listTables():
-        if not each.isTemporary and each.name not in before:
-            cell.plain(f"spark.sql('DROP TABLE {each.name}')")
-
-
-def _rows(cell: Any, name: str) -> list[int]:
-    return sorted(row["id"] for row in cell.spark.table(name).collect())
-
-
 def test_what_is_known_of_a_statement_that_writes(cell: Any, table: Any) -> None:
     table("there", 4)
     table("other", 2)
@@ -73,13 +55,13 @@ def test_what_is_known_of_a_statement_that_writes(cell: Any, table: Any) -> None
     assert [calls[w.frame].method for w in program.writes] == ["sql"] * 11
     view = next(call for call in program.calls if call.method == "selectExpr")
     assert view.output in calls[program.writes[0].frame].inputs
-    assert _rows(cell, "there") == [0, 1, 2, 3]
+    assert cell.ids("there") == [0, 1, 2, 3]
     assert cell.made() == set()
     cell.deploy(program)
     cell.spark.catalog.refreshTable("there")
-    assert _rows(cell, "there") == [0, 0, 1, 1, 1, 2, 3, 7, 7, 7, 8, 8, 8, 40, 41, 42]
-    assert _rows(cell, "other") == [0, 1, 8, 9]
-    assert _rows(cell, "made") == [7, 8]
+    assert cell.ids("there") == [0, 0, 1, 1, 1, 2, 3, 7, 7, 7, 8, 8, 8, 40, 41, 42]
+    assert cell.ids("other") == [0, 1, 8, 9]
+    assert cell.ids("made") == [7, 8]
     assert sorted(row[0] for row in cell.spark.read.csv(cell.at("out"), header=True).collect()) == ["7", "8"]
 
 
@@ -116,7 +98,7 @@ def test_what_spark_refuses_is_refused_by_spark_at_that_line(cell: Any, table: A
         cell.capture(f"x = 1\n{line}")
     assert _gist(captured.value) == _gist(plain.value)
     assert any(entry.path == "/tmp/ipykernel_1/4242.py" and entry.lineno == 1 for entry in captured.traceback)
-    assert (_rows(cell, "there"), cell.rows("in")) == ([0, 1, 2, 3], [0, 1, 2])
+    assert (cell.ids("there"), cell.rows("in")) == ([0, 1, 2, 3], [0, 1, 2])
     assert not cell.spark.catalog.tableExists("made")
 
 
@@ -139,7 +121,7 @@ def test_what_is_there_is_left_alone(cell: Any, table: Any) -> None:
         ("spark_catalog.default.made", 3),
     ]
     cell.deploy(program)
-    assert (_rows(cell, "made"), _rows(cell, "there")) == ([8], [0, 1])
+    assert (cell.ids("made"), cell.ids("there")) == ([8], [0, 1])
 
 
 def test_a_statement_waits_for_the_table_that_it_needs(cell: Any, table: Any) -> None:
@@ -155,7 +137,7 @@ def test_a_statement_waits_for_the_table_that_it_needs(cell: Any, table: Any) ->
     assert [write.name for write in program.deployed] == ["made", "made_2"]
     assert [write.name for write in program.writes] == ["copy"]
     cell.deploy(program)
-    assert _rows(cell, "copy") == [0, 1, 2, 10, 11]
+    assert cell.ids("copy") == [0, 1, 2, 10, 11]
 
 
 def test_order_and_safety_are_those_of_other_writes(cell: Any, table: Any, numbers: Any) -> None:
@@ -177,7 +159,7 @@ def test_order_and_safety_are_those_of_other_writes(cell: Any, table: Any, numbe
     program = cell.capture(source, deploying=True)
     assert [write.name for write in program.deployed] == ["copy"]
     cell.deploy(program)
-    assert (_rows(cell, "there"), cell.rows("copy")) == ([0, 1], [0, 1, 2, 3])
+    assert (cell.ids("there"), cell.rows("copy")) == ([0, 1], [0, 1, 2, 3])
     cases = ("'{at}/in' using parquet select * from parquet.`{at}/in`", "'{at}' using csv select 1 from in_rows")
     for text in cases:
         cell.plain('spark.read.parquet(at("in")).createOrReplaceTempView("in_rows")')
@@ -205,7 +187,7 @@ def test_values_are_those_of_the_statements_line(cell: Any, table: Any) -> None:
     finally:
         cell.plain('spark.sql("drop temporary variable n"); spark.conf.unset("who")')
     cell.deploy(program)
-    assert _rows(cell, "there") == [0, 5, 6]
+    assert cell.ids("there") == [0, 5, 6]
 
 
 @pytest.fixture
@@ -238,7 +220,7 @@ def test_tables_of_version_2(cell: Any, database: str) -> None:
         ("ANEW", "ReplaceTableAsSelect", "mine", "overwrite", True),
     ]
     cell.deploy(program)
-    assert [_rows(cell, f"mine.APP.{name}") for name in ("T", "MADE", "ANEW")] == [[8], [0, 1], [0, 1, 2]]
+    assert [cell.ids(f"mine.APP.{name}") for name in ("T", "MADE", "ANEW")] == [[8], [0, 1], [0, 1, 2]]
     with pytest.raises(OverwritesInputError):
         cell.capture('spark.sql("insert overwrite mine.APP.T select * from mine.APP.T")')
 
@@ -261,13 +243,13 @@ def test_what_cannot_be_put_off_runs_on_its_line_and_is_told(cell: Any, table: A
         (4, 'sql("execute i'),
     ]
     assert [write.location.line for write in program.writes] == [1, 6]
-    assert _rows(cell, "there") == [5, 6, 7]
+    assert cell.ids("there") == [5, 6, 7]
     with pytest.raises(PendingWriteError, match=r"line 2: .* changes spark_catalog.default.there"):
         cell.capture("""\
             spark.sql("insert into there values (8, 0)")
             spark.sql("begin insert into there values (9, 0); end")
             """)
-    assert _rows(cell, "there") == [5, 6, 7]
+    assert cell.ids("there") == [5, 6, 7]
     program = cell.capture(
         """\
         spark.sql("insert into there values (8, 0)")
@@ -276,7 +258,7 @@ def test_what_cannot_be_put_off_runs_on_its_line_and_is_told(cell: Any, table: A
         deploying=True,
     )
     assert ([write.name for write in program.deployed], program.writes) == (["there"], ())
-    assert _rows(cell, "there") == [5, 6, 7, 8, 9]
+    assert cell.ids("there") == [5, 6, 7, 8, 9]
 
 
 def test_a_script_that_fails_is_told_too(cell: Any, table: Any) -> None:
@@ -290,7 +272,7 @@ def test_a_script_that_fails_is_told_too(cell: Any, table: Any) -> None:
                 failed = type(error).__name__
         """)
     assert cell.namespace["failed"] == "ParseException"
-    assert _rows(cell, "there") == [0, 1, 9]
+    assert cell.ids("there") == [0, 1, 9]
     assert [told.text for told in program.immediate] == ["sql(text)"]
 
 
@@ -310,7 +292,7 @@ def test_a_handler_hears_of_the_statement_that_it_is_for(cell: Any, table: Any) 
     program = cell.capture(source, deploying=True)
     assert "USER_RAISED_EXCEPTION" in str(cell.namespace["failed"])
     assert [write.name for write in program.deployed] == ["before"]
-    assert _rows(cell, "there") == [0, 1]
+    assert cell.ids("there") == [0, 1]
 
 
 def test_a_thread_of_the_cell_runs_its_statements(cell: Any, table: Any) -> None:
@@ -323,6 +305,6 @@ def test_a_thread_of_the_cell_runs_its_statements(cell: Any, table: Any) -> None
         """
     with pytest.raises(ThreadWriteError, match="sql is called on a thread"):
         cell.capture(source)
-    assert _rows(cell, "there") == [0, 1]
+    assert cell.ids("there") == [0, 1]
     program = cell.capture(source, deploying=True)
     assert (cell.namespace["n"], program.writes) == (3, ())

@@ -13,24 +13,6 @@ from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError
 DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
 
 
-@pytest.fixture
-def table(cell: Any) -> Iterator[Any]:
-    """Makes tables of the numbers below n, and takes all tables of the test away."""
-
-    def make(name: str, n: int) -> None:
-        cell.plain(f"spark.range({n}).selectExpr('id', 'id % 2 AS k').write.partitionBy('k').saveAsTable('{name}')")
-
-    before = {each.name for each in cell.spark.catalog.listTables() if not each.isTemporary}
-    yield make
-    for each in cell.spark.catalog.listTables():
-        if not each.isTemporary and each.name not in before:
-            cell.plain(f"spark.sql('DROP TABLE {each.name}')")
-
-
-def _rows(cell: Any, name: str) -> list[int]:
-    return sorted(row["id"] for row in cell.spark.table(name).collect())
-
-
 def test_what_is_known_of_a_write_to_a_table(cell: Any, table: Any) -> None:
     table("there", 4)
     program = cell.capture("""\
@@ -60,7 +42,7 @@ def test_what_is_known_of_a_write_to_a_table(cell: Any, table: Any) -> None:
         "spark_catalog.default.there",
         "spark_catalog.default.created",
     }
-    assert _rows(cell, "there") == [0, 1, 2, 3]
+    assert cell.ids("there") == [0, 1, 2, 3]
     assert not cell.spark.catalog.tableExists("made")
 
 
@@ -106,7 +88,7 @@ def test_what_spark_refuses_is_refused_by_spark_at_that_line(cell: Any, table: A
         cell.capture(f"x = 1\n{line}")
     assert _gist(captured.value) == _gist(plain.value)
     assert any(entry.path == "/tmp/ipykernel_1/4242.py" and entry.lineno == 1 for entry in captured.traceback)
-    assert _rows(cell, "there") == [0, 1, 2, 3]
+    assert cell.ids("there") == [0, 1, 2, 3]
     assert not cell.spark.catalog.tableExists("made")
 
 
@@ -147,8 +129,8 @@ def test_a_job_that_overwrites_what_it_reads_is_refused_and_rows_stay(
     cell.namespace["folder"] = location.removeprefix("file:")
     with pytest.raises((OverwritesInputError, PendingWriteError)):
         cell.capture(lines)
-    assert _rows(cell, "there") == [0, 1, 2, 3]
-    assert _rows(cell, "other") == [0, 1, 2, 3, 4, 5]
+    assert cell.ids("there") == [0, 1, 2, 3]
+    assert cell.ids("other") == [0, 1, 2, 3, 4, 5]
     assert cell.rows("in") == [0, 1, 2]
     assert not cell.spark.catalog.tableExists("made")
 
@@ -163,7 +145,7 @@ def test_replacing_partitions_of_the_own_table_stays_allowed(cell: Any, table: A
     assert (write.mode, write.dynamic) == ("overwrite", True)
     cell.deploy(program)
     cell.spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
-    assert _rows(cell, "there") == [0, 2, 11, 13]
+    assert cell.ids("there") == [0, 2, 11, 13]
 
 
 def test_overwriting_a_database_table_that_is_read_is_refused(cell: Any) -> None:
@@ -277,15 +259,15 @@ def test_modes_see_what_pending_writes_will_have_made(cell: Any, table: Any) -> 
             """)
     assert any(entry.lineno == 1 for entry in refused.traceback)  # the second line, counted from 0
     cell.deploy(program)
-    assert _rows(cell, "made") == [0, 1, 2]
-    assert _rows(cell, "there") == [0, 1]
+    assert cell.ids("made") == [0, 1, 2]
+    assert cell.ids("there") == [0, 1]
 
 
 def test_a_table_that_moves_is_written_at_once(cell: Any, table: Any) -> None:
     table("there", 2)
     program = cell.capture('spark.range(5).write.mode("overwrite").saveAsTable("there", path=at("elsewhere"))')
     assert program.writes == ()
-    assert _rows(cell, "there") == [0, 1, 2, 3, 4]
+    assert cell.ids("there") == [0, 1, 2, 3, 4]
     assert cell.made() == {"elsewhere"}
 
 
@@ -296,4 +278,4 @@ def test_a_writer_of_tables_can_be_used_again(cell: Any, table: Any) -> None:
         """)
     assert [write.name for write in program.writes] == ["first"]
     cell.plain("writer.create()")
-    assert _rows(cell, "first") == [0, 1]
+    assert cell.ids("first") == [0, 1]
