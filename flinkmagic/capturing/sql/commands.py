@@ -53,8 +53,11 @@ def table_writer_effects(captured: CapturedSession, args: Sequence[Any], kwargs:
     if name is None:
         return _UNKNOWN
     df = getattr(args[0], "_df", None) or getattr(args[0], "_source_df", None)
-    reads = _reads(df) if df is not None else ()
-    return Effects(reads, (named_table(captured.spark, name),), unknown=df is None, fresh=False)
+    try:
+        reads = () if df is None else sources_of(df._jdf.queryExecution().analyzed())
+    except Py4JError:  # what cannot be read off its plan may be anything
+        return _UNKNOWN
+    return Effects(tuple(reads), (named_table(captured.spark, name),), unknown=df is None, fresh=False)
 
 
 def catalog_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
@@ -93,10 +96,3 @@ def path_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping
     """``save(path)`` of a model."""
     path = args[1] if len(args) > 1 else kwargs.get("path")
     return Effects(changes=(captured.resolver.target(str(path)),))
-
-
-def _reads(df: Any) -> tuple[Source, ...]:
-    try:
-        return sources_of(df._jdf.queryExecution().analyzed())
-    except Py4JError:
-        return ()
