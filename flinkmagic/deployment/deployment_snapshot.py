@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flinkmagic.deployment.task_records import TaskRecord
+from flinkmagic.deployment.watching.task_records import TaskRecord
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flinkmagic.deployment.spark_task_executor_gateway import SparkTaskExecutorGateway
-from flinkmagic.deployment.stage_subtasks import NO_TASK, StageSubtasks
+from flinkmagic.deployment.vertices.stage_subtasks import NO_TASK, StageSubtasks
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.heartbeat import HeartbeatManager

@@ -15,14 +15,14 @@ from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.control_edges import control_edges
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
-from flinkmagic.deployment.observations import Observations
-from flinkmagic.deployment.session_slots import SessionSlots
-from flinkmagic.deployment.spark_jobs import JobProperties, require_pinned_threads
-from flinkmagic.deployment.stage_runner import StageRun, StageRunner
 from flinkmagic.deployment.stage_scheduling import StageScheduling
-from flinkmagic.deployment.stage_subtasks import NO_TASK
-from flinkmagic.deployment.task_monitor import TaskMonitor
-from flinkmagic.deployment.task_records import TaskRecord
+from flinkmagic.deployment.stages.observations import Observations
+from flinkmagic.deployment.stages.spark_jobs import JobProperties, require_pinned_threads
+from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
+from flinkmagic.deployment.vertices.stage_subtasks import NO_TASK
+from flinkmagic.deployment.watching.session_slots import SessionSlots
+from flinkmagic.deployment.watching.task_monitor import TaskMonitor
+from flinkmagic.deployment.watching.task_records import TaskRecord
 from flinkmagic.errors.deployment import ResultNotReadyError, ResultReleasedError, SessionLostError
 from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from flinkmagic.deployment.remade_run import RemadeRun
-from flinkmagic.deployment.run_host import EndedRun
-from flinkmagic.deployment.stage_members import StageMembers
-from flinkmagic.deployment.stage_subtasks import StageSubtasks
-from flinkmagic.deployment.vertex_run import VertexRun
+from flinkmagic.deployment.vertices.remade_run import RemadeRun
+from flinkmagic.deployment.vertices.run_host import EndedRun
+from flinkmagic.deployment.vertices.stage_members import StageMembers
+from flinkmagic.deployment.vertices.stage_subtasks import StageSubtasks
+from flinkmagic.deployment.vertices.vertex_run import VertexRun
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState

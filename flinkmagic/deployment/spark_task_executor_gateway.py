@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from flinkmagic.deployment.stage_subtasks import StageSubtasks
+from flinkmagic.deployment.vertices.stage_subtasks import StageSubtasks
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.scheduling.task_executor_gateway import ResultPartitionID, TaskDeploymentDescriptor
 

@@ -8,17 +8,17 @@ from functools import partial
 from itertools import count
 
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
-from flinkmagic.deployment.remade_run import RemadeRun
-from flinkmagic.deployment.run_host import EndedRun
-from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
-from flinkmagic.deployment.stage_runner import OnOutcome, StageOutcome, StageRun
-from flinkmagic.deployment.stage_threads import StageThreads
-from flinkmagic.deployment.task_monitor import TaskMonitor
-from flinkmagic.deployment.task_records import SlotNumbers, TaskLog
-from flinkmagic.deployment.task_tracker import TaskTracker
-from flinkmagic.deployment.vertex_run import VertexRun
-from flinkmagic.deployment.write_retries import EarlierRun
+from flinkmagic.deployment.stages.stage_runner import OnOutcome, StageOutcome, StageRun
+from flinkmagic.deployment.stages.stage_threads import StageThreads
+from flinkmagic.deployment.stages.write_retries import EarlierRun
+from flinkmagic.deployment.vertices.remade_run import RemadeRun
+from flinkmagic.deployment.vertices.run_host import EndedRun
+from flinkmagic.deployment.vertices.task_tracker import TaskTracker
+from flinkmagic.deployment.vertices.vertex_run import VertexRun
+from flinkmagic.deployment.watching.session_slots import SessionSlots
+from flinkmagic.deployment.watching.task_monitor import TaskMonitor
+from flinkmagic.deployment.watching.task_records import SlotNumbers, TaskLog
 from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID, ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex

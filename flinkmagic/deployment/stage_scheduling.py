@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
 from flinkmagic.deployment.independent_regions import FinishIndependentRegions
-from flinkmagic.deployment.session_slots import SessionSlots
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.deployment.stage_host import StageHost
-from flinkmagic.deployment.task_events import ExecutorRemoved
-from flinkmagic.deployment.task_monitor import TaskMonitor
+from flinkmagic.deployment.watching.session_slots import SessionSlots
+from flinkmagic.deployment.watching.task_events import ExecutorRemoved
+from flinkmagic.deployment.watching.task_monitor import TaskMonitor
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler

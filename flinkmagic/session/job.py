@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import duration
 from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecord
-from flinkmagic.deployment.failures import short_reason
+from flinkmagic.deployment.vertices.failures import short_reason
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
 from flinkmagic.display.costs import costs
 from flinkmagic.errors.deployment import VertexFailedError

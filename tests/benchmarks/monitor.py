@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import flinkmagic
 from flinkmagic.deployment import SparkDeployment
-from flinkmagic.deployment.observations import Observations
-from flinkmagic.deployment.spark_jobs import JobProperties
-from flinkmagic.deployment.stage_runner import StageRunner
+from flinkmagic.deployment.stages.observations import Observations
+from flinkmagic.deployment.stages.spark_jobs import JobProperties
+from flinkmagic.deployment.stages.stage_runner import StageRunner
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.planning import plan

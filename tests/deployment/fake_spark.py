@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from flinkmagic.deployment.stage_runner import StageOutcome
 from flinkmagic.deployment.stage_scheduling import StageScheduling
-from flinkmagic.deployment.task_events import (
+from flinkmagic.deployment.stages.stage_runner import StageOutcome
+from flinkmagic.deployment.watching.task_events import (
     ExecutorAdded,
     JobEnded,
     JobStarted,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fake_spark import FakeSpark
 
 from flinkmagic.deployment.executor_gateways import INTERVAL_MS, TIMEOUT_MS
-from flinkmagic.deployment.session_slots import SessionSlots
+from flinkmagic.deployment.watching.session_slots import SessionSlots
 
 CHAIN = {"Map": (2, []), "Write": (1, ["Map"])}
 

@@ -15,13 +15,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
-from flinkmagic.deployment.observations import Observations
-from flinkmagic.deployment.session_slots import SessionSlots
-from flinkmagic.deployment.spark_jobs import JobProperties
 from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
 from flinkmagic.deployment.stage_host import StageHost
-from flinkmagic.deployment.stage_runner import StageRun, StageRunner
-from flinkmagic.deployment.task_monitor import TaskMonitor
+from flinkmagic.deployment.stages.observations import Observations
+from flinkmagic.deployment.stages.spark_jobs import JobProperties
+from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
+from flinkmagic.deployment.watching.session_slots import SessionSlots
+from flinkmagic.deployment.watching.task_monitor import TaskMonitor
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph

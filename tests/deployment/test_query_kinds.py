@@ -9,7 +9,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
-from flinkmagic.deployment import spark_jobs
+from flinkmagic.deployment.stages import spark_jobs
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.handles import BroadcastStageHandle, ResultStageHandle, SubqueryStageHandle
 from flinkmagic.scheduling.job_status import JobStatus

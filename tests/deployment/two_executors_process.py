@@ -14,7 +14,7 @@ from pyspark import InheritableThread
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.deployment.python_workers import ExecutorWatch
+from flinkmagic.deployment.stages.python_workers import ExecutorWatch
 from tests.deployment.own_sessions import FOLDER, rows, session, told
 
 

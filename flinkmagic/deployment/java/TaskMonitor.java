@@ -31,7 +31,7 @@ import org.apache.spark.scheduler.TaskInfo;
 /**
  * Writes what Spark says of one job's stages and tasks as lines, which Python takes in one call.
  *
- * A line's fields are separated by tabs, the first names the kind; flinkmagic/deployment/task_events.py reads them.
+ * A line's fields are separated by tabs, the first names the kind; flinkmagic/deployment/watching/task_events.py reads them.
  * Only jobs with a tag that begins with `prefix` are heard, so that the session's other work costs nothing.
  * Janino compiles this: no generics, no lambdas, no for-each over Scala collections.
  */

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
-from flinkmagic.deployment import session_queries
 from flinkmagic.deployment.java_classes import CLASSES
+from flinkmagic.deployment.stages import session_queries
 from flinkmagic.scheduling.job_status import JobStatus
 
 

@@ -6,13 +6,13 @@ said of all of them: when a success counts, when the stage is done or has failed
 
 from __future__ import annotations
 
-from flinkmagic.deployment.failures import short_reason, vertex_failed
-from flinkmagic.deployment.run_host import RunHost
-from flinkmagic.deployment.stage_runner import StageOutcome, StageRun
-from flinkmagic.deployment.stage_subtasks import Occasion, StageSubtasks
-from flinkmagic.deployment.subtask_run import SubtaskRun
-from flinkmagic.deployment.subtask_state import SubtaskEvent
-from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
+from flinkmagic.deployment.stages.stage_runner import StageOutcome, StageRun
+from flinkmagic.deployment.vertices.failures import short_reason, vertex_failed
+from flinkmagic.deployment.vertices.run_host import RunHost
+from flinkmagic.deployment.vertices.stage_subtasks import Occasion, StageSubtasks
+from flinkmagic.deployment.vertices.subtask_run import SubtaskRun
+from flinkmagic.deployment.vertices.subtask_state import SubtaskEvent
+from flinkmagic.deployment.watching.task_events import TaskEnded, TaskStarted
 from flinkmagic.errors.deployment import StageAbortedError
 from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkmagic.deployment.subtask_state import (
+from flinkmagic.deployment.vertices.subtask_state import (
     ENDS,
     NEEDS_SLOT,
     OVER,

@@ -13,7 +13,7 @@ from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, Phy
 from flinkmagic.scheduling.task_executor_gateway import IOMetrics
 
 if TYPE_CHECKING:
-    from flinkmagic.deployment.stage_runner import StageRun
+    from flinkmagic.deployment.stages.stage_runner import StageRun
 
 
 class EndedRun(Protocol):

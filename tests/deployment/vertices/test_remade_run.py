@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fake_spark import METRICS, FakeSpark, JobEnded, JobStarted, StageRef, TaskEnded, TaskStarted
 
-from flinkmagic.deployment.task_events import RESUBMITTED, ExecutorRemoved
+from flinkmagic.deployment.watching.task_events import RESUBMITTED, ExecutorRemoved
 from flinkmagic.errors.scheduling import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy

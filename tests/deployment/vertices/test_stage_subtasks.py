@@ -9,9 +9,9 @@ from fake_spark import METRICS, StageOutcome, TaskEnded, TaskStarted, graph_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkmagic.deployment.remade_run import RemadeRun
-from flinkmagic.deployment.subtask_state import SubtaskState
-from flinkmagic.deployment.vertex_run import VertexRun
+from flinkmagic.deployment.vertices.remade_run import RemadeRun
+from flinkmagic.deployment.vertices.subtask_state import SubtaskState
+from flinkmagic.deployment.vertices.vertex_run import VertexRun
 from flinkmagic.errors.scheduling import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flinkmagic.deployment.task_events import TaskEnded, TaskMetrics, TaskStarted
-from flinkmagic.deployment.task_records import SlotNumbers, TaskLog
+from flinkmagic.deployment.watching.task_events import TaskEnded, TaskMetrics, TaskStarted
+from flinkmagic.deployment.watching.task_records import SlotNumbers, TaskLog
 from flinkmagic.graph.execution_state import ExecutionState
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from flinkmagic.deployment.task_events import RESUBMITTED, ExecutorRemoved, TaskEnded
+from flinkmagic.deployment.watching.task_events import RESUBMITTED, ExecutorRemoved, TaskEnded
 from flinkmagic.errors.scheduling import ExecutorLostError, ExecutorRecoveryError, OutputLostError
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 

@@ -1,6 +1,6 @@
 import threading
 
-from flinkmagic.deployment.spark_jobs import JobProperties
+from flinkmagic.deployment.stages.spark_jobs import JobProperties
 
 GROUP, TAGS, DESCRIPTION = "spark.jobGroup.id", "spark.job.tags", "spark.job.description"
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import CLASSES
-from flinkmagic.deployment.stage_runner import EARLY
-from flinkmagic.deployment.task_events import ApplicationEnded, ContextStoppedError, TaskEvent, parse_lines
+from flinkmagic.deployment.stages.stage_runner import EARLY
+from flinkmagic.deployment.watching.task_events import ApplicationEnded, ContextStoppedError, TaskEvent, parse_lines
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

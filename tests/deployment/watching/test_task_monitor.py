@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from flinkmagic.deployment.task_events import (
+from flinkmagic.deployment.watching.task_events import (
     ExecutorAdded,
     JobEnded,
     JobStarted,
@@ -19,7 +19,7 @@ from flinkmagic.deployment.task_events import (
     TaskStarted,
     parse_lines,
 )
-from flinkmagic.deployment.task_monitor import TaskMonitor
+from flinkmagic.deployment.watching.task_monitor import TaskMonitor
 
 
 class Heard:

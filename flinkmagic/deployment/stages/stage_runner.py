@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import CLASSES
-from flinkmagic.deployment.observations import Observations
-from flinkmagic.deployment.python_workers import ExecutorWatch, end_python_workers
-from flinkmagic.deployment.session_queries import in_session, query_name, session_query
-from flinkmagic.deployment.spark_jobs import JobProperties, cancel_jobs
-from flinkmagic.deployment.stage_threads import StageThreads
-from flinkmagic.deployment.write_retries import EarlierRun, prepare_write_retry
+from flinkmagic.deployment.stages.observations import Observations
+from flinkmagic.deployment.stages.python_workers import ExecutorWatch, end_python_workers
+from flinkmagic.deployment.stages.session_queries import in_session, query_name, session_query
+from flinkmagic.deployment.stages.spark_jobs import JobProperties, cancel_jobs
+from flinkmagic.deployment.stages.stage_threads import StageThreads
+from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write_retry
 from flinkmagic.jvm.java import java_class, option, static_method
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 from flinkmagic.planning.handles import (

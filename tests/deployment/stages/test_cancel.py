@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
 from flinkmagic.deployment.java_classes import CLASSES
-from flinkmagic.deployment.python_workers import ExecutorWatch
-from flinkmagic.deployment.stage_runner import StageRunner
+from flinkmagic.deployment.stages.python_workers import ExecutorWatch
+from flinkmagic.deployment.stages.stage_runner import StageRunner
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_status import JobStatus
 

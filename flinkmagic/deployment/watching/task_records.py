@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flinkmagic.deployment.task_events import RESUBMITTED, TaskEnded, TaskStarted
+from flinkmagic.deployment.watching.task_events import RESUBMITTED, TaskEnded, TaskStarted
 from flinkmagic.graph.execution_state import ExecutionState
 
 _STATES = {

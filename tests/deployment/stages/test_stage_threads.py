@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from flinkmagic.deployment.stage_threads import StageThreads
+from flinkmagic.deployment.stages.stage_threads import StageThreads
 
 
 @pytest.fixture

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from flinkmagic.deployment.losses import RESUBMITTED, Losses
-from flinkmagic.deployment.remade_run import RemadeRun
-from flinkmagic.deployment.session_slots import SessionSlots
-from flinkmagic.deployment.stage_runner import EARLY, StageOutcome
-from flinkmagic.deployment.stage_subtasks import StageSubtasks
-from flinkmagic.deployment.task_events import (
+from flinkmagic.deployment.stages.stage_runner import EARLY, StageOutcome
+from flinkmagic.deployment.vertices.remade_run import RemadeRun
+from flinkmagic.deployment.vertices.stage_subtasks import StageSubtasks
+from flinkmagic.deployment.vertices.vertex_run import VertexRun
+from flinkmagic.deployment.watching.losses import RESUBMITTED, Losses
+from flinkmagic.deployment.watching.session_slots import SessionSlots
+from flinkmagic.deployment.watching.task_events import (
     ExecutorAdded,
     ExecutorRemoved,
     JobEnded,
@@ -21,8 +22,7 @@ from flinkmagic.deployment.task_events import (
     TaskEvent,
     TaskStarted,
 )
-from flinkmagic.deployment.task_records import TaskLog
-from flinkmagic.deployment.vertex_run import VertexRun
+from flinkmagic.deployment.watching.task_records import TaskLog
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.planning.handles import (
     BroadcastStageHandle,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from flinkmagic.deployment.subtask_state import SubtaskLife, SubtaskState
-from flinkmagic.deployment.task_events import TaskEnded
+from flinkmagic.deployment.vertices.subtask_state import SubtaskLife, SubtaskState
+from flinkmagic.deployment.watching.task_events import TaskEnded
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest

@@ -6,8 +6,8 @@ import pytest
 from fake_spark import FakeSpark, JobStarted, StageRef, TaskStarted
 
 from flinkmagic.deployment.stage_host import LONGEST_SILENCE_MS
-from flinkmagic.deployment.stage_subtasks import NO_TASK
-from flinkmagic.deployment.write_retries import EarlierRun
+from flinkmagic.deployment.stages.write_retries import EarlierRun
+from flinkmagic.deployment.vertices.stage_subtasks import NO_TASK
 from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 
-from flinkmagic.deployment.task_events import ExecutorAdded, ExecutorRemoved
+from flinkmagic.deployment.watching.task_events import ExecutorAdded, ExecutorRemoved
 from flinkmagic.jvm.java import items
 
 if TYPE_CHECKING:

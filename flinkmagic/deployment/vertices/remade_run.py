@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from flinkmagic.deployment.run_host import RunHost
-from flinkmagic.deployment.stage_runner import StageOutcome
-from flinkmagic.deployment.stage_subtasks import Occasion, StageSubtasks
-from flinkmagic.deployment.subtask_run import SubtaskRun
-from flinkmagic.deployment.subtask_state import SubtaskEvent
-from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
-from flinkmagic.deployment.vertex_run import VertexRun
+from flinkmagic.deployment.stages.stage_runner import StageOutcome
+from flinkmagic.deployment.vertices.run_host import RunHost
+from flinkmagic.deployment.vertices.stage_subtasks import Occasion, StageSubtasks
+from flinkmagic.deployment.vertices.subtask_run import SubtaskRun
+from flinkmagic.deployment.vertices.subtask_state import SubtaskEvent
+from flinkmagic.deployment.vertices.vertex_run import VertexRun
+from flinkmagic.deployment.watching.task_events import TaskEnded, TaskStarted
 from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.planning.handles import StageHandle

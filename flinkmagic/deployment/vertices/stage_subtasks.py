@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from flinkmagic.deployment.run_host import RunHost
-from flinkmagic.deployment.subtask_run import SubtaskEnd, SubtaskRun
-from flinkmagic.deployment.subtask_state import (
+from flinkmagic.deployment.vertices.run_host import RunHost
+from flinkmagic.deployment.vertices.subtask_run import SubtaskEnd, SubtaskRun
+from flinkmagic.deployment.vertices.subtask_state import (
     CANCELLING,
     NEEDS_SLOT,
     OVER,
@@ -18,7 +18,7 @@ from flinkmagic.deployment.subtask_state import (
     SubtaskLife,
     SubtaskState,
 )
-from flinkmagic.deployment.task_events import TaskEnded, TaskStarted
+from flinkmagic.deployment.watching.task_events import TaskEnded, TaskStarted
 from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
