@@ -26,6 +26,7 @@ class SparkResourceManager:
     def __init__(self, slots: SessionSlots) -> None:
         self.slots = slots
         self._masters: dict[str, JobMasterGateway] = {}
+        self._required: dict[str, int] = {}
 
     def register_job_master(self, job_master: JobMasterGateway) -> None:
         """Take on a job's master."""
@@ -35,11 +36,13 @@ class SparkResourceManager:
 
     def declare_required_resources(self, job_id: str, slots: int) -> None:
         """Hear how many slots a job needs in all, and say in its log how many there are."""
-        master = self._masters.get(job_id)
-        if master is not None and slots:
+        master, before = self._masters.get(job_id), self._required.get(job_id)
+        if master is not None and slots not in (before, 0):
+            self._required[job_id] = slots
             text = f"job {job_id} requires {slots} slots, the session has {self.slots.total}"
             master.event_log.add("resource manager", text)
 
     def disconnect_job_master(self, job_id: str) -> None:
         """Forget a job."""
         self._masters.pop(job_id, None)
+        self._required.pop(job_id, None)

@@ -24,6 +24,7 @@ class JobDetails:
     job_id: str
     name: str
     status: JobStatus
+    start_ms: float
     duration_ms: float
     finished_tasks: int
     tasks: int
@@ -33,9 +34,9 @@ class JobDetails:
         """Those of a job at the instant of its picture."""
         graph, times = info.archived_execution_graph, info.status_timestamps
         end_ms = times[info.job_status] if info.job_status.is_terminal else info.at_ms
-        duration_ms = end_ms - min(times.values())
+        start_ms = min(times.values())
         finished = int((graph.state == ExecutionState.FINISHED.value).sum())
-        return cls(info.job_id, info.job_name, info.job_status, duration_ms, finished, graph.n_vertices)
+        return cls(info.job_id, info.job_name, info.job_status, start_ms, end_ms - start_ms, finished, graph.n_vertices)
 
 
 class Dispatcher:

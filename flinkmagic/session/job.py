@@ -22,6 +22,7 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning import PlannedJob
 from flinkmagic.reuse.retention import Retention
 from flinkmagic.scheduling.clock import SystemClock
+from flinkmagic.scheduling.dispatcher import JobDetails
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy, parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
@@ -135,6 +136,10 @@ class Job:
     def info(self) -> ExecutionGraphInfo:
         """The scheduler's own picture of the job at this instant (Flink's `ExecutionGraphInfo`)."""
         return self._deployment.snapshot().job
+
+    def details(self) -> JobDetails:
+        """What an overview tells of the job (Flink's `JobDetails`)."""
+        return JobDetails.of(self.info())
 
     def log(self) -> list[str]:
         """The job's events, oldest first, by the time since its start: slots, deployments, failures, restarts."""
