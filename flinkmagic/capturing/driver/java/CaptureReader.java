@@ -48,7 +48,7 @@ import scala.Tuple2;
 import scala.collection.Iterator;
 
 /**
- * Reads what a capture asks the driver for, each in one call from Python. Nothing is executed.
+ * Answers what a capture asks the driver, each question in one call from Python. Executes nothing.
  *
  * Written for Janino: no lambdas, no type inference, raw collections.
  */
@@ -57,8 +57,8 @@ public class CaptureReader {
     private static final Method LAZY_ANALYSIS = lazyAnalysis();
 
     /**
-     * Whether a query is analysed only as a part of another: it names a column of that one (`Column.outer`). From 4.0 on
-     * a Dataset asks `QueryExecution.isLazyAnalysis`, as here.
+     * Whether a query is analysed only as part of another query, one of whose columns it names (`Column.outer`). From
+     * 4.0 on a Dataset asks `QueryExecution.isLazyAnalysis`, as this does.
      */
     public boolean isPartOfAnother(QueryExecution query) throws Exception {
         return LAZY_ANALYSIS != null && ((Boolean) LAZY_ANALYSIS.invoke(query, new Object[0])).booleanValue();
@@ -74,7 +74,7 @@ public class CaptureReader {
         return null;
     }
 
-    /** The expression ids of a query's output, separated by blanks; none of a query that is a part of another. */
+    /** The expression ids of a query's output, separated by blanks; none for a query that is part of another. */
     public String outputIds(QueryExecution query) throws Exception {
         StringBuilder ids = new StringBuilder();
         if (isPartOfAnother(query)) {
@@ -97,12 +97,12 @@ public class CaptureReader {
         return deflated(facts);
     }
 
-    /** What was set of a context's Hadoop configuration, as deflated JSON. */
+    /** What was set in a context's Hadoop configuration, as deflated JSON. */
     public byte[] hadoop(Configuration configuration) throws Exception {
         return deflated(hadoopSettings(configuration));
     }
 
-    /** By name what Hadoop says of settings where nothing was set, null where it says nothing; as deflated JSON. */
+    /** By name, Hadoop's own value of settings that were not set; null if it has none. As deflated JSON. */
     public byte[] hadoopDefaults(List names) throws Exception {
         Configuration unset = new Configuration();
         Map defaults = new TreeMap();
@@ -112,7 +112,7 @@ public class CaptureReader {
         return deflated(defaults);
     }
 
-    /** All that does not come from Hadoop's own files of defaults. */
+    /** All that does not come from Hadoop's own default files. */
     private static Map hadoopSettings(Configuration conf) {
         Map settings = new TreeMap();
         java.util.Iterator entries = conf.iterator();
@@ -127,8 +127,8 @@ public class CaptureReader {
     }
 
     /**
-     * The leaves of an analysed plan and of its subqueries, as deflated JSON: for each its class and, where it reads
-     * files that belong to no table, the folders, and whether its DataFrame listed them.
+     * The leaves of an analysed plan and of its subqueries, as deflated JSON: for each its class and, if it reads files
+     * that belong to no table, the folders, and whether its DataFrame listed the files.
      */
     public byte[] leaves(LogicalPlan plan) throws Exception {
         List facts = new ArrayList();
@@ -164,7 +164,7 @@ public class CaptureReader {
         facts.put("linked", linked);
     }
 
-    /** Whether all files that were listed lie in the very folders that were named, or were named themselves. */
+    /** Whether all listed files lie directly in the folders that were named, or were named themselves. */
     private static boolean isFlat(InMemoryFileIndex index) {
         HashSet named = new HashSet();
         Iterator each = index.rootPaths().iterator();
@@ -181,7 +181,7 @@ public class CaptureReader {
         return true;
     }
 
-    /** Where symbolic links among the listed files and folders lead to, if out of the folders that were named. */
+    /** Where symbolic links among the listed files and folders lead, if that is outside the folders that were named. */
     private static void addLinked(InMemoryFileIndex index, List paths) {
         List roots = new ArrayList();
         HashSet named = new HashSet();
@@ -198,7 +198,7 @@ public class CaptureReader {
             if (!"file".equals(file.toUri().getScheme())) {
                 return;
             }
-            // A file that was named itself says nothing of the folder in which it lies.
+            // A file that was named itself says nothing about its folder.
             if (named.contains(local(file))) {
                 continue;
             }
@@ -250,7 +250,7 @@ public class CaptureReader {
         }
     }
 
-    /** What a command writes where, as deflated JSON. */
+    /** What a command writes and where, as deflated JSON. */
     public byte[] fileWrite(InsertIntoHadoopFsRelationCommand command, SessionState state) throws Exception {
         FileFormat format = command.fileFormat();
         Map facts = new LinkedHashMap();
@@ -273,7 +273,7 @@ public class CaptureReader {
         return deflated(facts);
     }
 
-    /** The command's own answer is by the configuration of the thread's session, which may be another one's. */
+    /** The command's own answer follows the configuration of the thread's session, which may be another one's. */
     private static boolean isDynamic(InsertIntoHadoopFsRelationCommand command, SessionState state) {
         String overwrites = state.conf().getConfString("spark.sql.sources.partitionOverwriteMode", "static");
         Iterator options = command.options().iterator();
@@ -287,7 +287,7 @@ public class CaptureReader {
             && command.staticPartitions().size() < command.partitionColumns().size();
     }
 
-    /** The folders of the partitions, outside of its own folder, of the table that a relation reads; deflated JSON. */
+    /** The partition folders outside its own folder of the table that a relation reads; deflated JSON. */
     public byte[] partitionsElsewhere(LogicalRelation leaf) throws Exception {
         if (leaf.catalogTable().isEmpty() || !(leaf.relation() instanceof HadoopFsRelation)) {
             return deflated(new ArrayList());
@@ -319,8 +319,8 @@ public class CaptureReader {
     }
 
     /**
-     * What an RDD's lineage reads, as deflated JSON: of each folder of a scan one file, of a Hadoop input its folders;
-     * each with a mark whether its files have been listed.
+     * What an RDD's lineage reads, as deflated JSON: one file of each folder of a scan, the folders of a Hadoop input;
+     * each with a mark that says whether its files have been listed.
      */
     public byte[] rddPaths(RDD rdd) throws Exception {
         List found = new ArrayList();
@@ -389,7 +389,7 @@ public class CaptureReader {
 
     private static void addPaths(RDD rdd, List found) {
         if (rdd.getCheckpointFile().isDefined()) {
-            // Rows that a checkpoint holds are read from its files, and from nothing before it.
+            // A checkpoint's rows are read from its files, and from nothing before it.
             found.add(Arrays.asList(new Object[] {rdd.getCheckpointFile().get(), Boolean.TRUE}));
         } else if (rdd instanceof FileScanRDD) {
             HashSet folders = new HashSet();
@@ -439,8 +439,8 @@ public class CaptureReader {
     }
 
     /**
-     * Deflated, because an answer that does not fit into the gateway's buffer of 8 KB goes out in two packets, and the
-     * second waits for the acknowledgement of the first, which the other side delays by 40 ms.
+     * Deflated: an answer that does not fit into the gateway's buffer of 8 KB goes out in two packets, and the second
+     * waits until the other side acknowledges the first, which takes it 40 ms.
      */
     private static byte[] deflated(Object facts) throws Exception {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
