@@ -53,11 +53,6 @@ class SubtaskState(Enum):
         return self in OVER
 
     @property
-    def needs_slot(self) -> bool:
-        """Whether a task is still to succeed for it."""
-        return self in NEEDS_SLOT
-
-    @property
     def is_cancelling(self) -> bool:
         """Whether it is being cancelled, and is not over yet."""
         return self in CANCELLING
@@ -139,8 +134,7 @@ CANCELLING = frozenset({_S.CANCELLING, _S.CANCELLING_HELD})
 HELD = frozenset({_S.HELD, _S.UNCLAIMED, _S.CANCELLING_HELD})
 """A task has succeeded, and its execution is not told yet that it is finished."""
 NEEDS_SLOT = frozenset(_S) - OVER - HELD - {_S.MERGED}
-ENDS = frozenset({_A.TELL_FINISHED, _A.TELL_FAILED, _A.TELL_CANCELED, _A.REFUSE, _A.HAND_BACK, _A.ASK_AGAIN})
-"""The actions by which others hear of the end of a life; `WITHDRAW` and `REPLACE` come from those who know it."""
+"""A task is still to succeed for it."""
 
 Row = tuple[SubtaskState, SubtaskEvent, SubtaskState, tuple[SubtaskAction, ...]]
 

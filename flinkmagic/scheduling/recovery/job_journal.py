@@ -50,11 +50,6 @@ class JobJournal:
         self._pending: list[bytes] = []
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
 
-    @property
-    def has_pending(self) -> bool:
-        """Whether something was appended and not synced."""
-        return bool(self._pending)
-
     def append(self, kind: str, data: Record) -> None:
         """Add an entry."""
         self._pending.append(_encode(self._next_number, kind, data))

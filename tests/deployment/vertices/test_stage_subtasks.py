@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkmagic.deployment.vertices.remade_run import RemadeRun
-from flinkmagic.deployment.vertices.subtask_state import SubtaskState
+from flinkmagic.deployment.vertices.subtask_state import NEEDS_SLOT, SubtaskState
 from flinkmagic.deployment.vertices.vertex_run import VertexRun
 from flinkmagic.errors.scheduling import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution import ExecutionAttemptID
@@ -185,7 +185,7 @@ class Story:
         assert {state: self.run.counts[state] for state in SubtaskState} == {
             state: states.count(state) for state in SubtaskState
         }
-        assert self.run.unfinished == sum(state.needs_slot for state in states)
+        assert self.run.unfinished == sum(state in NEEDS_SLOT for state in states)
         assert SubtaskState.EXPECTED not in states
         for news in self.scheduler.told.values():
             assert not ended(news[:-1]), news
