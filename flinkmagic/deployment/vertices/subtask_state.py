@@ -176,8 +176,8 @@ _ROWS: list[Row] = [
     (_S.HELD, _E.COUNTS, _S.FINISHED, (_A.TELL_FINISHED,)),
     (_S.UNCLAIMED, _E.COUNTS, _S.FINISHED, (_A.GIVE_SLOT_WITHOUT_TASK, _A.TELL_FINISHED)),
     (_S.CANCELLING_HELD, _E.COUNTS, _S.FINISHED, (_A.TELL_FINISHED,)),
-    # 4. When the stage is done, subtasks without a task are finished too, without metrics: Spark had nothing to do for
-    #    them, or has merged their partitions into those of others.
+    # 4. When the stage is done, subtasks without a task are finished too: Spark had nothing to do for them, or has
+    #    merged their partitions into those of others.
     (_S.REQUESTED, _E.MERGE, _S.MERGED, ()),
     *_stays(_E.MERGE, *_ENDED),
     (_S.MERGED, _E.LAUNCHED, _S.RUNNING, (_A.GIVE_SLOT, _A.ANNOUNCE)),

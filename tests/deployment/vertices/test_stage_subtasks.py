@@ -72,7 +72,7 @@ class Scheduler:
     def slot_on(self, executor, number):
         return PhysicalSlot(f"slot-{next(self._numbers)}", executor, number, None)
 
-    def report(self, attempt, state, error=None, io_metrics=None, at_ms=None):
+    def report(self, attempt, state, error=None, at_ms=None):
         if self.told[attempt] == [BY_SCHEDULER]:
             return
         self.told[attempt].append(state)
