@@ -180,8 +180,6 @@ class DefaultScheduler(SchedulerBase):
         vertex = self.executions.vertex_of(transition.attempt_id)
         if vertex is None or self.executions.is_terminal(vertex):
             return False
-        if transition.io_metrics is not None:
-            self._io_metrics[vertex] = transition.io_metrics
         state, to, at_ms = self.executions.state(vertex), transition.state, transition.at_ms
         if to is _S.INITIALIZING or to is _S.RUNNING:
             if (state, to) not in ((_S.DEPLOYING, _S.INITIALIZING), (_S.INITIALIZING, _S.RUNNING)):
@@ -329,7 +327,6 @@ class DefaultScheduler(SchedulerBase):
             self.tracker.stop_tracking_and_release(self.topology.produced_partitions(vertex))
             self.release_strategy.vertex_unfinished(vertex)
         self._descriptors.producer_reset(vertex)
-        self._io_metrics.pop(vertex, None)
 
     def cancel(self) -> None:
         """End the job for good; nothing happens where it is ending or over already."""

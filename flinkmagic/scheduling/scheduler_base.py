@@ -18,7 +18,6 @@ from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
 from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics
 
 
 class SchedulerBase:
@@ -48,7 +47,6 @@ class SchedulerBase:
         self._rpc_timeout_ms = rpc_timeout_ms
         self._keep_results_of_failed_job = keep_results_of_failed_job
         self._status = JobStatusMachine(execution_graph.job_graph.name, clock, listeners)
-        self._io_metrics: dict[int, IOMetrics] = {}
         self._failure_cause: BaseException | None = None
         self._termination_future: Future[JobStatus] = Future()
 
@@ -83,7 +81,6 @@ class SchedulerBase:
             exception_history=self._failure_handler.history.entries(),
             failure_cause=self._failure_cause,
             number_of_restarts=self._failure_handler.number_of_restarts,
-            io_metrics=dict(self._io_metrics),
             at_ms=self._clock.now_ms(),
         )
 
