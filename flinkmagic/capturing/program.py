@@ -43,8 +43,6 @@ class RecordedCall:
     output_expr_ids : tuple of int
         Expression ids of those output attributes that appeared with this call first: the key by which an operator
         of the physical plan is given back to the call that asked for it.
-    attribute_expr_ids : tuple of int
-        Expression ids of all output attributes.
     """
 
     index: int
@@ -54,7 +52,6 @@ class RecordedCall:
     inputs: tuple[int, ...]
     output: int
     output_expr_ids: tuple[int, ...]
-    attribute_expr_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True)

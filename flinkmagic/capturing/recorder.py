@@ -133,7 +133,7 @@ class Recorder:
         new = tuple(i for i in ids if i not in self._seen_ids)
         self._seen_ids.update(new)
         number = self.frames.add(output)
-        self._calls.append(RecordedCall(len(self._calls), method, text, location, numbers, number, new, ids))
+        self._calls.append(RecordedCall(len(self._calls), method, text, location, numbers, number, new))
 
     def use(self, frames: Iterable[DataFrame]) -> None:
         """Note that rows of frames are read, or that other code is given them: their names then ask no more."""
@@ -162,7 +162,7 @@ class Recorder:
             ids = expr_ids(df._jdf)
             number, self._seen_ids = self.frames.add(df), self._seen_ids.union(ids)
             index, text = len(self._calls), options.location.code
-            self._calls.append(RecordedCall(index, "with_options", text, options.location, (), number, ids, ids))
+            self._calls.append(RecordedCall(index, "with_options", text, options.location, (), number, ids))
         number = self.frames.add(df)
         self._options[number] = options.over(self._options.get(number))
 

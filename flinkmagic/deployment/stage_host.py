@@ -39,7 +39,7 @@ from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
 from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
 
 _LOG = logging.getLogger(__name__)
 
@@ -246,15 +246,12 @@ class StageHost:
         attempt: ExecutionAttemptID,
         state: ExecutionState,
         error: BaseException | None = None,
-        io_metrics: IOMetrics | None = None,
         at_ms: float | None = None,
     ) -> None:
         """Tell the scheduler."""
         if at_ms is not None:
             at_ms = self._not_before_last_move(attempt, at_ms)
-        self._job_master.update_task_execution_state(
-            TaskExecutionStateTransition(attempt, state, error, io_metrics, at_ms)
-        )
+        self._job_master.update_task_execution_state(TaskExecutionStateTransition(attempt, state, error, at_ms))
 
     def _not_before_last_move(self, attempt: ExecutionAttemptID, at_ms: float) -> float:
         """The time of Spark's clock, unless we ourselves dated the move before it later: news takes a while."""

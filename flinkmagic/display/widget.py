@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import traitlets
 
 from flinkmagic.display import labels, wire
 from flinkmagic.display.collapse import LARGE, collapse
-from flinkmagic.display.page import mime_bundle
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView
 from flinkmagic.errors.base import FlinkMagicError
 
@@ -128,11 +127,6 @@ class JobView(anywidget.AnyWidget):
         if collapsed is not None and not self._collapsed:
             self._collapsed = wire.picture(collapsed)
 
-    def wait_drawn(self, timeout: float | None = None) -> bool:
-        """Wait until every picture is laid out; return whether they are."""
-        self._drawing.join(timeout)
-        return not self._drawing.is_alive()
-
     def update(self, snapshot: JobSnapshot) -> None:
         """Show how far the job is; from any thread, two to five times a second, and once when it has ended."""
         with self._lock:
@@ -202,14 +196,3 @@ class JobView(anywidget.AnyWidget):
         """
         html = bundle.get("text/html") or f"<pre>{labels.xml(bundle['text/plain'])}</pre>"
         return {**bundle, "text/html": f'<div class="{self._place}">{html}</div>'}
-
-    def static_bundle(self, *, summary: str = "", notes: Sequence[str] = ()) -> Mapping[str, str]:
-        """Return the MIME bundle that stays in the saved notebook: all graphs in the colours of the last snapshot.
-
-        It takes the widget's place with ``display_handle.update(view.static_bundle(), raw=True)``.
-        """
-        kinds = [kind for kind in ("stream", "job", "execution", "regions") if kind in self._views]
-        views = [self.view(kind) for kind in kinds]
-        if self._snapshot is not None:
-            views = [view.paint(self._snapshot) for view in views]
-        return mime_bundle(views, summary=summary, snapshot=self._snapshot, notes=notes)

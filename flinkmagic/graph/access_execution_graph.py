@@ -16,7 +16,6 @@ from flinkmagic.graph.execution_topology import ExecutionTopology
 from flinkmagic.graph.intermediate_result import (
     Connection,
     ConsumedPartitionGroup,
-    ConsumerVertexGroup,
     ExecutionEdge,
     IntermediateResult,
 )
@@ -242,16 +241,6 @@ class AccessExecutionGraph:
         subtask = index - job_vertex.first
         group = self._topology.group
         return [group(c.first_group + c.group_of_consumer(subtask)) for c in job_vertex.inputs]
-
-    def consumer_vertex_groups(self, partition: int) -> list[ConsumerVertexGroup]:
-        """Who reads a partition, edge by edge."""
-        result = self.result_of(partition)
-        found = []
-        for connection in result.consumers:
-            number = connection.group_of_partition(partition - result.first_partition)
-            group = self._topology.group(connection.first_group + number)
-            found.append(ConsumerVertexGroup(group.id, group.consumers, group.partitions, connection))
-        return found
 
     def group(self, group_id: int) -> ConsumedPartitionGroup:
         """A group by its global index; the same object each time."""

@@ -55,7 +55,7 @@ class StreamExecutionEnvironment:
         What no parallelism may pass. Flink's bound is that of its key groups; a Spark stage has none, so the
         planner of Spark stages sets a greater one.
     settings : JobSettings, optional
-        What travels with the job and decides nothing about its graphs.
+        What travels with the job to its scheduler and decides nothing about its graphs.
     """
 
     def __init__(

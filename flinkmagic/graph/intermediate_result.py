@@ -166,18 +166,6 @@ class ConsumedPartitionGroup(NamedTuple):
         return range(self.partitions.start + offset, self.partitions.stop + offset)
 
 
-class ConsumerVertexGroup(NamedTuple):
-    """Execution vertices that read the same partitions. Mirrors ``ConsumerVertexGroup``; indices are global.
-
-    It is the :class:`ConsumedPartitionGroup` with the same id, seen from the other side.
-    """
-
-    id: int
-    vertices: range
-    partitions: range
-    connection: Connection
-
-
 class ExecutionEdge(NamedTuple):
     """One consumer reading one partition: a view made on demand, nothing stores it. Of Flink up to 1.12."""
 

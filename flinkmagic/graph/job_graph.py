@@ -219,7 +219,7 @@ class JobGraph:
     vertices : dict of str to JobVertex
         By id, in the order in which they were made: consumers first.
     settings : JobSettings
-        Jars, files, checkpointing and so on: see there what is informative.
+        What the scheduler goes by.
     """
 
     def __init__(
@@ -243,8 +243,6 @@ class JobGraph:
     @property
     def schedule_mode(self) -> ScheduleMode:
         """How Flink up to 1.12 would have scheduled the job; informative."""
-        if self.settings.schedule_mode is not None:
-            return self.settings.schedule_mode
         if self.job_type is RuntimeExecutionMode.STREAMING:
             return ScheduleMode.EAGER
         return ScheduleMode.LAZY_FROM_SOURCES_WITH_BATCH_SLOT_REQUEST

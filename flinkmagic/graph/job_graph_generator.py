@@ -196,10 +196,7 @@ class _JobGraphGenerator:
                 gates += 1
         return StreamConfig(
             node=node,
-            operator_id=self._hashes[node.id].hex(),
             chain_index=index,
-            is_chain_start=node is info.start,
-            is_chain_end=not chained,
             inputs=tuple(inputs[position] for position in sorted(inputs)),
             chained_outputs=chained,
         )
@@ -247,8 +244,6 @@ class _JobGraphGenerator:
                 if output is None:
                     output = shared[key] = NonChainedOutput(
                         edge.source.id,
-                        target.parallelism,
-                        target.max_parallelism,
                         edge.output_tag,
                         edge.partitioner,
                         result_type,

@@ -13,7 +13,7 @@ Departure: where the first input settles pass 1 (nearly always), it is done for 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +37,10 @@ class ExecutionSlotSharingGroups:
         By execution vertex; groups are numbered as they were made.
     count : int
         How many groups there are.
-    slot_sharing_group_of : list of SlotSharingGroup
-        By group.
     """
 
     group_of: _Groups
     count: int
-    slot_sharing_group_of: list[SlotSharingGroup] = field(repr=False)
 
     def members(self) -> list[npt.NDArray[np.int64]]:
         """The execution vertices of each group, ascending."""
@@ -57,13 +54,13 @@ def local_input_preferred(graph: AccessExecutionGraph) -> ExecutionSlotSharingGr
     strategy = _LocalInputPreferred(graph.n_vertices)
     for job_vertex in graph.job_vertices:
         strategy.assign(job_vertex)
-    return ExecutionSlotSharingGroups(strategy.group_of, len(strategy.made_for), strategy.made_for)
+    return ExecutionSlotSharingGroups(strategy.group_of, strategy.count)
 
 
 class _LocalInputPreferred:
     def __init__(self, n_vertices: int) -> None:
         self.group_of: _Groups = np.full(n_vertices, _NONE, dtype=np.int32)
-        self.made_for: list[SlotSharingGroup] = []
+        self.count = 0
         self._made: dict[SlotSharingGroup, list[_Groups]] = {}
         self._of_constraint: dict[CoLocationGroup, list[int]] = {}
 
@@ -131,17 +128,16 @@ class _LocalInputPreferred:
         made = self._made.setdefault(group, [])
         if made:
             existing = np.concatenate(made)
-            free = np.ones(len(self.made_for), dtype=np.bool_)
+            free = np.ones(self.count, dtype=np.bool_)
             free[assigned[assigned != _NONE]] = False
             joined = existing[free[existing]][: leftovers.size]
             assigned[leftovers[: joined.size]] = joined
             leftovers = leftovers[joined.size :]
         if leftovers.size:
-            count = len(self.made_for)
-            new = np.arange(count, count + leftovers.size, dtype=np.int32)
+            new = np.arange(self.count, self.count + leftovers.size, dtype=np.int32)
             assigned[leftovers] = new
             made.append(new)
-            self.made_for += [group] * len(new)
+            self.count += len(new)
 
 
 class _Candidates:

@@ -15,7 +15,6 @@ from flinkmagic.errors.deployment import SessionEndedError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
-from flinkmagic.planning.attachments import job_settings
 from flinkmagic.planning.boundaries import Boundaries, Boundary, only_reads
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.handles import StageHandle
@@ -200,7 +199,6 @@ class _Planner:
             parallelism,
             # Flink's bound is that of its key groups; a Spark stage has none.
             upper_bound_max_parallelism=_MOST_TASKS,
-            settings=job_settings(self._sc),
         )
         marked = apply_marks(
             self._translator.operators,

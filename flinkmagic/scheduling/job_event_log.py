@@ -27,7 +27,7 @@ class JobEvent:
 
 
 class JobEventLog:
-    """Keeps the last `size` events; the oldest are dropped, and counted.
+    """Keeps the last `size` events; the oldest are dropped.
 
     Flink has no such log: its components write to the process's. Here it belongs to the job, so that a
     notebook can show it.
@@ -36,17 +36,10 @@ class JobEventLog:
     def __init__(self, clock: Clock, size: int = 100_000) -> None:
         self._clock = clock
         self._events: deque[JobEvent] = deque(maxlen=size)
-        self._total = 0
 
     def add(self, source: str, text: str) -> None:
         """Note an event of a component, at the present instant."""
-        self._total += 1
         self._events.append(JobEvent(self._clock.now_ms(), source, text))
-
-    @property
-    def dropped(self) -> int:
-        """How many of the oldest events are not kept any more."""
-        return self._total - len(self._events)
 
     def events(self) -> tuple[JobEvent, ...]:
         """A copy, oldest first, for readers on other threads."""

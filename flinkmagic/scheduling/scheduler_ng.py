@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
 
 if TYPE_CHECKING:
     from flinkmagic.graph.execution_graph import ArchivedExecutionGraph
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 class ExecutionGraphInfo:
     """A picture of a job at one instant, safe to read on any thread (Flink's `ExecutionGraphInfo`).
 
-    `status_timestamps` holds when each status was entered last; `io_metrics` is by execution vertex, of the
-    last attempt that told any.
+    `status_timestamps` holds when each status was entered last.
     """
 
     job_id: str
@@ -32,7 +31,6 @@ class ExecutionGraphInfo:
     exception_history: tuple[RootExceptionHistoryEntry, ...]
     failure_cause: BaseException | None
     number_of_restarts: int
-    io_metrics: Mapping[int, IOMetrics]
     at_ms: float
 
 

@@ -29,21 +29,11 @@ class ResultPartitionID(NamedTuple):
 
 
 @dataclass(frozen=True)
-class IOMetrics:
-    """What an attempt read, wrote and took (Flink's `IOMetrics`); None is unknown."""
-
-    rows_in: int | None = None
-    rows_out: int | None = None
-    bytes_in: int | None = None
-    bytes_out: int | None = None
-    memory_spilled_bytes: int | None = None
-    disk_spilled_bytes: int | None = None
-    duration_ms: float | None = None
-
-
-@dataclass(frozen=True)
 class TaskExecutionStateTransition:
     """News of an attempt (Flink's `TaskExecutionStateTransition`).
+
+    Departure from Flink: it carries no metrics. What tasks read and wrote belongs to Spark's task attempts, several of
+    which may serve one execution, and is recorded by them.
 
     `at_ms` is when it happened, where that is known to be earlier than the news; None is now.
     """
@@ -51,7 +41,6 @@ class TaskExecutionStateTransition:
     attempt_id: ExecutionAttemptID
     state: ExecutionState
     error: BaseException | None = None
-    io_metrics: IOMetrics | None = None
     at_ms: float | None = None
 
 

@@ -9,7 +9,6 @@ from flinkmagic.errors.scheduling import PartitionNotFoundError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ScheduledCall
 from flinkmagic.scheduling.task_executor_gateway import (
-    IOMetrics,
     ResultPartitionID,
     TaskDeploymentDescriptor,
 )
@@ -100,10 +99,6 @@ class SimulatedTask:
         """Be gone with the executor, without a word."""
         self._stop()
         self.state = _S.FAILED
-
-    def io_metrics(self) -> IOMetrics:
-        """What it did, as far as a simulation knows."""
-        return IOMetrics(duration_ms=self._times.work_ms(self.descriptor))
 
     def _later(self, action: Callable[[], None], delay_ms: float) -> None:
         if delay_ms != float("inf"):

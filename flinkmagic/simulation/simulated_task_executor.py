@@ -216,17 +216,15 @@ class SimulatedTaskExecutor:
     def _task_changed(self, task: SimulatedTask, state: ExecutionState, error: BaseException | None) -> None:
         if state.is_terminal:
             del self.tasks[task.descriptor.attempt_id]
-        self._report(task.descriptor, state, error, task)
+        self._report(task.descriptor, state, error)
 
     def _report(
         self,
         descriptor: TaskDeploymentDescriptor,
         state: ExecutionState,
         error: BaseException | None = None,
-        task: SimulatedTask | None = None,
     ) -> None:
-        metrics = task.io_metrics() if task is not None and state.is_terminal else None
-        transition = TaskExecutionStateTransition(descriptor.attempt_id, state, error, metrics)
+        transition = TaskExecutionStateTransition(descriptor.attempt_id, state, error)
         self._tell_master(descriptor.job_id, lambda m: m.update_task_execution_state(transition))
 
     # -- saying ------------------------------------------------------------------------------------------

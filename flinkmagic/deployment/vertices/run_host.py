@@ -10,7 +10,6 @@ from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics
 
 if TYPE_CHECKING:
     from flinkmagic.deployment.stages.stage_runner import StageRun
@@ -41,7 +40,6 @@ class RunHost(Protocol):
         attempt: ExecutionAttemptID,
         state: ExecutionState,
         error: BaseException | None = None,
-        io_metrics: IOMetrics | None = None,
         at_ms: float | None = None,
     ) -> None:
         """Tell the scheduler what became of an execution."""

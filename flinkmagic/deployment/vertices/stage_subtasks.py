@@ -276,13 +276,8 @@ class StageSubtasks(ABC):
             self._host.report(attempt, ExecutionState.RUNNING, at_ms=one.launched_ms)
 
     def _tell_finished(self, one: SubtaskRun, _occasion: Occasion) -> None:
-        success = one.success
-        if success is None:
-            self._tell(one, SubtaskEnd(ExecutionState.FINISHED))
-            return
-        duration = success.finished_ms - success.started.launched_ms
-        metrics = success.metrics.as_io_metrics(duration) if success.metrics is not None else None
-        self._tell(one, SubtaskEnd(ExecutionState.FINISHED, io_metrics=metrics, at_ms=success.finished_ms))
+        at_ms = one.success.finished_ms if one.success is not None else None
+        self._tell(one, SubtaskEnd(ExecutionState.FINISHED, at_ms=at_ms))
 
     def _tell_failed(self, one: SubtaskRun, occasion: Occasion) -> None:
         self._tell(one, SubtaskEnd(ExecutionState.FAILED, occasion.error, at_ms=occasion.at_ms))
@@ -301,8 +296,7 @@ class StageSubtasks(ABC):
         for attempt in own if end.state is ExecutionState.FAILED else [*one.companions, *own]:
             if attempt not in one.told:
                 one.told.add(attempt)
-                metrics = end.io_metrics if attempt is one.attempt else None
-                self._host.report(attempt, end.state, end.error, metrics, end.at_ms)
+                self._host.report(attempt, end.state, end.error, end.at_ms)
 
     def _refuse(self, one: SubtaskRun, occasion: Occasion) -> None:
         request, one.request = one.request, None

@@ -10,7 +10,6 @@ from flinkmagic.deployment.watching.task_events import TaskEnded
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics
 
 
 class SubtaskEnd(NamedTuple):
@@ -18,7 +17,6 @@ class SubtaskEnd(NamedTuple):
 
     state: ExecutionState
     error: BaseException | None = None
-    io_metrics: IOMetrics | None = None
     at_ms: float | None = None
 
 

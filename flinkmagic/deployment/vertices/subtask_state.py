@@ -53,11 +53,6 @@ class SubtaskState(Enum):
         return self in OVER
 
     @property
-    def needs_slot(self) -> bool:
-        """Whether a task is still to succeed for it."""
-        return self in NEEDS_SLOT
-
-    @property
     def is_cancelling(self) -> bool:
         """Whether it is being cancelled, and is not over yet."""
         return self in CANCELLING
@@ -139,8 +134,7 @@ CANCELLING = frozenset({_S.CANCELLING, _S.CANCELLING_HELD})
 HELD = frozenset({_S.HELD, _S.UNCLAIMED, _S.CANCELLING_HELD})
 """A task has succeeded, and its execution is not told yet that it is finished."""
 NEEDS_SLOT = frozenset(_S) - OVER - HELD - {_S.MERGED}
-ENDS = frozenset({_A.TELL_FINISHED, _A.TELL_FAILED, _A.TELL_CANCELED, _A.REFUSE, _A.HAND_BACK, _A.ASK_AGAIN})
-"""The actions by which others hear of the end of a life; `WITHDRAW` and `REPLACE` come from those who know it."""
+"""A task is still to succeed for it."""
 
 Row = tuple[SubtaskState, SubtaskEvent, SubtaskState, tuple[SubtaskAction, ...]]
 
@@ -182,8 +176,8 @@ _ROWS: list[Row] = [
     (_S.HELD, _E.COUNTS, _S.FINISHED, (_A.TELL_FINISHED,)),
     (_S.UNCLAIMED, _E.COUNTS, _S.FINISHED, (_A.GIVE_SLOT_WITHOUT_TASK, _A.TELL_FINISHED)),
     (_S.CANCELLING_HELD, _E.COUNTS, _S.FINISHED, (_A.TELL_FINISHED,)),
-    # 4. When the stage is done, subtasks without a task are finished too, without metrics: Spark had nothing to do for
-    #    them, or has merged their partitions into those of others.
+    # 4. When the stage is done, subtasks without a task are finished too: Spark had nothing to do for them, or has
+    #    merged their partitions into those of others.
     (_S.REQUESTED, _E.MERGE, _S.MERGED, ()),
     *_stays(_E.MERGE, *_ENDED),
     (_S.MERGED, _E.LAUNCHED, _S.RUNNING, (_A.GIVE_SLOT, _A.ANNOUNCE)),

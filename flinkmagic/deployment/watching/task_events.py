@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics
-
 
 class StageRef(NamedTuple):
     """A stage that a Spark job needs; most of them may be skipped.
@@ -100,18 +98,6 @@ class TaskMetrics(NamedTuple):
     def without_output(self, bytes_out: int | None) -> TaskMetrics:
         """For a task that neither writes files nor a shuffle: Spark does not count the rows that it hands on."""
         return self._replace(rows_out=None, bytes_out=bytes_out)
-
-    def as_io_metrics(self, duration_ms: float) -> IOMetrics:
-        """The part that the scheduler keeps."""
-        return IOMetrics(
-            rows_in=self.rows_in,
-            rows_out=self.rows_out,
-            bytes_in=self.bytes_in,
-            bytes_out=self.bytes_out,
-            memory_spilled_bytes=self.memory_spilled_bytes,
-            disk_spilled_bytes=self.disk_spilled_bytes,
-            duration_ms=duration_ms,
-        )
 
 
 RESUBMITTED = "Resubmitted"

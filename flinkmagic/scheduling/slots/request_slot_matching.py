@@ -18,13 +18,6 @@ class RequestSlotMatchingStrategy(Protocol):
         ...
 
 
-class SimpleRequestSlotMatchingStrategy:
-    """First come, first served."""
-
-    def match(self, slots: Sequence[PhysicalSlot], requests: Iterable[PhysicalSlotRequest]) -> list[Match]:
-        return [(request, slot) for slot, request in zip(slots, requests, strict=False)]
-
-
 class PreferredAllocationRequestSlotMatchingStrategy:
     """First come, first served, but a request that names an executor gets its slots before the others.
 

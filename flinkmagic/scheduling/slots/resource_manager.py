@@ -73,13 +73,8 @@ class ResourceManager:
         main_thread.schedule(self._started_up, start_up_ms)
 
     @property
-    def registered_slots(self) -> int:
-        """How many slots the registered executors have."""
-        return sum(len(executor.slots) for executor in self._executors.values())
-
-    @property
     def free_slots(self) -> int:
-        """How many of them are given to no job."""
+        """How many slots of the registered executors are given to no job."""
         return sum(executor.n_free for executor in self._executors.values())
 
     def free_slots_on(self, resource_id: str) -> int | None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkmagic.deployment.vertices.remade_run import RemadeRun
-from flinkmagic.deployment.vertices.subtask_state import SubtaskState
+from flinkmagic.deployment.vertices.subtask_state import NEEDS_SLOT, SubtaskState
 from flinkmagic.deployment.vertices.vertex_run import VertexRun
 from flinkmagic.errors.scheduling import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution import ExecutionAttemptID
@@ -75,7 +75,7 @@ class Scheduler:
         slot = PhysicalSlot(f"slot-{next(self._numbers)}", executor, number, None)
         assert self.pending.pop(subtask).slot_future.complete(slot)
 
-    def report(self, attempt, state, error=None, io_metrics=None, at_ms=None):
+    def report(self, attempt, state, error=None, at_ms=None):
         if self.told[attempt] == [BY_SCHEDULER]:
             return
         self.told[attempt].append(state)
@@ -188,7 +188,7 @@ class Story:
         assert {state: self.run.counts[state] for state in SubtaskState} == {
             state: states.count(state) for state in SubtaskState
         }
-        assert self.run.unfinished == sum(state.needs_slot for state in states)
+        assert self.run.unfinished == sum(state in NEEDS_SLOT for state in states)
         assert SubtaskState.EXPECTED not in states
         for news in self.scheduler.told.values():
             assert not ended(news[:-1]), news

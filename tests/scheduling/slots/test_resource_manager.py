@@ -107,7 +107,7 @@ def test_executors_are_filled_in_the_order_of_registration() -> None:
     cluster.manager.declare_required_resources("job", 3)
     assert [index for index, _, _ in first.requested] == [0, 1]
     assert [index for index, _, _ in second.requested] == [0]
-    assert (cluster.manager.registered_slots, cluster.manager.free_slots, cluster.manager.slots_of("job")) == (4, 1, 3)
+    assert (cluster.manager.free_slots, cluster.manager.slots_of("job")) == (1, 3)
 
 
 def test_executors_are_filled_evenly_where_that_is_wanted() -> None:
@@ -166,7 +166,7 @@ def test_a_silent_executor_is_struck_out_and_masters_are_told() -> None:
     assert master.gone == []
     cluster.main_thread.run_until(1_100.0)
     assert master.gone == ["tm-2"]
-    assert cluster.manager.registered_slots == 1
+    assert cluster.manager.free_slots_on("tm-2") is None
     assert alive.lives
 
 
@@ -178,8 +178,7 @@ def test_an_executor_that_registers_again_replaces_itself() -> None:
     cluster.manager.declare_required_resources("job", 1)
     cluster.executor("tm-1", 3)
     assert master.gone == ["tm-1"]
-    assert cluster.manager.registered_slots == 3
-    assert cluster.manager.slots_of("job") == 1
+    assert (cluster.manager.free_slots, cluster.manager.slots_of("job")) == (2, 1)
 
 
 def test_heartbeats_are_asked_for_and_their_absence_is_noticed_once() -> None:
