@@ -68,6 +68,11 @@ def skip_commands(jvm: Any) -> Any:
     return java_class(jvm, "org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
 
 
+def query_execution(jvm: Any, state: Any, logical_plan: Any) -> Any:
+    """Spark's ``QueryExecution`` of a logical plan in a session with this state; a command in it is not run."""
+    return state.executePlan(logical_plan, skip_commands(jvm))
+
+
 def java_array(jvm: Any, *values: Any) -> Any:
     """A Java array of objects; none of them is null."""
     return static_method(jvm, "java.util.List", "of")(*values).toArray()

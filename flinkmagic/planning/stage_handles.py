@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from flinkmagic.capturing.writes.write_commands import is_observed
-from flinkmagic.jvm.java import skip_commands
+from flinkmagic.jvm.java import query_execution
 from flinkmagic.planning.adaptive_stages import JOINS, join_choices
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
@@ -187,7 +187,7 @@ class StageHandles:
         return self._planned(session, over).executedPlan()
 
     def _planned(self, session: JavaObject, command: JavaObject) -> JavaObject:
-        return session.sessionState().executePlan(command, skip_commands(self._forest.sc._jvm))
+        return query_execution(self._forest.sc._jvm, session.sessionState(), command)
 
     def of_result(
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int

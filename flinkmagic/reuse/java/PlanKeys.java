@@ -532,7 +532,8 @@ public class PlanKeys {
     }
 
     private void function(PythonFunction function, StringBuilder out, Fact fact) throws Exception {
-        byte[] command = commandOf(function);
+        scala.collection.Seq code = (scala.collection.Seq) (Object) function.command();
+        byte[] command = (byte[]) code.toArray(scala.reflect.ClassTag$.MODULE$.Byte());
         String digest = sha(command);
         Fact known = (Fact) functions.get(digest);
         if (known == null) {
@@ -550,16 +551,6 @@ public class PlanKeys {
             text("broadcast", String.valueOf(((Broadcast) broadcasts.next()).id()), out);
             fact.portable = false;
         }
-    }
-
-    private static byte[] commandOf(PythonFunction function) {
-        scala.collection.Seq command = (scala.collection.Seq) (Object) function.command();
-        byte[] bytes = new byte[command.size()];
-        Iterator each = command.iterator();
-        for (int i = 0; i < bytes.length; i++) {
-            bytes[i] = ((Number) each.next()).byteValue();
-        }
-        return bytes;
     }
 
     private void files(FileIndex index, StringBuilder out, Fact fact) throws Exception {
