@@ -316,7 +316,7 @@ public class LogicalCuts {
         if (!changed) {
             return plan;
         }
-        LogicalPlan made = (LogicalPlan) ((TreeNode) plan).withNewChildrenInternal(PlanRebuilder.Indexed.of(children));
+        LogicalPlan made = (LogicalPlan) ((TreeNode) plan).withNewChildrenInternal(PlanNodes.vector(children));
         made.copyTagsFrom(plan);
         return made;
     }
