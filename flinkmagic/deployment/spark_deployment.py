@@ -9,21 +9,24 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.control_edges import control_edges
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
-from flinkmagic.deployment.stage_scheduling import StageScheduling
+from flinkmagic.deployment.session_cluster import session_cluster
+from flinkmagic.deployment.spark_job_master import SparkJobMaster
+from flinkmagic.deployment.stage_host import StageHost
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.spark_jobs import JobProperties, require_pinned_threads
 from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
 from flinkmagic.deployment.vertices.stage_subtasks import NO_TASK
-from flinkmagic.deployment.watching.session_slots import SessionSlots
 from flinkmagic.deployment.watching.task_monitor import TaskMonitor
 from flinkmagic.deployment.watching.task_records import TaskRecord
 from flinkmagic.errors.deployment import ResultNotReadyError, ResultReleasedError, SessionLostError
+from flinkmagic.errors.job_store import CheckpointInUseError, JobLedElsewhereError
 from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
@@ -32,15 +35,24 @@ from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
+from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.kept_results import KeptResults
 from flinkmagic.reuse.retention import Retention
 from flinkmagic.reuse.taken_up import NOTHING, TakenUp
 from flinkmagic.scheduling.clock import SystemClock
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
+from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
+from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
+from flinkmagic.scheduling.recovery.high_availability import FileSystemHaServices
+from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
+from flinkmagic.scheduling.recovery.job_journal import JobJournal
+from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,8 +63,8 @@ _LOG = logging.getLogger(__name__)
 class SparkDeployment:
     """Runs a compiled job once, as Spark stages on the session's SparkContext.
 
-    Flink's `JobMaster`, as far as one job on one Spark session needs it. All state belongs to one thread; every
-    method here may be called from any thread.
+    It is what the session's dispatcher is given to run (a `JobMasterServiceFactory`), and what others read of the
+    run. All state belongs to one thread; every method here may be called from any thread.
 
     Parameters
     ----------
@@ -70,6 +82,8 @@ class SparkDeployment:
         Whether to restart after a failure; by default never.
     retention : Retention, optional
         What the job takes up of earlier ones and leaves for later ones. With one, the plan is released at the end.
+    checkpoint_dir : Path, optional
+        The dispatcher's store: where another process left, and will find, how far the job came.
     """
 
     def __init__(
@@ -82,6 +96,7 @@ class SparkDeployment:
         listener: JobListener | None = None,
         restart_strategy: RestartBackoffTimeStrategy | None = None,
         retention: Retention | None = None,
+        checkpoint_dir: Path | None = None,
     ) -> None:
         require_pinned_threads(spark.sparkContext)
         self.execution_graph = execution_graph
@@ -93,68 +108,117 @@ class SparkDeployment:
         self._sc = spark.sparkContext
         self._slots = slots
         self._retention = retention
+        self._checkpoint_dir = checkpoint_dir.absolute() if checkpoint_dir is not None else None
         self._taken_up = NOTHING
         self._clock = SystemClock()
-        self._id = uuid.uuid4().hex[:12]
-        self._prefix = f"flinkmagic-{self._id}-"
+        self._prefix = f"flinkmagic-{uuid.uuid4().hex[:12]}-"
         self._kept = KeptResults(spark)
         self._observations = Observations(spark)
         self._vertices = _vertices_of([sink.transformation_id for sink in planned_job.sinks], execution_graph)
         tails = _vertices_of([boundary.tail_id for boundary in planned_job.boundaries], execution_graph)
         self._boundaries = list(zip(planned_job.boundaries, tails, strict=True))
-        self._main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
+        self.main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
+        self.event_log = JobEventLog(self._clock)
         self._monitor = TaskMonitor(self._sc, self._prefix)
-        self._session_slots = SessionSlots(self._sc)
-        self._scheduling = StageScheduling(
-            execution_graph,
-            job_name=self._name,
-            prefix=self._prefix,
-            main_thread=self._main_thread,
-            clock=self._clock,
-            monitor=self._monitor,
-            session_slots=self._session_slots,
-            slots=slots,
-            after=control_edges(planned_job, self._vertices),
-            restart_strategy=restart_strategy,
-            listeners=() if listener is None else (listener,),
-            on_over=self._on_over,
-        )
-        self._host = self._scheduling.host
-        self.scheduler = self._scheduling.scheduler
+        self._cluster = session_cluster(self._sc)
+        self._listeners = () if listener is None else (listener,)
+        self._restart_strategy = restart_strategy
+        self._properties: JobProperties
+        self._job_master: SparkJobMaster
 
     # -- the course of the job -------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin, and return immediately. The calling thread's Spark properties (pool, tags) are the job's too."""
-        assert self._planned is not None
-        try:
-            self._start(self._planned)
-        except BaseException:
-            # Nothing was submitted; no thread may stay behind.
-            self._monitor.stop()
-            self._main_thread.stop()
-            self._observations.close()
-            if self._retention is not None:
-                self._retention.abandon()
-            raise
+        """Begin, and return immediately. The calling thread's Spark properties (pool, tags) are the job's too.
 
-    def _start(self, planned: PlannedJob) -> None:
-        properties = JobProperties(self._sc, group=self._prefix.rstrip("-"), pool=self._prefix.rstrip("-"))
+        Raises
+        ------
+        CheckpointInUseError
+            Where another process, or an earlier run, leads the job with the same folder for checkpoints.
+        JobStoreError
+            Where the journal in that folder is damaged, or is none.
+        """
+        folder = self._checkpoint_dir
+        try:
+            self._properties = JobProperties(self._sc, group=self._prefix.rstrip("-"), pool=self._prefix.rstrip("-"))
+            services = FileSystemHaServices(folder) if folder is not None else None
+            result = self._cluster.dispatcher.submit_job(self, services)
+            if result.done() and result.exception() is not None:
+                result.result()
+        except BaseException as error:
+            # Nothing was submitted to Spark; no thread may stay behind.
+            self._monitor.stop()
+            self.main_thread.stop()
+            self._observations.close()
+            if isinstance(error, JobLedElsewhereError):
+                raise CheckpointInUseError(self._name, str(folder)) from None
+            raise
+        result.add_done_callback(self._ended)
+
+    def create_job_master_service(
+        self,
+        former: StoredJob | None,
+        journal: JobJournal | None,
+        listeners: Sequence[JobListener],
+        on_over: OnCompletion,
+    ) -> SparkJobMaster:
+        """Make the job's master, and start it with what is there already (`JobMasterServiceFactory`)."""
+        planned = self._planned
+        assert planned is not None
+        self._job_master = SparkJobMaster(
+            self.execution_graph,
+            job_name=self._name,
+            prefix=self._prefix,
+            main_thread=self.main_thread,
+            clock=self._clock,
+            event_log=self.event_log,
+            monitor=self._monitor,
+            session_slots=self._cluster.resource_manager.slots,
+            resource_manager=self._cluster.resource_manager_retriever,
+            slots=self._slots,
+            after=control_edges(planned, self._vertices),
+            restart_strategy=self._restart_strategy,
+            listeners=(*listeners, *self._listeners),
+            on_over=partial(self._over, on_over),
+        )
         done = {"done": self._retention.stage_done} if self._retention is not None else {}
-        runner = StageRunner(self._sc, planned.session_clone, properties, self._kept, self._observations, **done)
+        runner = StageRunner(self._sc, planned.session_clone, self._properties, self._kept, self._observations, **done)
         self._host.make_stage = partial(StageRun, runner)
         self._monitor.start(
-            lambda events: self._run(lambda: self._host.tracker.handle(events)),
+            lambda events: self._run(lambda: self._host.handle(events)),
             lambda loss: self._run(lambda: self._lost(loss)),
         )
+        recovered = self._recovered(planned, former, journal)
+        self._run(lambda: self._job_master.start(recovered))
+        return self._job_master
+
+    def _recovered(
+        self, planned: PlannedJob, former: StoredJob | None, journal: JobJournal | None
+    ) -> RecoveredJob | None:
+        """Find what earlier jobs of the session, or a former leader of this one, have done already.
+
+        A former leader's finished tasks say nothing by themselves: what they made went with its session, but for the
+        rows and the writes that the journal names by their keys.
+        """
         if self._retention is not None:
-            self._taken_up = self._retention.take_up(planned, self.execution_graph, self._kept)
+            checkpoints = None
+            if journal is not None and self._checkpoint_dir is not None:
+                checkpoints = Checkpoints(self._sc, self._checkpoint_dir, planned.name, former, journal)
+            self._taken_up = self._retention.take_up(planned, self.execution_graph, self._kept, checkpoints)
         self._host.partition_bytes.update(self._taken_up.partition_bytes(self.execution_graph))
         for index in self._taken_up.results:
             self._host.tracker.take_up(self.execution_graph.job_vertices[index])
         self._observations.hold([vertex.job_vertex.operator_factory for vertex in self._vertices])
-        recovered = self._taken_up.recovered(self.execution_graph, self._scheduling.gateways.of(NO_TASK))
-        self._run(lambda: self._scheduling.start(recovered))
+        return self._taken_up.recovered(self.execution_graph, self._host.gateways.of(NO_TASK))
+
+    @property
+    def _host(self) -> StageHost:
+        return self._job_master.host
+
+    @property
+    def scheduler(self) -> DefaultScheduler:
+        """The job's; once it is started."""
+        return self._job_master.scheduler
 
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job is over, `timeout` seconds at most; the status that it has then."""
@@ -165,7 +229,7 @@ class SparkDeployment:
 
     def cancel(self) -> None:
         """End all of this job's Spark work, and nothing else in the session; return immediately."""
-        self._run(self.scheduler.cancel)
+        self._run(self._job_master.cancel)
 
     def release(self) -> None:
         """Release kept results, and the JVM's objects that keep shuffle files alive. Only after the end.
@@ -182,12 +246,8 @@ class SparkDeployment:
 
     @property
     def status(self) -> JobStatus:
-        """The state of the job as a whole.
-
-        FAILING also while the regions that do not depend on a failed one are let finish (the scheduler itself says
-        RESTARTING then).
-        """
-        return self._scheduling.status
+        """The state of the job as a whole, as its master says it."""
+        return self._job_master.status
 
     def tasks(self) -> list[TaskRecord]:
         """One record for each task attempt of Spark's, in the order of launch."""
@@ -229,16 +289,12 @@ class SparkDeployment:
     def snapshot(self) -> DeploymentSnapshot:
         """How far the job has come."""
         tasks = tuple(self.tasks())
-        job = self.scheduler.request_job()
+        job = self._job_master.request_job()
         return DeploymentSnapshot(
-            job=replace(
-                job,
-                job_status=self._scheduling.status_of(job.job_status),
-                exception_history=_without_repetition(job.exception_history),
-            ),
+            job=replace(job, exception_history=_without_repetition(job.exception_history)),
             tasks=tasks,
             slots_used=sum(task.end_ms is None for task in tasks),
-            slots_total=self._slots or self._session_slots.total,
+            slots_total=self._slots or self._cluster.resource_manager.slots.total,
         )
 
     def result(self, name: str) -> DataFrame:
@@ -279,7 +335,7 @@ class SparkDeployment:
     def _run(self, action: Callable[[], object]) -> None:
         """Hand a call to the job's thread; nothing is left to do for one that comes after the end."""
         try:
-            self._main_thread.execute(action)
+            self.main_thread.execute(action)
         except RuntimeError:
             if not self.termination_future.done():
                 raise
@@ -318,22 +374,25 @@ class SparkDeployment:
 
     def _lost(self, loss: BaseException) -> None:
         detail = str(loss).strip() or type(loss).__name__
-        self._scheduling.lose_session(SessionLostError(self._name, detail.splitlines()[0]))
+        self._job_master.lose_session(SessionLostError(self._name, detail.splitlines()[0]))
 
     def _uncaught(self, error: BaseException) -> None:
         _LOG.error("A bug in flinkmagic ends the job %r; please report it.", self._name, exc_info=error)
-        self._scheduling.fail(error)
+        self._job_master.fail(error)
 
-    def _on_over(self) -> None:
+    def _over(self, on_over: OnCompletion, info: ExecutionGraphInfo) -> None:
         """On the job's thread: the job is over, and nothing of it runs."""
         self._monitor.stop()
         self._host.close()
         self._observations.close()
-        if self.scheduler.job_status is JobStatus.CANCELED:
+        if info.job_status is JobStatus.CANCELED:
             self._let_go()
         self._leave()
-        self.termination_future.set_result(self.scheduler.job_status)
-        self._main_thread.stop()
+        on_over(info)
+        self.main_thread.stop()
+
+    def _ended(self, result: Future[JobStatus]) -> None:
+        self.termination_future.set_result(result.result())
 
 
 def _without_repetition(

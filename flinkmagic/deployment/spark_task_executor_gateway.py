@@ -16,6 +16,7 @@ class SparkTaskExecutorGateway:
 
     * `submit_task` starts nothing: the slot was given because Spark had launched the task;
     * `cancel_task` ends the Spark stage of the whole vertex: Spark has no way to take one task out of a stage;
+    * `free_slot` frees nothing: a slot ends with its task;
     * `release_partitions` releases nothing: a shuffle's files go when the planned job is released, as a whole;
     * the executor itself is not asked for a sign of life: Spark hears its heartbeats, and says whether it still has it.
 
@@ -62,6 +63,9 @@ class SparkTaskExecutorGateway:
             self._unknown_task(attempt_id)
         else:
             run.cancel(attempt_id)
+
+    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+        """Nothing: a slot ends with the task that was launched in it."""
 
     def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
         """Nothing: see the class."""

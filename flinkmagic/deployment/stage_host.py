@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
-from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
+from flinkmagic.deployment.spark_slot_pool import SparkSlotPool
 from flinkmagic.deployment.stages.stage_runner import OnOutcome, StageOutcome, StageRun
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun
 from flinkmagic.deployment.vertices.remade_run import RemadeRun
 from flinkmagic.deployment.vertices.run_host import EndedRun
+from flinkmagic.deployment.vertices.stage_subtasks import NO_TASK
 from flinkmagic.deployment.vertices.task_tracker import TaskTracker
 from flinkmagic.deployment.vertices.vertex_run import VertexRun
 from flinkmagic.deployment.watching.session_slots import SessionSlots
+from flinkmagic.deployment.watching.task_events import ExecutorAdded, ExecutorRemoved, TaskEvent
 from flinkmagic.deployment.watching.task_monitor import TaskMonitor
 from flinkmagic.deployment.watching.task_records import SlotNumbers, TaskLog
-from flinkmagic.errors.scheduling import ExecutorRecoveryError
+from flinkmagic.errors.scheduling import ExecutorRecoveryError, TaskExecutorLostError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID, ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
@@ -31,9 +33,12 @@ from flinkmagic.planning.handles import (
     StageHandle,
     WriteStageHandle,
 )
+from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
+from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
 
 _LOG = logging.getLogger(__name__)
@@ -67,8 +72,8 @@ class StageHost:
         For descriptions in Spark's UI.
     slots : SessionSlots
         Of the session.
-    gateways : ExecutorGateways
-        To the session's executors.
+    clock : Clock
+        What is dated that Spark does not tell.
     """
 
     def __init__(
@@ -79,10 +84,10 @@ class StageHost:
         main_thread: ComponentMainThreadExecutor,
         job_name: str,
         slots: SessionSlots,
-        gateways: ExecutorGateways,
+        clock: Clock,
     ) -> None:
         self.log = TaskLog(SlotNumbers(slots.of))
-        self.tracker = TaskTracker(self.log, slots, self._remade_run, lambda: self._provider.remade_runs())
+        self.tracker = TaskTracker(self.log, slots, self._remade_run, lambda: self._pool.remade_runs())
         self.make_stage: MakeStage | None = None
         self.partition_bytes: dict[str, tuple[int, ...]] = {}
         self.adaptations: dict[str, StageAdaptation] = {}
@@ -93,8 +98,9 @@ class StageHost:
         self._monitor = monitor
         self._main_thread = main_thread
         self._job_name = job_name
-        self._gateways = gateways
         self._slots = slots
+        self._clock = clock
+        self._removed: set[str] = set()
         self._stages: list[StageRun] = []
         self._threads = StageThreads()
         self._earlier: dict[int, EarlierRun] = {}
@@ -103,17 +109,43 @@ class StageHost:
         self._lost: BaseException | None = None
 
     def connect(
-        self,
-        scheduler: DefaultScheduler,
-        provider: SparkSlotProvider,
-        *,
-        restarts: bool,
+        self, job_master: JobMaster, scheduler: DefaultScheduler, pool: SparkSlotPool, *, restarts: bool
     ) -> None:
         """Name those that are told; they need this object before they can be made."""
+        self._job_master = job_master
         self._scheduler = scheduler
-        self._provider = provider
+        self._pool = pool
         self._restarts = restarts
-        self._gateways.connect(provider.run_of, self._answer_canceled)
+        self.gateways = ExecutorGateways(
+            run_of=pool.run_of,
+            unknown_task=self._answer_canceled,
+            is_active=self._slots.is_active,
+            answer_heartbeat=lambda executor: self._main_thread.execute(
+                lambda: job_master.heartbeat_from_task_manager(executor)
+            ),
+        )
+        pool.on_lost = self._executor_lost
+
+    # -- executors -------------------------------------------------------------------------------------
+
+    def handle(self, events: Sequence[TaskEvent]) -> None:
+        """Take news of Spark's."""
+        self.tracker.handle(events)
+        for event in events:
+            if isinstance(event, ExecutorAdded):
+                self._removed.discard(event.executor)
+            elif isinstance(event, ExecutorRemoved):
+                self._removed.add(event.executor)
+                error = TaskExecutorLostError(event.executor, event.reason)
+                self._job_master.disconnect_task_manager(event.executor, error)
+
+    def _executor_lost(self, executor: str) -> None:
+        """Take an executor for lost whose loss Spark did not tell."""
+        if executor in self._removed:
+            return
+        self._job_master.event_log.add("executors", f"{executor} is gone: Spark has it no more, and did not say so")
+        self._removed.add(executor)
+        self.tracker.handle([ExecutorRemoved(self._clock.now_ms(), executor, "it gave no sign of life")])
 
     # -- submission ------------------------------------------------------------------------------------
 
@@ -144,7 +176,7 @@ class StageHost:
         Each run is prepared on a thread of its own, and they take different times. Where slots are free none waits: it
         would keep them empty.
         """
-        ahead = self._provider.active_runs()
+        ahead = self._pool.active_runs()
         if sum(run.unfinished for run in ahead) < self._slots.total:
             return None
         tags = [run.stage_run.tag for run in ahead if run.stage_run is not None and not run.has_launched]
@@ -175,10 +207,10 @@ class StageHost:
     def _adapted(self, job_vertex: ExecutionJobVertex, how: StageAdaptation) -> None:
         self.adaptations[job_vertex.id] = how
         for choice in how.joins:
-            self._scheduler.event_log.add("stages", f"{job_vertex.name}: {choice}")
+            self._job_master.event_log.add("stages", f"{job_vertex.name}: {choice}")
         if how.tasks is not None:
             merged = f"{how.tasks} of {job_vertex.parallelism} tasks read all partitions, as these are small"
-            self._scheduler.event_log.add("stages", f"{job_vertex.name}: {merged}")
+            self._job_master.event_log.add("stages", f"{job_vertex.name}: {merged}")
 
     def _overdue(self, tag: str, run: VertexRun) -> None:
         """Spark's listener bus drops events when it is flooded; a job must not wait for them forever."""
@@ -190,18 +222,24 @@ class StageHost:
             LONGEST_SILENCE_MS / 1000.0,
         )
         run.lose_tasks()
-        for remade in self._provider.remade_runs():
+        for remade in self._pool.remade_runs():
             remade.lose_tasks()
         self.tracker.conclude(tag)
         run.settle()
 
     # -- RunHost ---------------------------------------------------------------------------------------
 
-    def slot_on(self, executor: str, number: int) -> PhysicalSlot:
-        """A slot that no other execution ever had, on an executor."""
+    def offer_slot(self, job_vertex: ExecutionJobVertex, subtask: int, executor: str, number: int) -> None:
+        """Offer a slot that no other execution ever had."""
         allocation_id = f"{executor}_{number}#{next(self._slot_numbers)}"
-        self._scheduler.event_log.add("slots", f"{executor} offers {allocation_id}, where Spark has launched a task")
-        return PhysicalSlot(allocation_id, executor, number, self._gateways.of(executor))
+        offer, gateway = SlotOffer(allocation_id, number, job_vertex.first + subtask), self.gateways.of(executor)
+        if executor == NO_TASK:
+            self._pool.offer_slots([offer], executor, gateway)
+            return
+        text = f"{executor} offers {allocation_id}, where Spark has launched a task"
+        self._job_master.event_log.add("slots", text)
+        self._job_master.register_task_manager(executor, gateway)
+        self._job_master.offer_slots(executor, [offer])
 
     def report(
         self,
@@ -213,7 +251,7 @@ class StageHost:
         """Tell the scheduler."""
         if at_ms is not None:
             at_ms = self._not_before_last_move(attempt, at_ms)
-        self._scheduler.update_task_execution_state(TaskExecutionStateTransition(attempt, state, error, at_ms))
+        self._job_master.update_task_execution_state(TaskExecutionStateTransition(attempt, state, error, at_ms))
 
     def _not_before_last_move(self, attempt: ExecutionAttemptID, at_ms: float) -> float:
         """The time of Spark's clock, unless we ourselves dated the move before it later: news takes a while."""
@@ -237,11 +275,11 @@ class StageHost:
     def _remade_run(self, job_vertex: ExecutionJobVertex) -> RemadeRun:
         handle = job_vertex.job_vertex.operator_factory
         assert isinstance(handle, StageHandle)
-        return self._provider.remade_run(job_vertex.index, lambda: RemadeRun(job_vertex, handle, self))
+        return self._pool.remade_run(job_vertex.index, lambda: RemadeRun(job_vertex, handle, self))
 
     def hand_back(self, job_vertex: ExecutionJobVertex, requests: dict[int, PhysicalSlotRequest]) -> None:
         """Requests wait for the vertex's next run."""
-        self._provider.hand_back(job_vertex, requests)
+        self._pool.hand_back(job_vertex, requests)
 
     def run_over(self, run: EndedRun) -> None:
         """A run has ended."""
@@ -250,7 +288,7 @@ class StageHost:
         self._earlier[index] = EarlierRun(launched, reached_commit=run.has_all_successes)
         if run.stage_run is not None:
             run.stage_run.tasks_over()
-        self._provider.run_over(run)
+        self._pool.run_over(run)
 
     def later(self, action: Callable[[], None]) -> None:
         """After the call that is under way."""
@@ -264,10 +302,10 @@ class StageHost:
     def lose_session(self, cause: BaseException) -> None:
         """Spark is gone: nothing runs any more, and no news will come."""
         self._lost = cause
-        for run in (*self._provider.active_runs(), *self._provider.remade_runs()):
+        for run in (*self._pool.active_runs(), *self._pool.remade_runs()):
             run.lose_tasks()
         self._scheduler.handle_global_failure(cause)
-        for run in self._provider.active_runs():
+        for run in self._pool.active_runs():
             if run.outcome is None:
                 run.finish(StageOutcome(error=cause))
             else:
@@ -275,7 +313,6 @@ class StageHost:
 
     def close(self) -> None:
         """Wait for the stages' threads, which have said all that they had to say."""
-        self._gateways.stop()
         for stage in self._stages:
             stage.join(1.0)
         self._stages.clear()

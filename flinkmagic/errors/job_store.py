@@ -39,12 +39,12 @@ class CheckpointInUseError(JobStoreError):
         )
 
 
-class JobAlreadyStoredError(JobStoreError):
-    """A job was submitted that the store has already."""
+class JobLedElsewhereError(JobStoreError):
+    """A job that another process, or an earlier submission, leads."""
 
-    def __init__(self, job_id: str, path: str) -> None:
-        self.job_id, self.path = job_id, path
-        super().__init__(f"The job {job_id} was submitted already: {path}. Take it up, or submit it under another id.")
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"The job is led elsewhere: {path} is locked. Wait until it has ended there.")
 
 
 class JobNotStoredError(JobStoreError):

@@ -108,7 +108,7 @@ class CapturedCell:
         try:
             self._magics.run_graph(graph)
         finally:
-            self._magics.graphs.note_runs(graph)
+            self._magics.graphs.keep_running(graph)
 
     def _tell_awaited(self, location: SourceLocation, write: DeferredWrite) -> None:
         """Say that a line has read what a graph, which has not been run, is going to write."""

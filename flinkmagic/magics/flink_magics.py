@@ -171,10 +171,10 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def flinkjobs(self, line: str) -> None:
         """List the session's jobs, or tell of the last one of a graph."""
         options = parsed(self.flinkjobs, line)
-        past = self.graphs.past_runs(options.name)
+        submitted = [job for job in session.submitted_jobs() if options.name in (None, job.name)]
         graphs = list(self.graphs.values())
         if options.name:
-            graphs = [self._graph(options.name)] if not past or options.name in self.graphs else []
+            graphs = [self._graph(options.name)] if not submitted or options.name in self.graphs else []
         if options.release or options.retained:
             self._show_retained(options.release, graphs)
         elif options.log or options.errors or options.full:
@@ -183,7 +183,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
                 log = lines_visible("\n".join(job.log())) if options.log else ""
                 print(log or errors_text(job, full=options.full))
         else:
-            print(jobs_table(graphs, self.graphs.replaced_jobs(), past))
+            print(jobs_table(graphs, submitted))
             if options.name and graphs and graphs[0].jobs:
                 print("\n".join(graphs[0].jobs[-1].report()))
                 print(to_table(graphs[0].view("job"), replace(graphs[0].jobs[-1].snapshot(), errors=())))

@@ -8,23 +8,27 @@ from typing import TYPE_CHECKING
 
 from flinkmagic import amounts
 from flinkmagic.display.labels import lines_visible
-from flinkmagic.magics.graphs import PastRun
 
 if TYPE_CHECKING:
     from flinkmagic.reuse.retained_results import RetainedResult
+    from flinkmagic.scheduling.dispatcher import JobDetails
     from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry
     from flinkmagic.session import CompiledGraph, Job
 
 
-def jobs_table(graphs: Sequence[CompiledGraph], replaced: Sequence[Job] = (), past: Sequence[PastRun] = ()) -> str:
-    """One line for each run of each graph, those of replaced ones first: name, run, status, time, tasks."""
+def jobs_table(graphs: Sequence[CompiledGraph], submitted: Sequence[JobDetails]) -> str:
+    """One line for each job that was submitted: name, run, status, time, tasks.
+
+    Those of graphs that were replaced come first, then the runs of each graph, and the graphs that were never run.
+    """
     rows = [("graph", "run", "status", "time", "tasks")]
-    rows += [_row(run, "old") for run in (*past, *map(PastRun.of, replaced))]
-    for graph in graphs:
-        if not graph.jobs:
+    own = [[job.details() for job in graph.jobs] for graph in graphs]
+    known = {(job.job_id, job.start_ms) for jobs in own for job in jobs}
+    rows += [_row(job, "old") for job in submitted if (job.job_id, job.start_ms) not in known]
+    for graph, jobs in zip(graphs, own, strict=True):
+        if not jobs:
             rows.append((graph.name, "-", "not run", "-", str(graph.execution_graph.n_vertices)))
-        for number, job in enumerate(graph.jobs, start=1):
-            rows.append(_row(PastRun.of(job), str(number)))
+        rows += [_row(job, str(number)) for number, job in enumerate(jobs, start=1)]
     if len(rows) == 1:
         return "No graph has been defined yet (%%flinkgraph NAME)."
     return _table(rows)
@@ -52,8 +56,8 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _row(run: PastRun, number: str) -> tuple[str, str, str, str, str]:
-    return run.name, number, run.status, amounts.duration(run.elapsed_ms), f"{run.finished_tasks}/{run.tasks}"
+def _row(job: JobDetails, number: str) -> tuple[str, str, str, str, str]:
+    return job.name, number, str(job.status), amounts.duration(job.duration_ms), f"{job.finished_tasks}/{job.tasks}"
 
 
 def errors_text(job: Job, *, full: bool) -> str:

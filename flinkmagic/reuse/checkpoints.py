@@ -1,14 +1,14 @@
 """How far a job came, on disk, so that another process can take it up (``--checkpoint-dir``).
 
 The rows of each boundary are written as parquet when its stage is done, and recorded in the job's journal
-(`scheduling.job_graph_store`) under the key of the rows; so is each write that is committed, and what its target then
-holds. A process that runs the same graph later, and finds the journal of a job that is not over, reads the rows from
-there where the keys are equal, and leaves the finished writes alone where nothing has changed: rules 2 and 5 of
-`retention` hold for them, too. Keys that mean something in one process only (rows of the driver, broadcast variables)
-are not recorded.
+(`scheduling.recovery.job_graph_store`) under the key of the rows; so is each write that is committed, and what its
+target then holds. A process that runs the same graph later, and finds the journal of a job that is not over, reads the
+rows from there where the keys are equal, and leaves the finished writes alone where nothing has changed: rules 2 and 5
+of `retention` hold for them, too. Keys that mean something in one process only (rows of the driver, broadcast
+variables) are not recorded.
 
-The journal of a job that was finished or cancelled is worth nothing to the next one, and its rows are deleted. One
-process at a time may run a graph with one folder: a lock file says so.
+The journal of a job that was finished or cancelled is worth nothing to the next one, and its rows are deleted. Who
+leads the job, and so may write here, is the dispatcher's to say (`scheduling.recovery.high_availability`).
 
 The folder must be one that the driver and the executors see under the same path.
 """
@@ -18,18 +18,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock, Timeout
 from py4j.protocol import Py4JError
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
-from flinkmagic.errors.job_store import CheckpointInUseError
-from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.jvm.java import scala_seq, skip_commands
 from flinkmagic.planning.handles import BoundaryStageHandle
 from flinkmagic.planning.stage_results import StageResult
@@ -38,17 +34,16 @@ from flinkmagic.reuse.kept_results import KeptResults, KeptRows
 from flinkmagic.reuse.result_keys import ResultKey
 from flinkmagic.reuse.retained_results import RetainedResult
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.recovery.job_graph_codec import encode_job_graph
 from flinkmagic.scheduling.recovery.job_graph_store import (
-    JobGraphStore,
+    WORTH_NOTHING,
     StoredDataset,
+    StoredJob,
     StoredWrite,
     append_dataset,
-    append_status,
     append_target,
     append_write,
 )
-from flinkmagic.scheduling.recovery.job_journal import JobJournal, create_journal
+from flinkmagic.scheduling.recovery.job_journal import JobJournal
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -56,31 +51,45 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 
+def checkpointed_job_id(graph_name: str) -> str:
+    """The id of a job that has checkpoints: a graph of this name goes on where the last one in its folder ended."""
+    return hashlib.sha256(graph_name.encode()).hexdigest()[:32]
+
+
 class Checkpoints:
-    """The checkpoints of one graph in one folder.
+    """The checkpoints of one graph in one folder, for the leader of its job.
 
     Parameters
     ----------
     sc : SparkContext
         The session's.
     folder : Path
-        Made if it is not there.
+        Where the rows are written, in a folder of the job's.
     graph_name : str
-        A graph of this name goes on where the last one in this folder ended.
+        For messages.
+    former : StoredJob or None
+        What the job's former leader left.
+    journal : JobJournal
+        The leader's; it holds all that `former` knows.
     """
 
-    def __init__(self, sc: SparkContext, folder: Path, graph_name: str) -> None:
+    def __init__(
+        self, sc: SparkContext, folder: Path, graph_name: str, former: StoredJob | None, journal: JobJournal
+    ) -> None:
         self._sc = sc
         self._name = graph_name
-        self._job_id = hashlib.sha256(graph_name.encode()).hexdigest()[:32]
-        self._store = JobGraphStore(folder.absolute())
-        self._rows = folder.absolute() / self._job_id
-        self._lock = FileLock(str(self._store.lock_path(self._job_id)), thread_local=False)
-        self._writing = threading.Lock()
-        self._journal: JobJournal | None = None
+        self._rows = folder / checkpointed_job_id(graph_name)
+        self._journal = journal
         self._datasets: dict[str, StoredDataset] = {}
         self._writes: dict[str, StoredWrite] = {}
         self._targets: dict[str, list[str] | None] = {}
+        if former is not None and former.status not in WORTH_NOTHING:
+            self._writes, self._targets = dict(former.writes), dict(former.targets)
+            self._datasets = {
+                key: dataset
+                for key, dataset in former.datasets.items()
+                if (self._rows / dataset.folder / "_SUCCESS").exists()
+            }
 
     @property
     def writes(self) -> Mapping[str, FinishedWrite]:
@@ -93,54 +102,6 @@ class Checkpoints:
     def targets(self) -> Sequence[str]:
         """Where writes were recorded."""
         return list(self._targets)
-
-    def open(self, job_graph: JobGraph) -> None:
-        """Lead the job: no one else may run it with this folder until `close`.
-
-        Raises
-        ------
-        CheckpointInUseError
-            Where somebody does.
-        JobStoreError
-            Where the journal is damaged, or is none.
-        """
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise CheckpointInUseError(self._name, str(self._store.folder)) from None
-        try:
-            self._take_up()
-            path = self._store.journal_path(self._job_id)
-            path.unlink(missing_ok=True)
-            create_journal(path, self._job_id, {**encode_job_graph(job_graph), "job_id": self._job_id})
-            self._journal = JobJournal(path, 1)
-            append_status(self._journal, JobStatus.RUNNING)
-            for dataset in self._datasets.values():
-                append_dataset(self._journal, dataset)
-            for target, files in self._targets.items():
-                append_target(self._journal, target, files)
-            for key, write in self._writes.items():
-                append_write(self._journal, key, write)
-            self._journal.sync()
-        except BaseException:
-            self._lock.release()
-            raise
-
-    def _take_up(self) -> None:
-        """What the last job left, if it is not over for good."""
-        self._datasets, self._writes, self._targets = {}, {}, {}
-        if not self._store.journal_path(self._job_id).exists():
-            return
-        stored, journal = self._store.take_up(self._job_id)
-        journal.close()
-        if stored.status in (JobStatus.FINISHED, JobStatus.CANCELED):
-            return
-        self._writes, self._targets = dict(stored.writes), dict(stored.targets)
-        self._datasets = {
-            key: dataset
-            for key, dataset in stored.datasets.items()
-            if (self._rows / dataset.folder / "_SUCCESS").exists()
-        }
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -203,23 +164,14 @@ class Checkpoints:
         self._targets[target] = files
         self._record(lambda journal: append_target(journal, target, files))
 
-    def _record(self, append: Any) -> None:
-        with self._writing:
-            if self._journal is not None:
-                append(self._journal)
-                self._journal.sync()
+    def _record(self, append: Callable[[JobJournal], None]) -> None:
+        append(self._journal)
+        self._journal.sync()
 
-    def close(self, status: JobStatus) -> None:
-        """Let others run the graph; what is over for good leaves no rows behind."""
-        with self._writing:
-            journal, self._journal = self._journal, None
-            if journal is None:
-                return
-            append_status(journal, status)
-            journal.close()
-            if status in (JobStatus.FINISHED, JobStatus.CANCELED):
-                shutil.rmtree(self._rows, ignore_errors=True)
-            self._lock.release()
+    def job_over(self, status: JobStatus) -> None:
+        """Delete the rows of a job that is over for good."""
+        if status in WORTH_NOTHING:
+            shutil.rmtree(self._rows, ignore_errors=True)
 
     @property
     def _jvm(self) -> Any:

@@ -61,8 +61,6 @@ class Retention:
         What results are retained for: nothing, later runs under the same name, all later graphs of the session.
     bound : int, optional
         How many bytes may be retained from now on, over all graphs.
-    checkpoints : Checkpoints, optional
-        Where another process left, and will find, how far the job came.
     """
 
     def __init__(
@@ -71,10 +69,9 @@ class Retention:
         graph_name: str,
         retain: str,
         bound: int | None = None,
-        checkpoints: Checkpoints | None = None,
     ) -> None:
         self._sc = sc
-        self._checkpoints = checkpoints
+        self._checkpoints: Checkpoints | None = None
         self._results: dict[int, StageResult] = {}
         self._name = graph_name
         self._retain = retain
@@ -90,14 +87,18 @@ class Retention:
 
     # -- before ----------------------------------------------------------------------------------------
 
-    def take_up(self, planned: PlannedJob, graph: ExecutionGraph, kept: KeptResults) -> TakenUp:
-        """Find what is there already, and let the job's plans use it."""
+    def take_up(
+        self, planned: PlannedJob, graph: ExecutionGraph, kept: KeptResults, checkpoints: Checkpoints | None = None
+    ) -> TakenUp:
+        """Find what is there already, and let the job's plans use it.
+
+        `checkpoints` are where another process left, and will find, how far the job came.
+        """
+        self._checkpoints = checkpoints
         if self._retain == "none":
             self._forget()
             if self._checkpoints is None:
                 return NOTHING
-        if self._checkpoints is not None:
-            self._checkpoints.open(graph.job_graph)
         keys = ResultKeys(self._sc, planned.relations)
         unchanged = _Unchanged(keys)
         vertex_of = _vertices_by_handle(graph)
@@ -193,11 +194,6 @@ class Retention:
         if key is not None:
             self._checkpoints.record_write(key, done.target, keys.listing(done.target))
 
-    def abandon(self) -> None:
-        """The job could not be started."""
-        if self._checkpoints is not None:
-            self._checkpoints.close(JobStatus.FAILED)
-
     # -- after -----------------------------------------------------------------------------------------
 
     def retain(
@@ -219,7 +215,7 @@ class Retention:
             By the id of a job vertex that wrote a shuffle.
         """
         if self._checkpoints is not None:
-            self._checkpoints.close(status)
+            self._checkpoints.job_over(status)
         if self._retain == "none" or status is JobStatus.CANCELED:
             self._forget()
             return

@@ -1,127 +1,104 @@
-"""Takes jobs in, and finds those that others left (Flink's `Dispatcher`)."""
+"""Takes jobs in, runs them, and knows those that are over (Flink's `Dispatcher`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections import deque
 from concurrent.futures import Future
+from dataclasses import dataclass
 
-from flinkmagic.errors.job_store import JobNotStoredError
-from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_manager_runner import (
-    JobManagerRunner,
-    JobMasterServiceFactory,
-    JobMasterServiceProcess,
-)
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.job_manager_runner import JobManagerRunner, JobMasterServiceFactory
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
-from flinkmagic.scheduling.recovery.leader_election import FileLockLeaderElection
-from flinkmagic.scheduling.recovery.recovered_job import HolderOf
+from flinkmagic.scheduling.recovery.high_availability import HighAvailabilityServices, StandaloneHaServices
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+
+MOST_JOBS_THAT_ARE_OVER = 100
+"""So many are remembered (Flink's `jobstore.max-capacity`)."""
+
+
+@dataclass(frozen=True)
+class JobDetails:
+    """What an overview tells of a job (Flink's class of that name)."""
+
+    job_id: str
+    name: str
+    status: JobStatus
+    start_ms: float
+    duration_ms: float
+    finished_tasks: int
+    tasks: int
+
+    @classmethod
+    def of(cls, info: ExecutionGraphInfo) -> JobDetails:
+        """Those of a job at the instant of its picture."""
+        graph, times = info.archived_execution_graph, info.status_timestamps
+        end_ms = times[info.job_status] if info.job_status.is_terminal else info.at_ms
+        start_ms = min(times.values())
+        finished = int((graph.state == ExecutionState.FINISHED.value).sum())
+        return cls(info.job_id, info.job_name, info.job_status, start_ms, end_ms - start_ms, finished, graph.n_vertices)
 
 
 class Dispatcher:
-    """Keeps submitted jobs in a store, and runs a job manager runner for each.
+    """Runs a job manager runner for each submitted job; callable from any thread.
 
-    Several processes may have a dispatcher on one folder. Each job has one leader among them; the others
-    wait, and take it up when that leader is gone.
+    Several processes may submit the same job to one store. It has one leader among them; the others wait, and take it
+    up when that leader is gone, or are refused, as the high availability services say.
 
-    Parameters
-    ----------
-    store : JobGraphStore
-        The folder.
-    main_thread : ComponentMainThreadExecutor
-        Where all masters run.
-    job_master_factory : JobMasterServiceFactory
-        Makes masters.
-    event_log : JobEventLog
-        Where submission and takeover are noted.
-    holder_of : callable
-        Who holds a partition of a former run now; without it they all are gone.
-    retry_ms : float
-        How often those who wait for leadership try.
+    Departure from Flink: a job's master and its store come with the submission. In a notebook each run chooses its own
+    folder for checkpoints, and a master on Spark needs the handles that its program was planned with.
     """
 
-    def __init__(
-        self,
-        store: JobGraphStore,
-        *,
-        main_thread: ComponentMainThreadExecutor,
-        job_master_factory: JobMasterServiceFactory,
-        event_log: JobEventLog,
-        holder_of: HolderOf = lambda _partition: None,
-        retry_ms: float = 500.0,
-    ) -> None:
-        self._store = store
-        self._main_thread = main_thread
-        self._job_master_factory = job_master_factory
-        self._event_log = event_log
-        self._holder_of = holder_of
-        self._retry_ms = retry_ms
+    def __init__(self) -> None:
         self._runners: dict[str, JobManagerRunner] = {}
+        self._over: deque[JobDetails] = deque(maxlen=MOST_JOBS_THAT_ARE_OVER)
+        self._lock = threading.Lock()
 
-    def submit_job(self, job_graph: JobGraph) -> Future[JobStatus]:
-        """Keep a new job and run it; the future is done when it is over here."""
-        self._store.put_job_graph(job_graph)
-        self._event_log.add("dispatcher", f"job {job_graph.job_id} ({job_graph.name}) is submitted")
-        return self._run(job_graph.job_id, job_graph)
-
-    def take_up(self, job_id: str, job_graph: JobGraph | None = None) -> Future[JobStatus]:
-        """Run a job of the store as soon as no one else leads it.
+    def submit_job(
+        self, factory: JobMasterServiceFactory, high_availability: HighAvailabilityServices | None = None
+    ) -> Future[JobStatus]:
+        """Run a job, where a former leader ended if there was one; the future is done when it is over here.
 
         Parameters
         ----------
-        job_id : str
-            The job.
-        job_graph : JobGraph, optional
-            The same job planned again, with handles on its operators; by default the store's, without any.
+        factory : JobMasterServiceFactory
+            The job, and who makes its master.
+        high_availability : HighAvailabilityServices, optional
+            Its store and its leader election; by default it ends with the process.
+
+        Returns
+        -------
+        Future of JobStatus
+            Failed where the job cannot be led from here (`JobStoreError`) or its master cannot be made.
         """
-        if job_id not in self._store.job_ids():
-            raise JobNotStoredError(job_id, str(self._store.folder))
-        return self._run(job_id, job_graph)
+        services = high_availability or StandaloneHaServices()
+        job_id = factory.execution_graph.job_id
+        election = services.job_manager_leader_election(job_id, factory.main_thread)
+        runner = JobManagerRunner(factory, election, services.job_graph_store)
+        factory.event_log.add("dispatcher", f"job {job_id} ({factory.execution_graph.job_graph.name}) is submitted")
+        with self._lock:
+            self._runners[job_id] = runner
+        runner.result.add_done_callback(lambda _: self._forget(runner))
+        runner.start()
+        return runner.result
 
-    def recover_jobs(self) -> dict[str, Future[JobStatus]]:
-        """Take up all jobs of the store that are not over and do not run here."""
-        waiting = [job_id for job_id in self._store.job_ids() if job_id not in self._runners]
-        return {job_id: self.take_up(job_id) for job_id in waiting if not self._store.read(job_id).is_over}
-
-    def runner(self, job_id: str) -> JobManagerRunner | None:
-        """The runner of a job, while there is one here."""
-        return self._runners.get(job_id)
-
-    def cancel_job(self, job_id: str) -> None:
-        """Cancel a job that is led from here."""
-        runner = self._runners.get(job_id)
-        if runner is None or runner.job_master is None:
-            raise JobNotStoredError(job_id, f"{self._store.folder} that is led from here")
-        runner.job_master.cancel()
+    def jobs(self) -> list[JobDetails]:
+        """The jobs that are over, oldest first, then those that run (`Dispatcher.requestMultipleJobDetails`)."""
+        with self._lock:
+            over, runners = list(self._over), list(self._runners.values())
+        masters = [runner.job_master for runner in runners]
+        return [*over, *(JobDetails.of(master.request_job()) for master in masters if master is not None)]
 
     def close(self) -> None:
         """Let all jobs go; those that run here are suspended, and others may take them up."""
-        for runner in list(self._runners.values()):
+        with self._lock:
+            runners = list(self._runners.values())
+        for runner in runners:
             runner.close()
-        self._runners.clear()
 
-    def _run(self, job_id: str, job_graph: JobGraph | None) -> Future[JobStatus]:
-        if job_id in self._runners:
-            return self._runners[job_id].result
-
-        def start_process(session_id: str, on_over: Callable[[JobStatus], None]) -> JobMasterServiceProcess:
-            self._event_log.add("job manager", f"leads job {job_id}")
-            return JobMasterServiceProcess(
-                self._store,
-                job_id,
-                session_id,
-                job_graph,
-                self._main_thread,
-                self._job_master_factory,
-                self._holder_of,
-                self._event_log,
-                on_over,
-            )
-
-        election = FileLockLeaderElection(self._store.lock_path(job_id), self._main_thread, self._retry_ms)
-        runner = self._runners[job_id] = JobManagerRunner(job_id, election, start_process)
-        runner.result.add_done_callback(lambda _result: self._runners.pop(job_id, None))
-        runner.start()
-        return runner.result
+    def _forget(self, runner: JobManagerRunner) -> None:
+        with self._lock:
+            if self._runners.get(runner.job_id) is runner:
+                del self._runners[runner.job_id]
+            if runner.last_info is not None:
+                self._over.append(JobDetails.of(runner.last_info))

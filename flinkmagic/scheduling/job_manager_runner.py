@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from flinkmagic.errors.scheduling import JobSuspendedError
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
-from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
+from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.recovery.journal_writer import JournalWriter
-from flinkmagic.scheduling.recovery.leader_election import FileLockLeaderElection
-from flinkmagic.scheduling.recovery.recovered_job import HolderOf, RecoveredJob
+from flinkmagic.scheduling.recovery.leader_election import LeaderElection
+
+if TYPE_CHECKING:
+    from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+
+JOURNAL_SYNC_MS = 200.0
+"""How long a finished region may wait for the disk: short tasks end by the hundred."""
+
+
+OnCompletion = Callable[["ExecutionGraphInfo"], None]
+"""Told of the end of a job (of Flink's `OnCompletionActions`)."""
 
 
 class JobMasterService(Protocol):
@@ -27,88 +36,112 @@ class JobMasterService(Protocol):
         """The job."""
         ...
 
-    def start(self, recovered: RecoveredJob | None = None) -> None:
-        """Begin, or go on where a former process ended."""
-        ...
-
     def cancel(self) -> None:
-        """End the job for good."""
+        """End the job for good; on its main thread."""
         ...
 
     def suspend(self, cause: BaseException) -> None:
-        """End the job here, so that another process may take it up."""
+        """End the job here, so that another process may take it up; on its main thread."""
+        ...
+
+    def request_job(self) -> ExecutionGraphInfo:
+        """A picture of the job at this instant; callable from any thread."""
         ...
 
 
 class JobMasterServiceFactory(Protocol):
-    """Makes the master of a job (Flink's class of that name).
+    """Makes the master of one submitted job (Flink's class of that name)."""
 
-    The master's scheduler must have `listeners` (they keep the journal), and `on_over` must be called in a
-    turn of its own when the job is over here.
-    """
+    @property
+    def execution_graph(self) -> ExecutionGraph:
+        """The job."""
+        ...
 
-    def __call__(
+    @property
+    def main_thread(self) -> ComponentMainThreadExecutor:
+        """Where its master runs."""
+        ...
+
+    @property
+    def event_log(self) -> JobEventLog:
+        """Where its story is written."""
+        ...
+
+    def create_job_master_service(
         self,
-        execution_graph: ExecutionGraph,
+        former: StoredJob | None,
+        journal: JobJournal | None,
         listeners: Sequence[JobListener],
-        on_over: Callable[[JobStatus], None],
-    ) -> JobMasterService: ...
+        on_over: OnCompletion,
+    ) -> JobMasterService:
+        """Make the master, and start it where a former one ended.
+
+        Parameters
+        ----------
+        former : StoredJob or None
+            What a former leader left.
+        journal : JobJournal or None
+            Where the job's data are recorded that outlive this process; None where there is no store.
+        listeners : sequence of JobListener
+            Must hear of each move of the job.
+        on_over : callable
+            Must be called once, in a turn of its own, with the last picture of the job, when it is over here.
+        """
+        ...
 
 
 class JobMasterServiceProcess:
-    """One term of leadership: reads how far the job came, and runs its master from there.
+    """One term of leadership: runs the job's master, and keeps its journal.
 
     Parameters
     ----------
-    store : JobGraphStore
-        Where the job is.
-    job_id : str
-        Which job.
     session_id : str
         The term's name.
-    job_graph : JobGraph or None
-        The job as it was submitted here, with the handles by which gateways run it; None takes it from the
-        store.
+    factory : JobMasterServiceFactory
+        Makes the master.
+    store : JobGraphStore or None
+        Where the job is kept.
+    former : StoredJob or None
+        What a former leader left.
+    on_over : callable
+        Told of the job's end here.
     """
 
     def __init__(
         self,
-        store: JobGraphStore,
-        job_id: str,
         session_id: str,
-        job_graph: JobGraph | None,
-        main_thread: ComponentMainThreadExecutor,
-        job_master_factory: JobMasterServiceFactory,
-        holder_of: HolderOf,
-        event_log: JobEventLog,
-        on_over: Callable[[JobStatus], None],
+        factory: JobMasterServiceFactory,
+        store: JobGraphStore | None,
+        former: StoredJob | None,
+        on_over: OnCompletion,
     ) -> None:
         self.session_id = session_id
-        self.job_master: JobMasterService | None = None
-        stored, journal = store.take_up(job_id)
-        if stored.is_over and stored.status is not None:
-            journal.close()
-            status = stored.status
-            main_thread.execute(lambda: on_over(status))
+        self._on_over = on_over
+        self._writer: JournalWriter | None = None
+        self.job_master: JobMasterService
+        graph = factory.execution_graph
+        if store is None:
+            self.job_master = factory.create_job_master_service(None, None, (), self._over)
             return
+        journal = store.begin_journal(graph.job_graph, former)
+        self._writer = JournalWriter(journal, graph, factory.main_thread, JOURNAL_SYNC_MS)
         try:
-            execution_graph = build_execution_graph(job_graph or stored.job_graph)
-            writer = JournalWriter(journal, execution_graph, main_thread, list(stored.finished))
-            self.job_master = job_master_factory(execution_graph, (writer,), on_over)
+            self.job_master = factory.create_job_master_service(former, journal, (self._writer,), self._over)
+            journal.publish()
         except BaseException:
-            journal.close()
+            self._writer.close()
             raise
-        recovered = None
-        if stored.status is not None:
-            finished = list(stored.finished.values())
-            event_log.add("job manager", f"takes job {job_id} up, of which {len(finished)} tasks are finished")
-            recovered = RecoveredJob(finished, holder_of)
-        self.job_master.start(recovered)
+
+    def _over(self, info: ExecutionGraphInfo) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._on_over(info)
 
     def close(self) -> None:
         """End the term: the job is suspended here."""
-        if self.job_master is not None:
-            self.job_master.suspend(JobSuspendedError(self.job_master.job_id, "its master leads no more"))
+        self.job_master.suspend(JobSuspendedError(self.job_master.job_id, "its master leads no more"))
+        if self._writer is not None:
+            self._writer.close()
 
 
 class JobManagerRunner:
@@ -116,19 +149,27 @@ class JobManagerRunner:
 
     `result` is done with the status in which the job ended here; SUSPENDED where leadership was lost or let
     go before that.
+
+    Parameters
+    ----------
+    factory : JobMasterServiceFactory
+        The job, and who makes its master.
+    election : LeaderElection
+        Of the job's leader.
+    store : JobGraphStore or None
+        Where the job is kept.
     """
 
-    def __init__(
-        self,
-        job_id: str,
-        election: FileLockLeaderElection,
-        start_process: Callable[[str, Callable[[JobStatus], None]], JobMasterServiceProcess],
-    ) -> None:
-        self.job_id = job_id
+    def __init__(self, factory: JobMasterServiceFactory, election: LeaderElection, store: JobGraphStore | None) -> None:
+        self.job_id = factory.execution_graph.job_id
         self.result: Future[JobStatus] = Future()
+        self._factory = factory
         self._election = election
-        self._start_process = start_process
+        self._store = store
         self._process: JobMasterServiceProcess | None = None
+        self._is_waiting = False
+        self.last_info: ExecutionGraphInfo | None = None
+        """The last picture of the job, once it is over here."""
 
     @property
     def job_master(self) -> JobMasterService | None:
@@ -138,6 +179,7 @@ class JobManagerRunner:
     def start(self) -> None:
         """Contend."""
         self._election.start(self)
+        self._is_waiting = True
 
     def close(self) -> None:
         """Contend no more; a job that runs here is suspended."""
@@ -146,11 +188,25 @@ class JobManagerRunner:
 
     def grant_leadership(self, session_id: str) -> None:
         """Start the master; what stands against it (a torn journal, say) is the runner's result."""
+        self._factory.event_log.add("job manager", f"leads job {self.job_id}")
         try:
-            self._process = self._start_process(session_id, self._over)
+            former = self._store.take_up(self.job_id) if self._store is not None else None
+            if self._is_waiting and former is not None and former.status is not None and former.is_over:
+                # Whoever led the job meanwhile has finished it.
+                self._election.stop()
+                self._complete(former.status)
+                return
+            self._tell(former)
+            self._process = JobMasterServiceProcess(session_id, self._factory, self._store, former, self._over)
         except Exception as error:  # noqa: BLE001 - what waits for the result must hear of it
-            self.result.set_exception(error)
-            self._election.stop()
+            self.handle_error(error)
+        if self.result.done():
+            self._process = None
+
+    def _tell(self, former: StoredJob | None) -> None:
+        if former is not None and former.status is not None and not former.is_over:
+            text = f"takes job {self.job_id} up, of which {len(former.finished)} tasks are finished"
+            self._factory.event_log.add("job manager", text)
 
     def revoke_leadership(self) -> None:
         """Suspend the job."""
@@ -158,10 +214,16 @@ class JobManagerRunner:
         if process is not None:
             process.close()
 
-    def _over(self, status: JobStatus) -> None:
+    def handle_error(self, error: Exception) -> None:
+        """End without a status."""
+        self._election.stop()
+        self.result.set_exception(error)
+
+    def _over(self, info: ExecutionGraphInfo) -> None:
+        self.last_info = info
         self._process = None
         self._election.stop()
-        self._complete(status)
+        self._complete(info.job_status)
 
     def _complete(self, status: JobStatus) -> None:
         if not self.result.done():

@@ -112,6 +112,10 @@ class TaskExecutorGateway(Protocol):
         """
         ...
 
+    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+        """Take a slot back from the job that it was given to."""
+        ...
+
     def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
         """Delete finished partitions; those that it does not hold are passed over."""
         ...

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flinkmagic.capturing.capture import capture
     from flinkmagic.capturing.with_options import with_options
+    from flinkmagic.deployment.session_cluster import submitted_jobs
     from flinkmagic.session.compiled_graph import CompiledGraph, compile
     from flinkmagic.session.job import Job
     from flinkmagic.session.retained_results import release_retained, retained
@@ -25,6 +26,7 @@ __all__ = [
     "release_retained",
     "retained",
     "simulate_graph",
+    "submitted_jobs",
     "with_options",
 ]
 
@@ -37,6 +39,7 @@ _HOMES = {
     "release_retained": "flinkmagic.session.retained_results",
     "retained": "flinkmagic.session.retained_results",
     "simulate_graph": "flinkmagic.session.simulated_run",
+    "submitted_jobs": "flinkmagic.deployment.session_cluster",
     "with_options": "flinkmagic.capturing.with_options",
 }
 

@@ -34,6 +34,7 @@ from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.planning import PlannedJob, plan
 from flinkmagic.planning.requests import named_frames
+from flinkmagic.reuse.checkpoints import checkpointed_job_id
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
@@ -330,7 +331,10 @@ class CompiledGraph:
         self.warnings = planned.warnings
         self._slots_planned_for = planned.slots
         self.stream_graph = planned.environment.get_stream_graph()
-        self.job_graph = create_job_graph(self.stream_graph)
+        has_checkpoints = self.options.checkpoint_dir is not None
+        self.job_graph = create_job_graph(
+            self.stream_graph, checkpointed_job_id(self.name) if has_checkpoints else None
+        )
         self._compiled = build_execution_graph(self.job_graph)
         slots = self.options.slots
         self._slots_notes = (

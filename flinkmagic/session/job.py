@@ -20,9 +20,9 @@ from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning import PlannedJob
-from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.retention import Retention
 from flinkmagic.scheduling.clock import SystemClock
+from flinkmagic.scheduling.dispatcher import JobDetails
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy, parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
@@ -68,7 +68,8 @@ class Job:
             spark=spark,
             slots=options.slots,
             restart_strategy=_restart_strategy(options.restart),
-            retention=_retention(spark, name, options),
+            retention=Retention(spark.sparkContext, name, options.retain, options.retain_bytes),
+            checkpoint_dir=Path(options.checkpoint_dir) if options.checkpoint_dir is not None else None,
         )
         # Kept rows and shuffle files live as long as somebody can ask this job for them.
         self._names = names
@@ -136,9 +137,13 @@ class Job:
         """The scheduler's own picture of the job at this instant (Flink's `ExecutionGraphInfo`)."""
         return self._deployment.snapshot().job
 
+    def details(self) -> JobDetails:
+        """What an overview tells of the job (Flink's `JobDetails`)."""
+        return JobDetails.of(self.info())
+
     def log(self) -> list[str]:
         """The job's events, oldest first, by the time since its start: slots, deployments, failures, restarts."""
-        events = self._deployment.scheduler.event_log.events()
+        events = self._deployment.event_log.events()
         return [event.since(events[0].at_ms) for event in events]
 
     def snapshot(self) -> JobSnapshot:
@@ -202,12 +207,6 @@ class Job:
         self._deployment.termination_future.add_done_callback(
             partial(_bind_names, self._deployment, self._names, self._are_names_bound)
         )
-
-
-def _retention(spark: SparkSession, name: str, options: JobOptions) -> Retention:
-    sc, folder = spark.sparkContext, options.checkpoint_dir
-    checkpoints = Checkpoints(sc, Path(folder), name) if folder is not None else None
-    return Retention(sc, name, options.retain, options.retain_bytes, checkpoints)
 
 
 def _restart_strategy(text: str) -> RestartBackoffTimeStrategy | None:

@@ -34,6 +34,9 @@ class RemoteShuffleService:
     def cancel_task(self, attempt_id: ExecutionAttemptID, timeout_ms: float) -> None:
         """It runs none."""
 
+    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+        """It has none."""
+
     def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
         """Delete partitions."""
         self._shuffle.release(partition_ids, self.resource_id)

@@ -10,7 +10,11 @@ from flinkmagic.errors.scheduling import SlotLostError
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.slots.resource_gateways import JobMasterGateway, ResourceManagerGateway, SlotOffer
+from flinkmagic.scheduling.slots.resource_gateways import (
+    JobMasterGateway,
+    SlotOffer,
+    TaskExecutorsResourceManagerGateway,
+)
 from flinkmagic.scheduling.task_executor_gateway import (
     ResultPartitionID,
     TaskDeploymentDescriptor,
@@ -65,7 +69,7 @@ class SimulatedTaskExecutor:
         shuffle: ShuffleEnvironment,
         times: TaskTimes,
         find_job_master: Callable[[str], JobMasterGateway | None],
-        find_resource_manager: Callable[[], ResourceManagerGateway],
+        find_resource_manager: Callable[[], TaskExecutorsResourceManagerGateway],
         slot_of_allocation: dict[str, int],
     ) -> None:
         self._resource_id = resource_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.dispatcher import Dispatcher
 from flinkmagic.scheduling.failover.restart_strategy import (
     FixedDelayRestartBackoffTimeStrategy,
     RestartBackoffTimeStrategy,
@@ -23,8 +25,12 @@ from flinkmagic.scheduling.failover.restart_strategy import (
 )
 from flinkmagic.scheduling.job_event_log import JobEvent, JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
-from flinkmagic.scheduling.job_master import JobMaster, JobMasterOptions
+from flinkmagic.scheduling.job_manager_runner import OnCompletion
+from flinkmagic.scheduling.job_master import HeartbeatOptions, JobMaster
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
+from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
+from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, SchedulerNG
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.simulation.fault_injector import FaultInjector
@@ -106,7 +112,7 @@ class SimulationResult:
 
 
 class Simulation:
-    """Runs one job with a job master, a resource manager and executors on virtual time.
+    """Runs one job with a dispatcher, a job master, a resource manager and executors on virtual time.
 
     Same job, same options: the same events in the same order.
 
@@ -149,25 +155,43 @@ class Simulation:
             shuffle_folder=options.shuffle_folder,
         )
         self.injector = FaultInjector(self.cluster, options.faults)
+        self.dispatcher = Dispatcher()
         self.scheduler: SchedulerNG
-        self.job_master = JobMaster(
-            self.execution_graph,
-            main_thread=self.cluster.main_thread,
-            clock=self.cluster.clock,
-            scheduler_factory=self._make_scheduler,
-            resource_manager=self.cluster.resource_manager_retriever,
-            event_log=self.cluster.event_log,
-            options=JobMasterOptions(
-                slot_request_timeout_ms=options.slot_timeout_ms,
-                batch_slot_timeout_ms=options.slot_timeout_ms,
-                heartbeat_interval_ms=options.heartbeat_interval_ms,
-                heartbeat_timeout_ms=options.heartbeat_timeout_ms,
-            ),
-            listeners=(*listeners, self.injector),
-            on_over=self._over,
-        )
-        self.cluster.job_masters[self.job_master.job_id] = self.job_master
+        self.job_master: JobMaster
         self.is_over = False
+        self._listeners = (*listeners, self.injector)
+
+    # -- JobMasterServiceFactory -------------------------------------------------------------------------
+
+    @property
+    def main_thread(self) -> ManualMainThreadExecutor:
+        """The cluster's."""
+        return self.cluster.main_thread
+
+    @property
+    def event_log(self) -> JobEventLog:
+        """The cluster's."""
+        return self.cluster.event_log
+
+    def create_job_master_service(
+        self,
+        former: StoredJob | None,
+        journal: JobJournal | None,
+        listeners: Sequence[JobListener],
+        on_over: OnCompletion,
+    ) -> JobMaster:
+        """Make the job's master, and start it in a turn of its own."""
+        options = self.options
+        self.job_master = self.cluster.add_job_master(
+            self.execution_graph,
+            self._make_scheduler,
+            slot_timeout_ms=options.slot_timeout_ms,
+            heartbeat=HeartbeatOptions(options.heartbeat_interval_ms, options.heartbeat_timeout_ms),
+            listeners=(*listeners, *self._listeners),
+            on_over=on_over,
+        )
+        self.main_thread.execute(self.job_master.start)
+        return self.job_master
 
     def _make_scheduler(
         self,
@@ -194,9 +218,9 @@ class Simulation:
         """Run to the end, or until nothing happens any more; `after_event` is called after each event."""
         for number in range(1, self.options.task_managers + 1):
             self.cluster.add_executor(f"tm-{number}", self.options.slots, is_old=True)
+        self.dispatcher.submit_job(self).add_done_callback(self._over)
         self.injector.start(self.job_master)
-        main_thread = self.cluster.main_thread
-        main_thread.execute(self.job_master.start)
+        main_thread = self.main_thread
         if self.options.endless:
             main_thread.schedule(self.job_master.cancel, self.options.run_for_ms)
         while not self.is_over and not self._is_stuck() and main_thread.run_next():
@@ -210,9 +234,8 @@ class Simulation:
             self.cluster.main_thread.run_next()
             after_event()
 
-    def _over(self, status: JobStatus) -> None:
+    def _over(self, result: Future[JobStatus]) -> None:
         self.is_over = True
-        del self.cluster.job_masters[self.job_master.job_id]
 
     def _is_stuck(self) -> bool:
         if self.cluster.clock.now_ms() - self.injector.last_change_ms < self.STALL_MS:

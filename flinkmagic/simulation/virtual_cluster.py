@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 from flinkmagic.errors.scheduling import TaskExecutorLostError
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.job_listener import JobListener
+from flinkmagic.scheduling.job_manager_runner import OnCompletion
+from flinkmagic.scheduling.job_master import HeartbeatOptions, JobMaster
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
 from flinkmagic.scheduling.recovery.leader_retrieval import LeaderRetrievalService
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.scheduling.slot_pool_service import (
+    DefaultSlotPoolServiceSchedulerFactory,
+    SchedulerNGFactory,
+)
 from flinkmagic.scheduling.slots.resource_gateways import JobMasterGateway, ResourceManagerGateway
 from flinkmagic.scheduling.slots.resource_manager import ResourceManager
 from flinkmagic.simulation.rpc import Channel
@@ -76,6 +86,42 @@ class VirtualCluster:
         self.resource_manager_retriever: LeaderRetrievalService[ResourceManagerGateway] = LeaderRetrievalService(
             self.resource_manager
         )
+
+    def add_job_master(
+        self,
+        execution_graph: ExecutionGraph,
+        scheduler_factory: SchedulerNGFactory,
+        *,
+        slot_timeout_ms: float,
+        heartbeat: HeartbeatOptions,
+        listeners: Sequence[JobListener],
+        on_over: OnCompletion,
+    ) -> JobMaster:
+        """Make a job's master, which executors know until the job is over.
+
+        `slot_timeout_ms` is how long its requests wait for slots; the others are the master's own parameters.
+        """
+
+        def over(info: ExecutionGraphInfo) -> None:
+            del self.job_masters[execution_graph.job_id]
+            on_over(info)
+
+        factory = DefaultSlotPoolServiceSchedulerFactory(
+            execution_graph, self.main_thread, self.clock, self.event_log, scheduler_factory,
+            slot_request_timeout_ms=slot_timeout_ms, batch_slot_timeout_ms=slot_timeout_ms,
+        )  # fmt: skip
+        master = self.job_masters[execution_graph.job_id] = JobMaster(
+            execution_graph,
+            main_thread=self.main_thread,
+            clock=self.clock,
+            factory=factory,
+            resource_manager=self.resource_manager_retriever,
+            event_log=self.event_log,
+            heartbeat=heartbeat,
+            listeners=listeners,
+            on_over=over,
+        )
+        return master
 
     def add_executor(self, resource_id: str, slots: int, *, is_old: bool = False) -> SimulatedTaskExecutor:
         """Start an executor; it registers by itself. An old one has done so long ago."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from flinkmagic.deployment.stage_scheduling import StageScheduling
+from flinkmagic.deployment.spark_job_master import SparkJobMaster
+from flinkmagic.deployment.spark_resource_manager import SparkResourceManager
 from flinkmagic.deployment.stages.stage_runner import StageOutcome
 from flinkmagic.deployment.watching.task_events import (
     ExecutorAdded,
@@ -30,7 +31,9 @@ from flinkmagic.graph.transformations import (
 )
 from flinkmagic.planning.handles import Once, ShuffleMapStageHandle, WriteStageHandle
 from flinkmagic.scheduling.clock import ManualClock
+from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
+from flinkmagic.scheduling.recovery.leader_retrieval import LeaderRetrievalService
 
 METRICS = TaskMetrics(10, 20, 30, 40, 0, 0, 5, 0, 1)
 
@@ -117,6 +120,9 @@ class FakeSlots:
     def of(self, executor):
         return self.total
 
+    def refresh(self):
+        pass
+
     def take(self, event):
         self.total += event.cores if isinstance(event, ExecutorAdded) else 0
 
@@ -148,32 +154,35 @@ class FakeSpark:
         self.session_slots = FakeSlots(session_slots)
         self.overs = 0
         index = {name: vertex.index for name, vertex in self.by_name.items()}
-        self.scheduling = StageScheduling(
+        self.resource_manager = SparkResourceManager(self.session_slots)
+        self.job_master = SparkJobMaster(
             self.graph,
             job_name="job",
             prefix="t-",
             main_thread=self.main_thread,
             clock=self.clock,
+            event_log=JobEventLog(self.clock),
             monitor=self.monitor,
             session_slots=self.session_slots,
+            resource_manager=LeaderRetrievalService(self.resource_manager),
             slots=slots,
             after={index[later]: [index[one] for one in earlier] for later, earlier in (after or {}).items()},
             restart_strategy=restart_strategy,
             on_over=self._on_over,
         )
-        self.host, self.provider = self.scheduling.host, self.scheduling.provider
-        self.scheduler = self.scheduling.scheduler
+        self.host, self.provider = self.job_master.host, self.job_master.slot_pool
+        self.scheduler = self.job_master.scheduler
         self.host.make_stage = self._make
         self._ids = itertools.count(1)
         self._attempts = {}
-        self.main_thread.execute(self.scheduling.start)
+        self.main_thread.execute(self.job_master.start)
         self.settle()
 
     def _make(self, *arguments):
         self.stages.append(FakeStage(*arguments))
         return self.stages[-1]
 
-    def _on_over(self):
+    def _on_over(self, info):
         self.overs += 1
         self.host.close()
 
@@ -198,7 +207,7 @@ class FakeSpark:
         return [self.graph.state_of(index).name for index in vertex.vertices]
 
     def say(self, *events):
-        self.host.tracker.handle(events)
+        self.host.handle(events)
         self.settle()
 
     def job_started(self, name, *, tasks=None, shuffle_id=None):

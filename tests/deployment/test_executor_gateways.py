@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from fake_spark import FakeSpark
 
-from flinkmagic.deployment.executor_gateways import INTERVAL_MS, TIMEOUT_MS
 from flinkmagic.deployment.watching.session_slots import SessionSlots
+from flinkmagic.deployment.watching.task_events import ExecutorRemoved
+from flinkmagic.scheduling.job_master import HeartbeatOptions
 
+INTERVAL_MS, TIMEOUT_MS = HeartbeatOptions().interval_ms, HeartbeatOptions().timeout_ms
 CHAIN = {"Map": (2, []), "Write": (1, ["Map"])}
 
 
@@ -33,6 +35,16 @@ def test_an_executor_that_spark_has_no_more_is_told_once():
     assert silent(spark) == ["7"]
     spark.pass_time(5 * TIMEOUT_MS)
     assert silent(spark) == ["7"]
+
+
+def test_an_executor_whose_loss_spark_told_is_not_asked_any_more():
+    spark = FakeSpark(CHAIN)
+    spark.job_started("Map")
+    spark.launch("Map", 0, executor="7")
+    spark.session_slots.lost.add("7")
+    spark.say(ExecutorRemoved(spark.clock.now_ms(), "7", "its machine is gone"))
+    spark.pass_time(2 * TIMEOUT_MS)
+    assert silent(spark) == []
 
 
 def test_the_end_of_the_job_ends_the_asking():

@@ -14,8 +14,7 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
-from flinkmagic.deployment.executor_gateways import ExecutorGateways
-from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
+from flinkmagic.deployment.spark_slot_pool import SparkSlotPool
 from flinkmagic.deployment.stage_host import StageHost
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.spark_jobs import JobProperties
@@ -87,20 +86,15 @@ class SparkHarness:
         prefix = f"contract-{id(self):x}-"
         self._monitor = TaskMonitor(spark.sparkContext, prefix)
         slots = SessionSlots(spark.sparkContext)
-        self._gateways = ExecutorGateways(
-            "job", self._main_thread, SystemClock(), is_active=slots.is_active, on_silent=self._uncaught_errors.append
-        )
-        heard = self._gateways.heartbeat_from_task_manager
-        self._gateways.heartbeat_from_task_manager = lambda executor: (self._count_heartbeat(), heard(executor))
-        self._host = StageHost(self._graph, prefix, self._monitor, self._main_thread, "job", slots, self._gateways)
-        self._provider = SparkSlotProvider(
+        self._host = StageHost(self._graph, prefix, self._monitor, self._main_thread, "job", slots, SystemClock())
+        self._provider = SparkSlotPool(
             self._graph,
             main_thread=self._main_thread,
             start_run=self._host.start_run,
             session_slots=lambda: slots.total,
-            idle=lambda: None,
+            event_log=self.event_log,
         )
-        self._host.connect(self, self._provider, restarts=False)
+        self._host.connect(self, self, self._provider, restarts=False)
         self._kept = KeptResults(spark)
         properties = JobProperties(spark.sparkContext, prefix, prefix)
         runner = StageRunner(
@@ -108,11 +102,11 @@ class SparkHarness:
         )
         self._host.make_stage = partial(StageRun, runner)
         self._monitor.start(
-            lambda events: self._is_closed or self._main_thread.execute(lambda: self._host.tracker.handle(events)),
+            lambda events: self._is_closed or self._main_thread.execute(lambda: self._host.handle(events)),
             self._uncaught_errors.append,
         )
 
-    # What the host says to a scheduler.
+    # What the host says to a job master.
 
     def update_task_execution_state(self, transition):
         with self._condition:
@@ -120,19 +114,26 @@ class SparkHarness:
             self._condition.notify_all()
         return True
 
-    def _uncaught(self, error):
-        self._uncaught_errors.append(error)
+    def register_task_manager(self, resource_id, gateway):
+        self._registered = (resource_id, gateway)
 
-    def _count_heartbeat(self):
+    def offer_slots(self, resource_id, offers):
+        assert resource_id == self._registered[0]
+        return self._provider.offer_slots(offers, *self._registered)
+
+    def heartbeat_from_task_manager(self, executor):
         with self._condition:
             self.heartbeats += 1
             self._condition.notify_all()
+
+    def _uncaught(self, error):
+        self._uncaught_errors.append(error)
 
     # The harness.
 
     @property
     def gateway(self):
-        return self._gateways.of("driver")
+        return self._host.gateways.of("driver")
 
     def descriptor(self, behaviour):
         """Spark gives a slot by launching the task: it is launched here, and deployed by the test."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
 
 BEGINNING = """%load_ext flinkmagic
 import flinkmagic
@@ -41,13 +41,17 @@ def written(folder: Path) -> list[tuple[int, int]]:
 
 def test_another_kernel_does_the_rest_of_a_cell(start_kernel: Callable[[], Any], tmp_path: Path) -> None:
     gate = f"GATE = {str(tmp_path / 'gate')!r}\n"
-    store = JobGraphStore(tmp_path / "checkpoints")
+    checkpoints = tmp_path / "checkpoints"
+
+    def stored() -> list[StoredJob]:
+        return [JobGraphStore(checkpoints).read(journal.stem) for journal in checkpoints.glob("*.journal")]
+
     first = start_kernel()
     assert first.run(BEGINNING + gate).status == "ok"
     first.send(CELL)
     deadline = time.monotonic() + 120
     while True:
-        jobs = [store.read(name) for name in store.job_ids()] if (tmp_path / "checkpoints").exists() else []
+        jobs = stored()
         if jobs and len(jobs[0].datasets) == 1 and len(jobs[0].writes) == 1:
             break
         assert time.monotonic() < deadline, "the shared rows and the sound write were not recorded"
@@ -67,7 +71,7 @@ def test_another_kernel_does_the_rest_of_a_cell(start_kernel: Callable[[], Any],
     assert sorted(path.name for path in (tmp_path / "sound").iterdir()) == sound
     expected = [(k, sum(range(k, 200, 7))) for k in range(7)]
     assert (written(tmp_path / "sound"), written(tmp_path / "waiting")) == (expected, expected)
-    assert [store.read(name).status for name in store.job_ids()] == [JobStatus.FINISHED]
+    assert [job.status for job in stored()] == [JobStatus.FINISHED]
     again = second.run(CELL)
     assert again.status == "ok", again.error
     assert len(written(tmp_path / "sound")) == 2 * len(expected), "a finished job is no longer taken up"

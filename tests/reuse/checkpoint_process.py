@@ -40,7 +40,8 @@ def main(folder):
     job = flinkmagic.compile(program, parallelism=2, checkpoint_dir=folder / "checkpoints").run()
     vertices = {task.vertex_id for task in job.tasks() if task.role == "task"}
     names = [vertex.name for vertex in job.execution_graph.job_vertices if vertex.id in vertices]
-    print(json.dumps({"status": str(job.status), "ran": names, "note": job.snapshot().note}), flush=True)
+    answer = {"status": str(job.status), "ran": names, "note": job.snapshot().note, "log": "\n".join(job.log())}
+    print(json.dumps(answer), flush=True)
     spark.stop()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -35,9 +36,8 @@ def start(folder):
 
 
 def stored(folder):
-    store = JobGraphStore(folder / "checkpoints")
-    (job_id,) = store.job_ids()
-    return store.read(job_id)
+    (journal,) = (folder / "checkpoints").glob("*.journal")
+    return JobGraphStore(folder / "checkpoints").read(journal.stem)
 
 
 def is_recorded(folder):
@@ -56,6 +56,10 @@ def test_another_kernel_takes_the_job_up_and_runs_the_rest(spark, folder):
             assert first.poll() is None, "the first kernel ended by itself"
             assert time.monotonic() < deadline, "the first kernel did not come that far"
             time.sleep(0.2)
+        with flinkmagic.capture(spark, name="nightly") as program:
+            spark.range(3).write.json(str(folder / "other"))
+        with pytest.raises(CheckpointInUseError):  # its leader lives
+            flinkmagic.compile(program, parallelism=2, checkpoint_dir=folder / "checkpoints").run()
     finally:
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
@@ -70,6 +74,7 @@ def test_another_kernel_takes_the_job_up_and_runs_the_rest(spark, folder):
         if second.poll() is None:
             os.killpg(second.pid, signal.SIGKILL)
     assert answer["status"] == "FINISHED"
+    assert re.search(r"leads job (\w+)\n.*takes job \1 up, of which [1-9]\d* tasks are finished", answer["log"])
     assert len(answer["ran"]) == 1
     assert answer["ran"][0].endswith("parquet waiting")
     assert "1 write kept" in answer["note"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
-from flinkmagic.errors.job_store import JobAlreadyStoredError, JobNotStoredError, TornJournalError
-from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.errors.job_store import JobLedElsewhereError, TornJournalError
+from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.clock import ManualClock
@@ -17,11 +18,15 @@ from flinkmagic.scheduling.dispatcher import Dispatcher
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
+from flinkmagic.scheduling.job_manager_runner import JOURNAL_SYNC_MS, OnCompletion
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
+from flinkmagic.scheduling.recovery.high_availability import FileSystemHaServices
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
+from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.recovery.leader_election import FileLockLeaderElection
 from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import (
     ResultPartitionID,
@@ -43,7 +48,7 @@ class Service:
         kernel: Kernel,
         graph: ExecutionGraph,
         listeners: Sequence[JobListener],
-        on_over: Callable[[JobStatus], None],
+        on_over: OnCompletion,
     ) -> None:
         self.kernel = kernel
         self.graph = graph
@@ -58,8 +63,8 @@ class Service:
     def job_id(self) -> str:
         return self.graph.job_id
 
-    def start(self, recovered: RecoveredJob | None = None) -> None:
-        self.scheduler.start_scheduling(recovered)
+    def request_job(self) -> ExecutionGraphInfo:
+        return self.scheduler.request_job()
 
     def cancel(self) -> None:
         self.scheduler.cancel()
@@ -69,7 +74,7 @@ class Service:
 
     def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
         if new.is_terminal:
-            self.kernel.main_thread.execute(lambda: self.on_over(new))
+            self.kernel.main_thread.execute(lambda: self.on_over(self.request_job()))
 
     def on_execution_state_changed(self, *_: object) -> None: ...
 
@@ -115,18 +120,17 @@ class Kernel:
         self.main_thread = ManualMainThreadExecutor(self.clock)
         self.log = JobEventLog(self.clock)
         self.kept = set() if kept is None else kept
-        self.store = JobGraphStore(folder)
         self.services: list[Service] = []
-        self.dispatcher = Dispatcher(
-            self.store, main_thread=self.main_thread, job_master_factory=self._make, event_log=self.log,
-            holder_of=lambda partition: self.services[-1] if partition in self.kept else None, retry_ms=100.0,
-        )  # fmt: skip
+        self.dispatcher = Dispatcher()
+        self.folder = folder
 
-    def _make(
-        self, graph: ExecutionGraph, listeners: Sequence[JobListener], on_over: Callable[[JobStatus], None]
-    ) -> Service:
-        self.services.append(Service(self, graph, listeners, on_over))
-        return self.services[-1]
+    def submit(self, job_graph: JobGraph, *, retry_ms: float | None = 100.0) -> Future[JobStatus]:
+        services = FileSystemHaServices(self.folder, retry_ms)
+        return self.dispatcher.submit_job(Submission(self, job_graph), services)
+
+    @property
+    def stored(self) -> StoredJob:
+        return JobGraphStore(self.folder).read(JOB_ID)
 
     @property
     def service(self) -> Service:
@@ -134,6 +138,30 @@ class Kernel:
 
     def settle(self, ms: float = 0.0) -> None:
         self.main_thread.run_until(self.clock.now_ms() + ms)
+
+
+class Submission:
+    """A job with its master (a `JobMasterServiceFactory`)."""
+
+    def __init__(self, kernel: Kernel, job_graph: JobGraph) -> None:
+        self.kernel = kernel
+        self.execution_graph = build_execution_graph(job_graph)
+        self.main_thread, self.event_log = kernel.main_thread, kernel.log
+
+    def create_job_master_service(
+        self, former: StoredJob | None, journal: JobJournal | None, listeners: Sequence[JobListener],
+        on_over: OnCompletion,
+    ) -> Service:  # fmt: skip
+        kernel = self.kernel
+        service = Service(kernel, self.execution_graph, listeners, on_over)
+        kernel.services.append(service)
+        recovered = None
+        if former is not None:
+            recovered = RecoveredJob(
+                list(former.finished.values()), lambda partition: service if partition in kernel.kept else None
+            )
+        service.scheduler.start_scheduling(recovered)
+        return service
 
 
 @pytest.fixture
@@ -148,31 +176,46 @@ SINK = ("Sink: sink (1/1)",)
 
 def test_a_submitted_job_is_kept_led_and_run(tmp_path: Path, job_graph: JobGraph) -> None:
     kernel = Kernel(tmp_path)
-    result = kernel.dispatcher.submit_job(job_graph)
-    assert kernel.store.job_ids() == [JOB_ID]
+    result = kernel.submit(job_graph)
     kernel.settle()
     kernel.service.finish(*MAP)
     kernel.service.finish(*REDUCE)
-    assert kernel.store.read(JOB_ID).status is JobStatus.RUNNING
+    assert kernel.stored.status is JobStatus.RUNNING
+    assert [(job.status, job.finished_tasks, job.tasks) for job in kernel.dispatcher.jobs()] == [
+        (JobStatus.RUNNING, 4, 5)
+    ]
     kernel.service.finish(*SINK)
     assert result.result(0) is JobStatus.FINISHED
-    assert kernel.store.read(JOB_ID).is_over
-    assert kernel.dispatcher.runner(JOB_ID) is None
-    assert kernel.dispatcher.recover_jobs() == {}
-    with pytest.raises(JobAlreadyStoredError):
-        kernel.dispatcher.submit_job(job_graph)
+    assert kernel.stored.is_over
+    assert [(job.job_id, job.status, job.finished_tasks) for job in kernel.dispatcher.jobs()] == [
+        (JOB_ID, JobStatus.FINISHED, 5)
+    ]
+    told = [event.text.split(" (")[0] for event in kernel.log.events() if event.source in ("dispatcher", "job manager")]
+    assert told == [f"job {JOB_ID}", f"leads job {JOB_ID}"]
+
+
+def test_a_job_that_was_over_begins_again_when_it_is_submitted_again(tmp_path: Path, job_graph: JobGraph) -> None:
+    kernel = Kernel(tmp_path)
+    for _ in range(2):
+        result = kernel.submit(job_graph)
+        for tasks in (MAP, REDUCE, SINK):
+            kernel.settle()
+            kernel.service.finish(*tasks)
+        assert result.result(0) is JobStatus.FINISHED
+    assert len(kernel.services) == 2
+    assert len(kernel.dispatcher.jobs()) == 2
 
 
 def test_a_suspended_job_goes_on_elsewhere_where_it_was(tmp_path: Path, job_graph: JobGraph) -> None:
     first = Kernel(tmp_path)
-    result = first.dispatcher.submit_job(job_graph)
+    result = first.submit(job_graph)
     first.settle()
     first.service.finish(*MAP)
     first.service.finish(REDUCE[0])
     first.dispatcher.close()
     assert result.result(0) is JobStatus.SUSPENDED
     second = Kernel(tmp_path, first.kept)
-    result = second.dispatcher.recover_jobs()[JOB_ID]
+    result = second.submit(job_graph)
     second.settle()
     assert second.service.waiting == [REDUCE[1]]
     assert second.service.scheduler.executions.n_finished == 3
@@ -183,9 +226,9 @@ def test_a_suspended_job_goes_on_elsewhere_where_it_was(tmp_path: Path, job_grap
 
 def test_only_one_leads_and_the_other_follows_when_it_lets_go(tmp_path: Path, job_graph: JobGraph) -> None:
     first, second = Kernel(tmp_path), Kernel(tmp_path)
-    first.dispatcher.submit_job(job_graph)
+    first.submit(job_graph)
     first.settle()
-    second.dispatcher.take_up(JOB_ID, job_graph)
+    second.submit(job_graph)
     second.settle(1_000.0)
     assert (len(first.services), len(second.services)) == (1, 0)
     first.dispatcher.close()
@@ -197,14 +240,14 @@ def test_only_one_leads_and_the_other_follows_when_it_lets_go(tmp_path: Path, jo
 
 def test_results_that_are_gone_are_made_again_with_what_they_need(tmp_path: Path, job_graph: JobGraph) -> None:
     first = Kernel(tmp_path)
-    first.dispatcher.submit_job(job_graph)
+    first.submit(job_graph)
     first.settle()
     first.service.finish(*MAP)
     first.service.finish(*REDUCE)
     first.dispatcher.close()
     lost = next(partition for partition in first.kept if partition.producer.subtask == 1)
     second = Kernel(tmp_path, first.kept - {lost})
-    second.dispatcher.recover_jobs()
+    second.submit(job_graph)
     second.settle()
     # what reduce had read was released when it was finished, so that map runs again for one of them
     assert second.service.waiting == list(MAP)
@@ -212,19 +255,19 @@ def test_results_that_are_gone_are_made_again_with_what_they_need(tmp_path: Path
         f"takes job {JOB_ID} up, of which 4 tasks are finished"
     ]
     second.dispatcher.close()
-    assert second.store.read(JOB_ID).finished == {}
+    assert second.stored.finished == {}
 
 
 def test_a_third_process_learns_from_what_the_second_did(tmp_path: Path, job_graph: JobGraph) -> None:
     kept: set[ResultPartitionID] = set()
     for done in (MAP, REDUCE):
         kernel = Kernel(tmp_path, kept)
-        kernel.dispatcher.submit_job(job_graph) if done is MAP else kernel.dispatcher.recover_jobs()
+        kernel.submit(job_graph)
         kernel.settle()
         kernel.service.finish(*done)
         kernel.dispatcher.close()
     third = Kernel(tmp_path, kept)
-    third.dispatcher.recover_jobs()
+    third.submit(job_graph)
     third.settle()
     assert third.service.waiting == list(SINK)
     third.dispatcher.close()
@@ -232,57 +275,81 @@ def test_a_third_process_learns_from_what_the_second_did(tmp_path: Path, job_gra
 
 def test_a_restarted_task_is_struck_out_of_the_journal(tmp_path: Path, job_graph: JobGraph) -> None:
     kernel = Kernel(tmp_path)
-    kernel.dispatcher.submit_job(job_graph)
+    kernel.submit(job_graph)
     kernel.settle()
     kernel.service.finish(*MAP)
-    assert len(kernel.store.read(JOB_ID).finished) == 2
+    kernel.settle(JOURNAL_SYNC_MS)
+    assert len(kernel.stored.finished) == 2
     kernel.service.scheduler.handle_global_failure(ValueError("everything anew"))
     for descriptor in kernel.service.submitted:
         canceled = TaskExecutionStateTransition(descriptor.attempt_id, S.CANCELED)
         kernel.service.scheduler.update_task_execution_state(canceled)
-    kernel.settle()
-    assert kernel.store.read(JOB_ID).finished == {}
+    kernel.settle(JOURNAL_SYNC_MS)
+    assert kernel.stored.finished == {}
     kernel.service.finish(MAP[0])
-    (task,) = kernel.store.read(JOB_ID).finished.values()
+    kernel.settle(JOURNAL_SYNC_MS)
+    (task,) = kernel.stored.finished.values()
     assert (task.subtask, task.attempt, task.resource_id) == (0, 1, "tm-1")
     kernel.dispatcher.close()
 
 
 def test_a_job_whose_journal_is_damaged_is_not_run(tmp_path: Path, job_graph: JobGraph) -> None:
     first = Kernel(tmp_path)
-    first.dispatcher.submit_job(job_graph)
+    first.submit(job_graph)
     first.settle()
     first.service.finish(*MAP)
     first.dispatcher.close()
-    path = first.store.journal_path(JOB_ID)
+    path = JobGraphStore(tmp_path).journal_path(JOB_ID)
     damaged = path.read_bytes().replace(b"RUNNING", b"RUNNINK")
     path.write_bytes(damaged)
     second = Kernel(tmp_path)
-    result = second.dispatcher.take_up(JOB_ID)
+    result = second.submit(job_graph)
     second.settle()
     assert isinstance(result.exception(0), TornJournalError)
     assert second.services == []
     assert path.read_bytes() == damaged
 
 
-def test_cancelling(tmp_path: Path, job_graph: JobGraph) -> None:
-    kernel = Kernel(tmp_path)
-    result = kernel.dispatcher.submit_job(job_graph)
-    with pytest.raises(JobNotStoredError, match="led from here"):
-        kernel.dispatcher.cancel_job(JOB_ID)
-    kernel.settle()
-    kernel.dispatcher.cancel_job(JOB_ID)
-    for descriptor in kernel.service.submitted:
-        canceled = TaskExecutionStateTransition(descriptor.attempt_id, S.CANCELED)
-        kernel.service.scheduler.update_task_execution_state(canceled)
-    kernel.settle()
-    assert result.result(0) is JobStatus.CANCELED
-    assert kernel.store.read(JOB_ID).is_over
+def test_who_does_not_wait_is_told_that_the_job_is_led_elsewhere(tmp_path: Path, job_graph: JobGraph) -> None:
+    first, second = Kernel(tmp_path), Kernel(tmp_path)
+    first.submit(job_graph)
+    result = second.submit(job_graph, retry_ms=None)
+    assert isinstance(result.exception(0), JobLedElsewhereError)
+    first.dispatcher.close()
+    second.submit(job_graph, retry_ms=None)
+    assert len(second.services) == 1
+    second.dispatcher.close()
 
 
-def test_a_job_that_nobody_keeps_cannot_be_taken_up(tmp_path: Path) -> None:
-    with pytest.raises(JobNotStoredError):
-        Kernel(tmp_path).dispatcher.take_up("f" * 32)
+def test_who_waited_takes_the_result_of_whoever_finished_the_job(tmp_path: Path, job_graph: JobGraph) -> None:
+    first, second = Kernel(tmp_path), Kernel(tmp_path)
+    first.submit(job_graph)
+    result = second.submit(job_graph)
+    for tasks in (MAP, REDUCE, SINK):
+        first.settle()
+        first.service.finish(*tasks)
+    second.settle(100.0)
+    assert result.result(0) is JobStatus.FINISHED
+    assert second.services == []
+
+
+def test_a_master_that_cannot_be_made_leaves_the_journal_as_it_was(
+    tmp_path: Path, job_graph: JobGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Kernel(tmp_path)
+    first.submit(job_graph)
+    first.service.finish(*MAP)
+    first.dispatcher.close()
+    before = first.stored
+
+    def fail(*_: object) -> None:
+        raise OSError("no session")
+
+    monkeypatch.setattr(Service, "__init__", fail)
+    second = Kernel(tmp_path)
+    assert isinstance(second.submit(job_graph).exception(0), OSError)
+    assert (second.stored.status, second.stored.finished) == (before.status, before.finished)
+    assert not FileLockLeaderElection(tmp_path / f"{JOB_ID}.lock", second.main_thread).is_leader
 
 
 class Contender:
@@ -295,6 +362,9 @@ class Contender:
 
     def revoke_leadership(self) -> None:
         self.revoked += 1
+
+    def handle_error(self, error: Exception) -> None:
+        raise error
 
 
 def test_two_contenders_never_lead_at_once(tmp_path: Path) -> None:

@@ -9,19 +9,35 @@ from pyspark.sql import functions as F
 import flinkmagic
 
 
-def test_requirement_offer_and_deployment_follow_each_other(spark):
+def test_requirement_offer_match_and_deployment_follow_each_other(spark):
     counted = spark.range(0, 100, 1, 2).groupBy((F.col("id") % 3).alias("k")).count()
     job = flinkmagic.compile({"counted": counted}, parallelism=3).run()
-    lines = [re.sub(r"^ *[\d.]+s +", "", line) for line in job.log()]
-    assert [line.split("slots ", 1)[1].strip() for line in lines if "requires" in line or "goes to Spark" in line] == [
-        "Source: Range -> Project -> HashAggregate requires 2 slots",
-        "Source: Range -> Project -> HashAggregate goes to Spark, 2 tasks",
-        "HashAggregate -> Sink: counted requires 3 slots",
-        "HashAggregate -> Sink: counted goes to Spark, 3 tasks",
+    told = [re.match(r" *([\d.]+)s  (.{16}) (.*)", line).groups() for line in job.log()]
+    lines = [f"{source.strip()}: {text}" for _, source, text in told]
+    job_id, slots = job.info().job_id, spark.sparkContext.defaultParallelism
+    beginning = [
+        f"dispatcher: job {job_id} (job) is submitted",
+        f"job manager: leads job {job_id}",
+        f"resource manager: the master of job {job_id} registers",
+        f"resource manager: job {job_id} requires 2 slots, the session has {slots}",
     ]
-    offered = [match[1] for line in lines if (match := re.search(r"driver offers (\S+),", line))]
-    deployed = [match[1] for line in lines if (match := re.search(r"deploy .* in (\S+) on driver", line))]
-    assert len(offered) == 5
-    assert offered == deployed
-    assert lines[-1].endswith("the job is FINISHED")
-    assert float(job.log()[0].split("s")[0]) == 0.0
+    assert lines[:4] == beginning
+    assert [line for line in lines if re.match("slots: .*(requires|goes to Spark)", line)] == [
+        "slots: Source: Range -> Project -> HashAggregate requires 2 slots",
+        "slots: Source: Range -> Project -> HashAggregate goes to Spark, 2 tasks",
+        "slots: HashAggregate -> Sink: counted requires 3 slots",
+        "slots: HashAggregate -> Sink: counted goes to Spark, 3 tasks",
+    ]
+    assert [line for line in lines if "declare" in line and not line.endswith(" 0 required slots")] == [
+        "slot pool: declare 2 required slots",
+        "slot pool: declare 3 required slots",
+    ]
+    chain = [line for line in lines if re.match(r"slots: driver offers|slot pool: .* gets|scheduler: deploy", line)]
+    slot_of = [re.search(r"driver_\d+#\d+", line)[0] for line in chain]
+    assert len(chain) == 3 * 5
+    for offer in range(0, 15, 3):
+        assert [line.split(":")[0] for line in chain[offer : offer + 3]] == ["slots", "slot pool", "scheduler"]
+        assert len(set(slot_of[offer : offer + 3])) == 1
+    assert lines.count("job master: driver registers") == 1
+    assert "scheduler: the job is FINISHED" in lines
+    assert told[0][0] == "0.000"

@@ -44,7 +44,7 @@ class ClusterInvariants:
             _require(executor.slots.count(None) == len(executor.slots), f"all slots of {resource_id} are free")
             known = manager.free_slots_on(resource_id)
             _require(known in (None, len(executor.slots)), f"the slots of {resource_id} are known as free")
-        _require(self._simulation.job_master.slot_pool.n_slots == 0, "the slot pool is empty")
+        _require(self._simulation.job_master.slot_pool.pool.n_slots == 0, "the slot pool is empty")
         if self._simulation.scheduler.job_status.is_globally_terminal:
             self._check_nothing_lies_about()
 
@@ -69,7 +69,7 @@ class ClusterInvariants:
                 _require(not is_wanted, f"{task.descriptor.task_name} reads no released partition")
 
     def _check_pool(self) -> None:
-        bridge = self._simulation.job_master.slot_provider
+        bridge = self._simulation.job_master.slot_pool
         pool = bridge.pool
         fulfilled = bridge.fulfilled_requests
         _require(

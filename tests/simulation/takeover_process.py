@@ -1,6 +1,6 @@
-"""A process that runs, or takes up, a job of a store; its executors are simulated, its death need not be.
+"""A process that runs a job of a store, or takes it up; its executors are simulated, its death need not be.
 
-usage: takeover_process.py FOLDER submit|take-up PACE_SECONDS [HANG_AFTER]
+usage: takeover_process.py FOLDER PACE_SECONDS [HANG_AFTER]
 
 Prints a line of JSON for each task that starts to run or is finished, and for the job's end. After so many
 finished tasks it hangs, and keeps the job.
@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
@@ -23,9 +23,13 @@ from flinkmagic.graph.topology import make_environment
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.dispatcher import Dispatcher
 from flinkmagic.scheduling.job_listener import JobListener
-from flinkmagic.scheduling.job_master import JobMaster
+from flinkmagic.scheduling.job_manager_runner import OnCompletion
+from flinkmagic.scheduling.job_master import HeartbeatOptions, JobMaster
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
+from flinkmagic.scheduling.recovery.high_availability import FileSystemHaServices
+from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
+from flinkmagic.scheduling.recovery.job_journal import JobJournal
+from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
 from flinkmagic.simulation.remote_shuffle import RemoteShuffleService
 from flinkmagic.simulation.simulation import SimulationOptions
 from flinkmagic.simulation.task_times import SampledTaskTimes
@@ -74,7 +78,7 @@ def say(**what: Any) -> None:
     print(json.dumps(what), flush=True)
 
 
-def main(folder: Path, role: str, pace_s: float, hang_after: int = -1) -> None:
+def main(folder: Path, pace_s: float, hang_after: int = -1) -> None:
     times: list[SampledTaskTimes] = []
 
     class Times:
@@ -89,29 +93,40 @@ def main(folder: Path, role: str, pace_s: float, hang_after: int = -1) -> None:
         heartbeat_interval_ms=1_000.0, heartbeat_timeout_ms=5_000.0, shuffle_folder=folder / "shuffle",
     )  # fmt: skip
 
-    def make_master(
-        graph: ExecutionGraph, listeners: Sequence[JobListener], on_over: Callable[[JobStatus], None]
-    ) -> JobMaster:
-        times.append(SampledTaskTimes(graph, seed=0, default_ms=1_000.0))
-        master = JobMaster(
-            graph, main_thread=cluster.main_thread, clock=cluster.clock,
-            scheduler_factory=lambda graph, provider, listeners, log: DefaultScheduler(
-                graph, main_thread=cluster.main_thread, clock=cluster.clock, slot_provider=provider,
-                listeners=listeners, event_log=log,
-            ),
-            resource_manager=cluster.resource_manager_retriever, event_log=cluster.event_log,
-            listeners=(*listeners, Printer(graph, hang_after)), on_over=on_over,
-        )  # fmt: skip
-        cluster.job_masters[master.job_id] = master
-        say(event="leader")
-        return master
+    class Submission:
+        """The job, with its master on the cluster (a `JobMasterServiceFactory`)."""
 
-    dispatcher = Dispatcher(
-        JobGraphStore(folder / "jobs"), main_thread=cluster.main_thread, job_master_factory=make_master,
-        event_log=cluster.event_log, holder_of=RemoteShuffleService(cluster.shuffle).holder_of, retry_ms=100.0,
-    )  # fmt: skip
+        execution_graph = build_execution_graph(the_job())
+        main_thread, event_log = cluster.main_thread, cluster.event_log
+
+        def create_job_master_service(
+            self,
+            former: StoredJob | None,
+            journal: JobJournal | None,
+            listeners: Sequence[JobListener],
+            on_over: OnCompletion,
+        ) -> JobMaster:
+            times.append(SampledTaskTimes(self.execution_graph, seed=0, default_ms=1_000.0))
+            master = cluster.add_job_master(
+                self.execution_graph,
+                lambda graph, provider, listeners, log: DefaultScheduler(
+                    graph, main_thread=cluster.main_thread, clock=cluster.clock, slot_provider=provider,
+                    listeners=listeners, event_log=log,
+                ),
+                slot_timeout_ms=300_000.0, heartbeat=HeartbeatOptions(),
+                listeners=(*listeners, Printer(self.execution_graph, hang_after)), on_over=on_over,
+            )  # fmt: skip
+            recovered = None
+            if former is not None:
+                recovered = RecoveredJob(
+                    list(former.finished.values()), RemoteShuffleService(cluster.shuffle).holder_of
+                )
+            say(event="leader")
+            master.start(recovered)
+            return master
+
     cluster.add_executor("tm-1", 3)
-    result = dispatcher.submit_job(the_job()) if role == "submit" else dispatcher.recover_jobs()[JOB_ID]
+    result = Dispatcher().submit_job(Submission(), FileSystemHaServices(folder / "jobs", retry_ms=100.0))
     say(event="waiting")
     while not result.done():
         time.sleep(pace_s)
@@ -120,4 +135,4 @@ def main(folder: Path, role: str, pace_s: float, hang_after: int = -1) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]), *map(int, sys.argv[4:]))
+    main(Path(sys.argv[1]), float(sys.argv[2]), *map(int, sys.argv[3:]))

@@ -23,8 +23,8 @@ STAGE_3 = {f"Stage3 ({n}/3)" for n in range(1, 4)}
 STAGE_5 = {f"Sink: Stage5 ({n}/2)" for n in range(1, 3)}
 
 
-def start(folder: Path, role: str, pace_s: float, hang_after: int = -1) -> subprocess.Popen[str]:
-    arguments = [str(SCRIPT), str(folder), role, str(pace_s), str(hang_after)]
+def start(folder: Path, pace_s: float, hang_after: int = -1) -> subprocess.Popen[str]:
+    arguments = [str(SCRIPT), str(folder), str(pace_s), str(hang_after)]
     return subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, text=True)
 
 
@@ -45,12 +45,12 @@ def tasks(lines: list[dict[str, Any]], event: str) -> set[str]:
 
 @pytest.mark.parametrize("finished_before", [1, 5, 8])
 def test_a_job_goes_on_in_another_process_after_a_kill(tmp_path: Path, finished_before: int) -> None:
-    first = start(tmp_path, "submit", 0.0, finished_before)
+    first = start(tmp_path, 0.0, finished_before)
     second = None
     try:
         begun = lines_until(first, "finished", finished_before)
         assert len(tasks(begun, "finished")) == finished_before
-        second = start(tmp_path, "take-up", 0.001)
+        second = start(tmp_path, 0.001)
         # the first one lives, so the second one waits
         assert [line["event"] for line in lines_until(second, "waiting")] == ["waiting"]
         assert not select.select([second.stdout], [], [], 0.5)[0]
@@ -76,7 +76,7 @@ def test_a_job_goes_on_in_another_process_after_a_kill(tmp_path: Path, finished_
 
 
 def test_results_that_died_with_the_process_are_made_again(tmp_path: Path) -> None:
-    first = start(tmp_path, "submit", 0.002)
+    first = start(tmp_path, 0.002)
     try:
         lines_until(first, "finished", 5)
         os.kill(first.pid, signal.SIGKILL)
@@ -85,7 +85,7 @@ def test_results_that_died_with_the_process_are_made_again(tmp_path: Path) -> No
         first.kill()
     for partition in (tmp_path / "shuffle").iterdir():
         partition.unlink()
-    second = start(tmp_path, "take-up", 0.0)
+    second = start(tmp_path, 0.0)
     try:
         rest = lines_until(second, "over")
     finally:
@@ -95,16 +95,18 @@ def test_results_that_died_with_the_process_are_made_again(tmp_path: Path) -> No
     assert tasks(rest, "running") == STAGE_1 | STAGE_3 | STAGE_5
 
 
-def test_a_job_that_is_over_is_not_taken_up(tmp_path: Path) -> None:
-    first = start(tmp_path, "submit", 0.0)
+def test_a_process_that_waited_for_a_job_that_then_finished_runs_nothing(tmp_path: Path) -> None:
+    first = start(tmp_path, 0.05)
+    second = None
     try:
-        assert lines_until(first, "over")[-1] == {"event": "over", "status": "FINISHED"}
+        lines_until(first, "leader")
+        second = start(tmp_path, 0.001)
+        rest = lines_until(second, "over")
+        assert [line["event"] for line in rest] == ["waiting", "over"]
+        assert rest[-1]["status"] == "FINISHED"
         assert first.wait(10) == 0
     finally:
-        first.kill()
-    second = start(tmp_path, "take-up", 0.0)
-    try:
-        assert lines_until(second, "over") == []
-        assert second.wait(10) != 0  # there is no job to be taken up
-    finally:
-        second.kill()
+        for process in (first, second):
+            if process is not None:
+                process.kill()
+                process.wait(10)

@@ -9,7 +9,7 @@ from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
 
 if TYPE_CHECKING:
     from flinkmagic.deployment.stages.stage_runner import StageRun
@@ -31,8 +31,8 @@ class EndedRun(Protocol):
 class RunHost(Protocol):
     """What a run says to its surroundings; all on the main thread."""
 
-    def slot_on(self, executor: str, number: int) -> PhysicalSlot:
-        """A slot on an executor, for a request that is fulfilled now."""
+    def offer_slot(self, job_vertex: ExecutionJobVertex, subtask: int, executor: str, number: int) -> None:
+        """Offer the slot in which a subtask was launched; its request is fulfilled within this call."""
         ...
 
     def report(

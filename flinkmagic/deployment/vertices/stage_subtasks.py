@@ -257,13 +257,12 @@ class StageSubtasks(ABC):
 
     def _give_slot(self, one: SubtaskRun, occasion: Occasion) -> None:
         """Fulfil a request; what waits for the slot is deployed within this call."""
-        request, one.request = one.request, None
-        assert request is not None
+        assert one.request is not None
+        one.request = None
         if occasion.at_ms is not None:
             one.launched_ms = occasion.at_ms
-        slot = self._host.slot_on(occasion.executor, occasion.slot_number)
         self._launching = one
-        request.slot_future.complete(slot)
+        self._host.offer_slot(self.job_vertex, one.subtask, occasion.executor, occasion.slot_number)
         self._launching = None
 
     def _give_slot_without_task(self, one: SubtaskRun, _occasion: Occasion) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SessionSlots:
-    """The slots of each executor: its cores by ``spark.task.cpus``; kept up to date by events.
+    """The slots of each executor: its cores by ``spark.task.cpus``; kept up to date by the events of running jobs.
 
     Parameters
     ----------
@@ -28,8 +28,12 @@ class SessionSlots:
     def __init__(self, sc: SparkContext) -> None:
         self._sc = sc
         self._cpus_per_task = int(sc._conf.get("spark.task.cpus", "1") or 1)
-        executors = sc._jsc.sc().statusStore().executorList(True)
-        summaries = items(executors)
+        self._of: dict[str, int] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look again: no events are heard while no job runs."""
+        summaries = items(self._sc._jsc.sc().statusStore().executorList(True))
         self._of = {summary.id(): int(summary.maxTasks()) for summary in summaries}
 
     @property

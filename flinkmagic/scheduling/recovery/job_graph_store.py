@@ -11,9 +11,11 @@ from flinkmagic.errors.job_store import JobNotStoredError
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.job_graph_codec import decode_job_graph, encode_job_graph
-from flinkmagic.scheduling.recovery.job_journal import JobJournal, create_journal, cut_torn_tail, read_journal
+from flinkmagic.scheduling.recovery.job_journal import JobJournal, cut_torn_tail, read_journal
 
 _SUFFIX = ".journal"
+WORTH_NOTHING = (JobStatus.FINISHED, JobStatus.CANCELED)
+"""The statuses of jobs that leave nothing to go on with."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,13 @@ class StoredJob:
     job_graph: JobGraph
     status: JobStatus | None = None
     finished: dict[tuple[str, int], FinishedTask] = field(default_factory=dict)
-    entries: int = 0
     datasets: dict[str, StoredDataset] = field(default_factory=dict)
     writes: dict[str, StoredWrite] = field(default_factory=dict)
     targets: dict[str, list[str] | None] = field(default_factory=dict)
 
     @property
     def is_over(self) -> bool:
-        """Whether the job can no longer be taken up."""
+        """Whether the job has come to its end."""
         return self.status is not None and self.status.is_globally_terminal
 
 
@@ -92,14 +93,6 @@ class JobGraphStore:
         """The file whose lock makes the leader of a job."""
         return self.journal_path(job_id).with_suffix(".lock")
 
-    def job_ids(self) -> list[str]:
-        """All jobs, those that are over too."""
-        return sorted(path.name[: -len(_SUFFIX)] for path in self.folder.glob(f"*{_SUFFIX}"))
-
-    def put_job_graph(self, job_graph: JobGraph) -> None:
-        """Keep a new job; it is on the disk when this returns."""
-        create_journal(self.journal_path(job_graph.job_id), job_graph.job_id, encode_job_graph(job_graph))
-
     def read(self, job_id: str) -> StoredJob:
         """What is known of a job; raise where its journal is torn or foreign."""
         path = self.journal_path(job_id)
@@ -107,9 +100,7 @@ class JobGraphStore:
             raise JobNotStoredError(job_id, str(self.folder))
         entries = read_journal(path)
         stored = StoredJob(decode_job_graph(next(entries).data))
-        stored.entries = 1
         for entry in entries:
-            stored.entries += 1
             if entry.kind == "job_status":
                 stored.status = JobStatus(entry.data["status"])
             elif entry.kind == "region_finished":
@@ -129,21 +120,32 @@ class JobGraphStore:
                 stored.targets[entry.data["target"]] = entry.data["files"]
         return stored
 
-    def take_up(self, job_id: str) -> tuple[StoredJob, JobJournal]:
-        """What is known of a job, and its journal to go on with; only for its leader.
+    def take_up(self, job_id: str) -> StoredJob | None:
+        """What a former leader left of a job; None where there was none. Only for its leader.
 
         A last line that the former leader could not finish is put aside: it never counted.
         """
         path = self.journal_path(job_id)
-        if path.exists():
-            cut_torn_tail(path)
-        stored = self.read(job_id)
-        return stored, JobJournal(path, stored.entries)
+        if not path.exists():
+            return None
+        cut_torn_tail(path)
+        return self.read(job_id)
 
-    def remove(self, job_id: str) -> None:
-        """Delete a job that is over, with its lock; only for its leader."""
-        self.journal_path(job_id).unlink()
-        self.lock_path(job_id).unlink(missing_ok=True)
+    def begin_journal(self, job_graph: JobGraph, former: StoredJob | None) -> JobJournal:
+        """Begin the journal of a job's new leader; it counts from `JobJournal.publish` on. Only for its leader.
+
+        The rows and the writes that `former` knows are part of it. Finished tasks are not: which of them need not run
+        again is the new leader's to say. What a job left that was finished or cancelled is worth nothing.
+        """
+        journal = JobJournal(self.journal_path(job_graph.job_id), job_graph.job_id, encode_job_graph(job_graph))
+        if former is not None and former.status not in WORTH_NOTHING:
+            for dataset in former.datasets.values():
+                append_dataset(journal, dataset)
+            for target, files in former.targets.items():
+                append_target(journal, target, files)
+            for key, write in former.writes.items():
+                append_write(journal, key, write)
+        return journal
 
 
 def append_finished(journal: JobJournal, tasks: Iterable[FinishedTask]) -> None:

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flinkmagic.errors.job_store import ForeignJournalError, JobAlreadyStoredError, TornJournalError
+from flinkmagic.errors.job_store import ForeignJournalError, TornJournalError
 
 FORMAT = "flinkmagic-job-journal"
 VERSION = 3
@@ -38,53 +39,72 @@ class JournalEntry:
 
 
 class JobJournal:
-    """Appends to a journal. Only the leader of the job has one open for writing.
+    """Appends to a journal. Only the leader of the job has one open for writing; callable from any thread.
 
     `append` collects, `sync` writes what was collected in one piece and waits until it is on the disk. What
     was not synced when the process dies never happened, as far as the next one knows.
+
+    A new journal is written beside the one that it replaces, which counts until `publish`.
+
+    Parameters
+    ----------
+    path : Path
+        Where the journal is, or will be.
+    job_id : str
+        The job.
+    job_graph : Record
+        Its graph, as plain data.
     """
 
-    def __init__(self, path: Path, next_number: int) -> None:
+    def __init__(self, path: Path, job_id: str, job_graph: Record) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        header = {"format": FORMAT, "version": VERSION, "job_id": job_id}
         self.path = path
-        self._next_number = next_number
-        self._pending: list[bytes] = []
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
+        self._pending = [json.dumps(header).encode() + b"\n", _encode(0, "job_graph", job_graph)]
+        self._next_number = 1
+        self._lock = threading.Lock()
+        self._draft: Path | None = path.with_name(f"{path.name}.draft")
+        self._file: int | None = os.open(self._draft, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC)
 
     def append(self, kind: str, data: Record) -> None:
         """Add an entry."""
-        self._pending.append(_encode(self._next_number, kind, data))
-        self._next_number += 1
+        with self._lock:
+            self._pending.append(_encode(self._next_number, kind, data))
+            self._next_number += 1
 
     def sync(self) -> None:
         """Bring all entries to the disk."""
+        with self._lock:
+            self._sync()
+
+    def _sync(self) -> None:
+        if self._file is None:
+            raise ValueError(f"{self.path} is closed")
         if self._pending:
             _write(self._file, b"".join(self._pending))
             os.fsync(self._file)
             self._pending.clear()
 
+    def publish(self) -> None:
+        """Replace the former journal by this one, whole or not at all."""
+        with self._lock:
+            self._sync()
+            if self._draft is not None:
+                os.replace(self._draft, self.path)
+                self._draft = None
+                _sync_folder(self.path.parent)
+
     def close(self) -> None:
-        """Sync, and write no more."""
-        self.sync()
-        os.close(self._file)
-
-
-def create_journal(path: Path, job_id: str, job_graph: Record) -> None:
-    """Make the journal of a new job, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    header = {"format": FORMAT, "version": VERSION, "job_id": job_id}
-    content = json.dumps(header).encode() + b"\n" + _encode(0, "job_graph", job_graph)
-    draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
-    with draft.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(draft, path)  # unlike a rename it fails where there is one already
-    except FileExistsError:
-        raise JobAlreadyStoredError(job_id, str(path)) from None
-    finally:
-        draft.unlink()
-    _sync_folder(path.parent)
+        """Sync, and write no more; a journal that was never published is deleted."""
+        with self._lock:
+            if self._file is None:
+                return
+            if self._draft is None:
+                self._sync()
+            else:
+                self._draft.unlink()
+            os.close(self._file)
+            self._file = None
 
 
 def read_journal(path: Path) -> Iterator[JournalEntry]:

@@ -22,7 +22,7 @@ _FINISHED = ExecutionState.FINISHED
 class JournalWriter:
     """Notes finished regions, those that are run again, and the job's status (a `JobListener`).
 
-    What happens in one turn of the main thread is synced once, right after it; a status immediately.
+    What happens within `sync_after_ms` is synced once; a status immediately.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ class JournalWriter:
         The job.
     main_thread : ComponentMainThreadExecutor
         Where syncs run.
-    known : iterable of (job vertex id, subtask)
-        The tasks that the journal has as finished already.
+    sync_after_ms : float
+        How long finished regions may wait; they would be run again if the process died.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class JournalWriter:
         journal: JobJournal,
         graph: ExecutionGraph,
         main_thread: ComponentMainThreadExecutor,
-        known: Sequence[tuple[str, int]] = (),
+        sync_after_ms: float = 0.0,
     ) -> None:
         self._journal = journal
         self._graph = graph
@@ -49,7 +49,8 @@ class JournalWriter:
         self._region_of: npt.NDArray[np.int32] = graph.pipelined_regions.region_of
         self._left = {region: int(size) for region, size in enumerate(graph.pipelined_regions.sizes())}
         """By region: tasks that are not finished."""
-        self._noted = {graph.execution_vertex_by_id(*task).index for task in known}
+        self._noted: set[int] = set()
+        self._sync_after_ms = sync_after_ms
         self._is_sync_due = False
         self._is_closed = False
 
@@ -58,9 +59,11 @@ class JournalWriter:
             return
         append_status(self._journal, new)
         self._journal.sync()
-        if new.is_terminal:
-            self._is_closed = True
-            self._journal.close()
+
+    def close(self) -> None:
+        """Close the journal: the job is over here, and nothing of it runs."""
+        self._is_closed = True
+        self._journal.close()
 
     def on_execution_state_changed(
         self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
@@ -103,7 +106,7 @@ class JournalWriter:
     def _sync_soon(self) -> None:
         if not self._is_sync_due:
             self._is_sync_due = True
-            self._main_thread.execute(self._sync)
+            self._main_thread.schedule(self._sync, self._sync_after_ms)
 
     def _sync(self) -> None:
         self._is_sync_due = False

@@ -1,4 +1,4 @@
-"""At most one process leads a job: the one that holds a file's lock (Flink's `LeaderElection`)."""
+"""At most one process leads a job (Flink's `LeaderElection`)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
+from flinkmagic.errors.job_store import JobLedElsewhereError
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ScheduledCall
 
 
@@ -22,6 +23,40 @@ class LeaderContender(Protocol):
         """Lead no more."""
         ...
 
+    def handle_error(self, error: Exception) -> None:
+        """Take the news that this contender will never lead."""
+        ...
+
+
+class LeaderElection(Protocol):
+    """Says who leads (Flink's `LeaderElection`)."""
+
+    def start(self, contender: LeaderContender) -> None:
+        """Contend: `contender` is granted leadership within this call if no one else has it."""
+        ...
+
+    def stop(self) -> None:
+        """Contend no more; a leader is told that it leads no more."""
+        ...
+
+
+class StandaloneLeaderElection:
+    """The only contender leads (Flink's class of that name)."""
+
+    def __init__(self) -> None:
+        self._contender: LeaderContender | None = None
+
+    def start(self, contender: LeaderContender) -> None:
+        """Lead."""
+        self._contender = contender
+        contender.grant_leadership(uuid.uuid4().hex)
+
+    def stop(self) -> None:
+        """Lead no more."""
+        contender, self._contender = self._contender, None
+        if contender is not None:
+            contender.revoke_leadership()
+
 
 class FileLockLeaderElection:
     """Leadership by an exclusive lock on a file; the system takes it back when its holder dies.
@@ -34,12 +69,14 @@ class FileLockLeaderElection:
     path : Path
         The file; it is left behind.
     main_thread : ComponentMainThreadExecutor
-        Where contenders are told, and where those who wait try again.
-    retry_ms : float
-        How often they try.
+        Where those who wait try again.
+    retry_ms : float, optional
+        How often they try. Without it no one waits: who is not granted leadership immediately is told of
+        `JobLedElsewhereError`.
     """
 
-    def __init__(self, path: Path, main_thread: ComponentMainThreadExecutor, retry_ms: float = 500.0) -> None:
+    def __init__(self, path: Path, main_thread: ComponentMainThreadExecutor, retry_ms: float | None = 500.0) -> None:
+        self._path = path
         self._main_thread = main_thread
         self._retry_ms = retry_ms
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +94,7 @@ class FileLockLeaderElection:
         if self._contender is not None:
             raise RuntimeError("this election has its contender already")
         self._contender = contender
-        self._main_thread.execute(self._try)
+        self._try()
 
     def stop(self) -> None:
         """Contend no more; a leader is told that it leads no more, then the lock is released."""
@@ -76,6 +113,9 @@ class FileLockLeaderElection:
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
-            self._next_try = self._main_thread.schedule(self._try, self._retry_ms)
+            if self._retry_ms is None:
+                self._contender.handle_error(JobLedElsewhereError(str(self._path)))
+            else:
+                self._next_try = self._main_thread.schedule(self._try, self._retry_ms)
             return
         self._contender.grant_leadership(uuid.uuid4().hex)

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot
-from flinkmagic.scheduling.slots.resource_gateways import ManagedTaskExecutorGateway, SlotOffer
+from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
 
 
 @dataclass
 class _AllocatedSlot:
     physical: PhysicalSlot
-    gateway: ManagedTaskExecutorGateway
+    gateway: TaskExecutorGateway
     idle_since_ms: float | None
     """Since when it is free; None while it is reserved."""
 
@@ -97,7 +98,7 @@ class DeclarativeSlotPool:
         return allocation_id in self._slots
 
     def offer_slots(
-        self, offers: Sequence[SlotOffer], resource_id: str, gateway: ManagedTaskExecutorGateway
+        self, offers: Sequence[SlotOffer], resource_id: str, gateway: TaskExecutorGateway
     ) -> list[SlotOffer]:
         """Accept offers as far as slots are needed; those that were accepted."""
         accepted, new = [], []

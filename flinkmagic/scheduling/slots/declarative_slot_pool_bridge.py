@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from flinkmagic.errors.scheduling import NoResourceAvailableError
 from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.completable_future import CompletableFuture
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.slots.declarative_slot_pool import DeclarativeSlotPool
@@ -15,7 +16,9 @@ from flinkmagic.scheduling.slots.request_slot_matching import (
     PreferredAllocationRequestSlotMatchingStrategy,
     RequestSlotMatchingStrategy,
 )
+from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
 from flinkmagic.scheduling.slots.slot_request_bulk_checker import PhysicalSlotRequestBulkChecker
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
 
 
 class DeclarativeSlotPoolBridge:
@@ -133,10 +136,39 @@ class DeclarativeSlotPoolBridge:
             for request in waiting:
                 self._fail(request, error)
 
-    def close(self) -> None:
+    # -- SlotPoolService ---------------------------------------------------------------------------------
+
+    @property
+    def required(self) -> int:
+        """How many slots the job needs now."""
+        return self.pool.required
+
+    def offer_slots(
+        self, offers: Sequence[SlotOffer], resource_id: str, gateway: TaskExecutorGateway
+    ) -> list[SlotOffer]:
+        """Take those of the offered slots that are needed, and return them."""
+        return self.pool.offer_slots(offers, resource_id, gateway)
+
+    def fail_allocation(self, allocation_id: str) -> bool:
+        """Strike out a slot that an executor has lost; False where the pool does not have it."""
+        if not self.pool.contains(allocation_id):
+            return False
+        self.pool.release_slot(allocation_id)
+        return True
+
+    def release_task_manager(self, resource_id: str, cause: BaseException) -> bool:
+        """Strike out the slots of an executor that is gone; what ran and lay there is lost with it."""
+        for allocation_id in self.pool.slots_on(resource_id):
+            self.pool.release_slot(allocation_id)
+        return True
+
+    def close_async(self) -> CompletableFuture[None]:
         """Give everything back, as the job is over."""
         self._is_closed = True
         self.pool.return_all()
+        closed: CompletableFuture[None] = CompletableFuture()
+        closed.complete(None)
+        return closed
 
     def _match(self, slots: Sequence[PhysicalSlot]) -> None:
         matches = self._matching.match(slots, list(self._pending.values()))

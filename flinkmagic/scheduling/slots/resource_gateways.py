@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition, TaskExecutorGateway
 
 
 class SlotOffer(NamedTuple):
-    """A slot that an executor offers to a job master (Flink's `SlotOffer`)."""
+    """A slot that an executor offers to a job master (Flink's `SlotOffer`).
+
+    Departure from Flink: `vertex` names the execution vertex that the slot is for, where an executor has launched its
+    task already. Spark offers slots so.
+    """
 
     allocation_id: str
     slot_index: int
+    vertex: int | None = None
 
 
 class ManagedTaskExecutorGateway(TaskExecutorGateway, Protocol):
@@ -20,10 +26,6 @@ class ManagedTaskExecutorGateway(TaskExecutorGateway, Protocol):
 
     def request_slot(self, slot_index: int, job_id: str, allocation_id: str) -> None:
         """Reserve a slot for a job, and offer it to the job's master."""
-        ...
-
-    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
-        """Take a slot back from the job that it was given to."""
         ...
 
     def heartbeat_from_resource_manager(self) -> None:
@@ -39,7 +41,12 @@ class JobMasterGateway(Protocol):
         """The job."""
         ...
 
-    def register_task_manager(self, resource_id: str, gateway: ManagedTaskExecutorGateway) -> None:
+    @property
+    def event_log(self) -> JobEventLog:
+        """The job's."""
+        ...
+
+    def register_task_manager(self, resource_id: str, gateway: TaskExecutorGateway) -> None:
         """Take an executor's word that it has slots for this job."""
         ...
 
@@ -69,7 +76,7 @@ class JobMasterGateway(Protocol):
 
 
 class ResourceManagerGateway(Protocol):
-    """The resource manager, as job masters and executors see it (Flink's `ResourceManagerGateway`)."""
+    """The resource manager, as job masters see it (Flink's `ResourceManagerGateway`)."""
 
     def register_job_master(self, job_master: JobMasterGateway) -> None:
         """Take on a job's master."""
@@ -82,6 +89,10 @@ class ResourceManagerGateway(Protocol):
     def disconnect_job_master(self, job_id: str) -> None:
         """Forget a job: it needs nothing any more."""
         ...
+
+
+class TaskExecutorsResourceManagerGateway(ResourceManagerGateway, Protocol):
+    """The same, with what executors see of it that register by themselves."""
 
     def register_task_executor(self, resource_id: str, gateway: ManagedTaskExecutorGateway, slots: int) -> None:
         """Take on an executor and its free slots."""

@@ -31,6 +31,7 @@ class Scheduler:
         self.run = None
         self.told = {}
         self.requests = {}
+        self.pending = {}
         self.deployments = {}
         self.deferred = []
         self.cancelled = set()
@@ -41,6 +42,7 @@ class Scheduler:
     def request(self, subtask):
         request = PhysicalSlotRequest(f"request-{next(self._numbers)}", (subtask,))
         self.requests[request.slot_request_id] = []
+        self.pending[subtask] = request
         request.slot_future.when_complete(lambda slot, error: self._answered(subtask, request, slot))
         return request
 
@@ -69,8 +71,9 @@ class Scheduler:
             if not ended(news) and (subtask is None or attempt.subtask == subtask)
         ]
 
-    def slot_on(self, executor, number):
-        return PhysicalSlot(f"slot-{next(self._numbers)}", executor, number, None)
+    def offer_slot(self, job_vertex, subtask, executor, number):
+        slot = PhysicalSlot(f"slot-{next(self._numbers)}", executor, number, None)
+        assert self.pending.pop(subtask).slot_future.complete(slot)
 
     def report(self, attempt, state, error=None, at_ms=None):
         if self.told[attempt] == [BY_SCHEDULER]:

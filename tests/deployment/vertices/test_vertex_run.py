@@ -296,7 +296,7 @@ def test_the_end_of_the_session_is_the_end_of_the_job():
     spark = FakeSpark(CHAIN)
     spark.job_started("Map")
     spark.launch("Map", 0)
-    spark.main_thread.execute(lambda: spark.scheduling.lose_session(ConnectionError("gone")))
+    spark.main_thread.execute(lambda: spark.job_master.lose_session(ConnectionError("gone")))
     spark.settle()
     assert spark.scheduler.job_status is JobStatus.FAILED
     assert spark.provider.active_runs() == []
@@ -309,7 +309,7 @@ def test_the_end_of_the_session_is_the_end_of_tasks_that_spark_was_ending():
     spark.end(tasks[0], "FAILED")
     spark.conclude("Map", RuntimeError("aborted"))
     assert spark.state("Map") == ["FAILED", "RUNNING"]
-    spark.main_thread.execute(lambda: spark.scheduling.lose_session(ConnectionError("gone")))
+    spark.main_thread.execute(lambda: spark.job_master.lose_session(ConnectionError("gone")))
     spark.settle()
     assert spark.provider.active_runs() == []
     assert spark.scheduler.job_status is JobStatus.FAILED

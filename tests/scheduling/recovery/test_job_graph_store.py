@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flinkmagic.conformance.report import report_execution_graph, report_slot_sharing
-from flinkmagic.errors.job_store import ForeignJournalError, JobAlreadyStoredError, JobNotStoredError, TornJournalError
+from flinkmagic.errors.job_store import ForeignJournalError, JobNotStoredError, TornJournalError
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.slot_sharing import local_input_preferred
@@ -39,9 +39,9 @@ def store(tmp_path: Path) -> JobGraphStore:
 
 
 def some_entries(store: JobGraphStore, job_graph: JobGraph) -> Path:
-    store.put_job_graph(job_graph)
-    stored, journal = store.take_up(JOB_ID)
-    vertex_id = next(iter(stored.job_graph.vertices))
+    journal = store.begin_journal(job_graph, None)
+    journal.publish()
+    vertex_id = next(iter(job_graph.vertices))
     append_status(journal, JobStatus.RUNNING)
     append_finished(journal, [FinishedTask(vertex_id, 0, 1, "tm-1"), FinishedTask(vertex_id, 1, 0, None)])
     append_reset(journal, [(vertex_id, 1)])
@@ -57,13 +57,13 @@ def test_what_was_written_is_read_again(store: JobGraphStore, job) -> None:
     assert stored.status is JobStatus.RUNNING
     assert stored.finished == {(vertex_id, 0): FinishedTask(vertex_id, 0, 1, "tm-1")}
     assert encode_job_graph(stored.job_graph) == encode_job_graph(job_graph)
-    assert store.job_ids() == [JOB_ID]
+    assert [path.name for path in store.folder.iterdir()] == [f"{JOB_ID}.journal"]
     assert not stored.is_over
 
 
 def test_rows_and_committed_writes_are_noted_by_key(store: JobGraphStore, job) -> None:
-    store.put_job_graph(job(STAGES))
-    _, journal = store.take_up(JOB_ID)
+    journal = store.begin_journal(job(STAGES), None)
+    journal.publish()
     dataset = StoredDataset("a", "a.parquet", '{"type":"struct","fields":[]}')
     append_dataset(journal, dataset)
     append_target(journal, "file:/out", None)
@@ -79,18 +79,47 @@ def test_rows_and_committed_writes_are_noted_by_key(store: JobGraphStore, job) -
     assert stored.targets == {"file:/out": ["file:/out/part-0|10|1"], "file:/none": None}
 
 
-def test_a_journal_goes_on_where_it_ended(store: JobGraphStore, job) -> None:
-    some_entries(store, job(STAGES))
-    _, journal = store.take_up(JOB_ID)
-    append_status(journal, JobStatus.FINISHED)
+ON = (JobStatus.RUNNING, JobStatus.SUSPENDED, JobStatus.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("status", "kept"), [*((status, 1) for status in ON), (JobStatus.FINISHED, 0), (JobStatus.CANCELED, 0)]
+)
+def test_the_next_leader_begins_with_the_rows_and_writes_of_the_last(store, job, status, kept) -> None:
+    journal = store.begin_journal(job(STAGES), None)
+    journal.publish()
+    append_dataset(journal, StoredDataset("a", "a.parquet", "{}"))
+    append_target(journal, "file:/out", ["file:/out/part-0|10|1"])
+    append_write(journal, "b", StoredWrite("file:/out", ("c",)))
+    append_finished(journal, [FinishedTask("v", 0, 0, None)])
+    append_status(journal, status)
     journal.close()
-    assert store.read(JOB_ID).is_over
-    assert store.read(JOB_ID).entries == 5
+    former = store.take_up(JOB_ID)
+    following = store.begin_journal(job(STAGES), former)
+    assert store.read(JOB_ID).status is status, "the former journal counts until the new one is published"
+    following.publish()
+    following.close()
+    now = store.read(JOB_ID)
+    assert (len(now.datasets), len(now.writes), len(now.targets)) == (kept,) * 3
+    assert (now.status, now.finished) == (None, {})
+    assert [path.name for path in store.folder.iterdir()] == [f"{JOB_ID}.journal"]
+
+
+def test_a_journal_that_is_never_published_leaves_the_former_one(store: JobGraphStore, job) -> None:
+    path = some_entries(store, job(STAGES))
+    before = path.read_bytes()
+    journal = store.begin_journal(job(STAGES), store.take_up(JOB_ID))
+    append_status(journal, JobStatus.RUNNING)
+    journal.close()
+    journal.close()
+    assert [each.read_bytes() for each in store.folder.iterdir()] == [before]
+    with pytest.raises(ValueError, match="closed"):
+        journal.sync()
 
 
 def test_what_was_not_synced_is_not_there(store: JobGraphStore, job) -> None:
-    store.put_job_graph(job(STAGES))
-    _, journal = store.take_up(JOB_ID)
+    journal = store.begin_journal(job(STAGES), None)
+    journal.publish()
     append_status(journal, JobStatus.RUNNING)
     assert store.read(JOB_ID).status is None
     journal.sync()
@@ -102,9 +131,9 @@ def test_every_sync_reaches_the_disk(store: JobGraphStore, job, monkeypatch: pyt
     synced: list[int] = []
     fsync = os.fsync
     monkeypatch.setattr(job_journal.os, "fsync", lambda file: synced.append(file) or fsync(file))
-    store.put_job_graph(job(STAGES))
+    journal = store.begin_journal(job(STAGES), None)
+    journal.publish()
     assert len(synced) == 2  # the file and its folder
-    _, journal = store.take_up(JOB_ID)
     append_status(journal, JobStatus.RUNNING)
     append_status(journal, JobStatus.FINISHED)
     journal.sync()
@@ -113,26 +142,11 @@ def test_every_sync_reaches_the_disk(store: JobGraphStore, job, monkeypatch: pyt
     journal.close()
 
 
-def test_a_job_is_kept_once(store: JobGraphStore, job) -> None:
-    store.put_job_graph(job(STAGES))
-    before = store.journal_path(JOB_ID).read_bytes()
-    with pytest.raises(JobAlreadyStoredError, match=JOB_ID):
-        store.put_job_graph(job([("other", 1, ()), ("sink", 1, ("other",))]))
-    assert store.journal_path(JOB_ID).read_bytes() == before
-    assert sorted(path.name for path in store.folder.iterdir()) == [f"{JOB_ID}.journal"]
-
-
 def test_unknown_jobs_and_names_that_are_no_ids_are_refused(store: JobGraphStore) -> None:
     with pytest.raises(JobNotStoredError):
         store.read("f" * 32)
     with pytest.raises(ValueError, match="no job id"):
         store.journal_path("../../etc/passwd")
-
-
-def test_a_job_that_is_over_can_be_removed(store: JobGraphStore, job) -> None:
-    some_entries(store, job(STAGES))
-    store.remove(JOB_ID)
-    assert store.job_ids() == []
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
@@ -153,14 +167,14 @@ def test_a_leader_puts_a_torn_end_aside_and_goes_on_before_it(store: JobGraphSto
     path = some_entries(store, job(STAGES))
     whole = path.read_bytes()
     path.write_bytes(whole[:-10])
-    stored, journal = store.take_up(JOB_ID)
-    journal.close()
+    stored = store.take_up(JOB_ID)
+    assert stored is not None
     assert len(stored.finished) == 2  # the reset was never finished
     (aside,) = store.folder.glob("*.torn-*")
     assert path.read_bytes() + aside.read_bytes() == whole[:-10]
     # a second time the next name is taken
     path.write_bytes(path.read_bytes() + b'{"half')
-    store.take_up(JOB_ID)[1].close()
+    store.take_up(JOB_ID)
     assert sorted(p.suffix for p in store.folder.glob("*.torn-*")) == [".torn-0", ".torn-1"]
 
 

@@ -14,10 +14,11 @@ from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.heartbeat import HeartbeatManager
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_master import JobMaster, JobMasterOptions
+from flinkmagic.scheduling.job_master import HeartbeatOptions, JobMaster
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
 from flinkmagic.scheduling.recovery.leader_retrieval import LeaderRetrievalService
+from flinkmagic.scheduling.slot_pool_service import DefaultSlotPoolServiceSchedulerFactory
 from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
 from flinkmagic.scheduling.slots.resource_manager import ResourceManager
 from flinkmagic.scheduling.task_executor_gateway import TaskDeploymentDescriptor, TaskExecutionStateTransition
@@ -214,11 +215,10 @@ class Job(Cluster):
         super().__init__()
         self.retriever: LeaderRetrievalService = LeaderRetrievalService(self.manager)
         self.ended: list[JobStatus] = []
-        self.master = JobMaster(
-            build_execution_graph(job_graph),  # type: ignore[arg-type]
-            main_thread=self.main_thread,
-            clock=self.clock,
-            scheduler_factory=lambda graph, provider, listeners, log: DefaultScheduler(
+        graph = build_execution_graph(job_graph)  # type: ignore[arg-type]
+        factory = DefaultSlotPoolServiceSchedulerFactory(
+            graph, self.main_thread, self.clock, self.log,
+            lambda graph, provider, listeners, log: DefaultScheduler(
                 graph,
                 main_thread=self.main_thread,
                 clock=self.clock,
@@ -226,10 +226,17 @@ class Job(Cluster):
                 listeners=listeners,
                 event_log=log,
             ),
+            **options,  # type: ignore[arg-type]
+        )  # fmt: skip
+        self.master = JobMaster(
+            graph,
+            main_thread=self.main_thread,
+            clock=self.clock,
+            factory=factory,
             resource_manager=self.retriever,
             event_log=self.log,
-            options=JobMasterOptions(heartbeat_interval_ms=100.0, heartbeat_timeout_ms=500.0, **options),  # type: ignore[arg-type]
-            on_over=self.ended.append,
+            heartbeat=HeartbeatOptions(100.0, 500.0),
+            on_over=lambda info: self.ended.append(info.job_status),
         )
 
     def executor(self, resource_id: str, slots: int) -> Executor:

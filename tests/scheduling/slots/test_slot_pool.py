@@ -143,7 +143,7 @@ def test_closing_gives_everything_back() -> None:
     p = Pool()
     p.ask("a", "b")
     p.offer("s1", "s2")
-    p.bridge.close()
+    assert p.bridge.close_async().is_done
     assert p.executor.freed == ["s1", "s2"]
 
 

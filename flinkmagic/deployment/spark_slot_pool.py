@@ -1,4 +1,4 @@
-"""Spark's task scheduler as the provider of slots, and what is submitted to it when."""
+"""The slots of a job on Spark: when a vertex goes there, and which launched task fulfils which request."""
 
 from __future__ import annotations
 
@@ -14,18 +14,25 @@ from flinkmagic.deployment.vertices.vertex_run import VertexRun
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.completable_future import CompletableFuture
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
+from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
 
 _FINISHED = ExecutionState.FINISHED.value
 
 
-class SparkSlotProvider:
-    """Promises slots to vertices; Spark decides where their tasks run (Flink's `PhysicalSlotProvider`).
+class SparkSlotPool:
+    """Asks Spark for tasks, and takes each launched task as a slot for the request of its subtask (`SlotPoolService`).
+
+    It stands apart from Flink's `DeclarativeSlotPool` because a slot of Spark's is a launched task. It is never idle,
+    is never lent a second time, and only one request can use it. So there is no pool of free slots to match requests
+    with: the offer names the subtask (`SlotOffer.vertex`). What is decided here instead is which vertices go to Spark:
 
     1. A request is for the execution vertices that run within one Spark task (`StageMembers`), and is fulfilled when
-       Spark launches that task; `VertexRun` does that. "Vertex" below is the one that represents the stage.
+       Spark launches that task; `VertexRun` offers it then. "Vertex" below is the one that represents the stage.
     2. A vertex goes to Spark as one stage, and only when all of its subtasks that are not finished are asked for:
        Spark would run the others too.
     3. It goes when it is promised its first slot. Without a limit the session's slots are promised twice over (at
@@ -48,14 +55,14 @@ class SparkSlotProvider:
         Submits a vertex (by its index) with its requests.
     session_slots : callable
         How many slots the session has now.
+    event_log : JobEventLog
+        Where it tells what is required, and what goes to Spark.
+    declare : callable
+        Told how many slots the job needs in all, when that has changed.
     slots : int, optional
         The limit.
     after : mapping of int to sequence of int
         By the index of a job vertex, those that must be finished before it is submitted.
-    idle : callable
-        Called after a decision that leaves nothing running.
-    event_log : JobEventLog, optional
-        Where it tells what is required, and what goes to Spark.
     """
 
     LEAST_PROMISES = 16
@@ -68,31 +75,40 @@ class SparkSlotProvider:
         main_thread: ComponentMainThreadExecutor,
         start_run: Callable[[int, dict[int, PhysicalSlotRequest]], VertexRun],
         session_slots: Callable[[], int],
+        event_log: JobEventLog,
+        declare: Callable[[int], None] = lambda _required: None,
         slots: int | None = None,
         after: Mapping[int, Sequence[int]] | None = None,
-        idle: Callable[[], None],
-        event_log: JobEventLog | None = None,
     ) -> None:
         self._graph = execution_graph
         self._main_thread = main_thread
         self._start_run = start_run
         self._session_slots = session_slots
+        self._event_log = event_log
+        self._declare = declare
         self._slots = slots
         self._after = dict(after or {})
-        self._idle = idle
-        self._event_log = event_log
-        self.stages = StageMembers(execution_graph)
+        self._stages = StageMembers(execution_graph)
+        self.on_idle: Callable[[], None] = lambda: None
+        """Called after a decision that leaves nothing running."""
+        self.on_lost: Callable[[str], None] = lambda _executor: None
+        """Told of an executor that gives no sign of life."""
         self._path = remaining_paths(execution_graph)
+        self._pending: dict[int, PhysicalSlotRequest] = {}
+        """By the execution vertex that represents the task."""
+        self._fulfilled: set[str] = set()
         self._waiting: dict[int, dict[int, PhysicalSlotRequest]] = {}
         self._active: dict[int, VertexRun] = {}
         self._remade: dict[int, RemadeRun] = {}
         self._where: dict[str, tuple[int, int]] = {}
         self._declared: set[int] = set()
+        self._told_required = 0
         self._is_decision_due = False
+        self._closed: CompletableFuture[None] | None = None
 
     def run_of(self, job_vertex_id: str) -> StageSubtasks | None:
         """The active run of the stage in which a job vertex runs, else the one that makes its lost outputs again."""
-        index = self.stages.lead_of(self._graph.job_vertex_by_id(job_vertex_id).index)
+        index = self._stages.lead_of(self._graph.job_vertex_by_id(job_vertex_id).index)
         return self._active.get(index) or self._remade.get(index)
 
     def remade_run(self, index: int, make: Callable[[], RemadeRun]) -> RemadeRun:
@@ -114,7 +130,8 @@ class SparkSlotProvider:
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
         """Take requests; they are fulfilled when Spark launches their subtasks."""
         for request in requests:
-            index, subtask = self.stages.task_of(request.vertices[-1])
+            index, subtask = self._stages.task_of(request.vertices[-1])
+            self._keep_pending(self._graph.job_vertices[index].first + subtask, request)
             runs = [run for run in self._runs(index) if run.awaits(subtask)]
             if runs:
                 self._where[request.slot_request_id] = (index, subtask)
@@ -123,19 +140,74 @@ class SparkSlotProvider:
                 self._wait(index, subtask, request)
         self._decide_soon()
 
+    def _keep_pending(self, vertex: int, request: PhysicalSlotRequest) -> None:
+        self._pending[vertex] = request
+
+        def done(_slot: PhysicalSlot | None, _error: BaseException | None) -> None:
+            if self._pending.get(vertex) is request:
+                del self._pending[vertex]
+
+        request.slot_future.when_complete(done)
+
     def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
         """Give up a request, whether its vertex was submitted or not."""
         index, subtask = self._where.pop(slot_request_id)
+        vertex = self._graph.job_vertices[index].first + subtask
+        if vertex in self._pending and self._pending[vertex].slot_request_id == slot_request_id:
+            del self._pending[vertex]
         waiting = self._waiting.get(index, {})
         if subtask in waiting and waiting[subtask].slot_request_id == slot_request_id:
             del waiting[subtask]
         else:
             run = next(run for run in self._runs(index) if run.has_request(subtask, slot_request_id))
             run.withdraw(subtask)
+        self._decide_soon()
 
     def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
         """A slot is free when Spark says that its task has ended; what the scheduler thinks of it adds nothing."""
+        self._fulfilled.discard(allocation_id)
         self._decide_soon()
+
+    # -- SlotPoolService -------------------------------------------------------------------------------
+
+    @property
+    def required(self) -> int:
+        """How many slots the job needs now: one for each request that waits, and for each that has its slot."""
+        return len(self._pending) + len(self._fulfilled)
+
+    def offer_slots(
+        self, offers: Sequence[SlotOffer], resource_id: str, gateway: TaskExecutorGateway
+    ) -> list[SlotOffer]:
+        """Give each slot to the request of the subtask whose task was launched in it; return those that are taken."""
+        accepted = []
+        for offer in offers:
+            request = self._pending.get(offer.vertex) if offer.vertex is not None else None
+            if request is None:
+                continue
+            accepted.append(offer)
+            self._fulfilled.add(offer.allocation_id)
+            self._event_log.add("slot pool", f"{request.slot_request_id} gets {offer.allocation_id}")
+            request.slot_future.complete(PhysicalSlot(offer.allocation_id, resource_id, offer.slot_index, gateway))
+        return accepted
+
+    def fail_allocation(self, allocation_id: str) -> bool:
+        """Refuse: a slot of Spark's is lost only with its task, which Spark tells of."""
+        raise NotImplementedError(f"Spark loses tasks and executors, but no slot alone ({allocation_id})")
+
+    def release_task_manager(self, resource_id: str, cause: BaseException) -> bool:
+        """Tell of an executor that is gone; Spark itself runs again what is lost with it, so the scheduler need not."""
+        self.on_lost(resource_id)
+        return False
+
+    def notify_not_enough_resources(self, acquired: int) -> None:
+        """Nothing: what does not fit beside the rest waits its turn at Spark."""
+
+    def close_async(self) -> CompletableFuture[None]:
+        """Wait until Spark runs nothing of the job."""
+        self._closed = CompletableFuture()
+        if not self._active:
+            self._closed.complete(None)
+        return self._closed
 
     # -- what runs say ---------------------------------------------------------------------------------
 
@@ -166,23 +238,25 @@ class SparkSlotProvider:
 
     def _decide(self) -> None:
         self._is_decision_due = False
+        if self.required != self._told_required:
+            self._told_required = self.required
+            self._event_log.add("slot pool", f"declare {self.required} required slots")
+            self._declare(self.required)
         ready = [index for index in self._waiting if self._is_ready(index)]
         for index in sorted(ready, key=lambda index: (-self._path[index], index)):
             name, tasks = self._graph.job_vertices[index].name, len(self._waiting[index])
             if index not in self._declared:
                 self._declared.add(index)
-                self._tell(f"{name} requires {tasks} slots")
+                self._event_log.add("slots", f"{name} requires {tasks} slots")
             if not self._fits(tasks):
                 break
             self._declared.discard(index)
-            self._tell(f"{name} goes to Spark, {tasks} tasks")
+            self._event_log.add("slots", f"{name} goes to Spark, {tasks} tasks")
             self._active[index] = self._start_run(index, self._waiting.pop(index))
         if not self._active:
-            self._idle()
-
-    def _tell(self, text: str) -> None:
-        if self._event_log is not None:
-            self._event_log.add("slots", text)
+            if self._closed is not None:
+                self._closed.complete(None)
+            self.on_idle()
 
     def _is_ready(self, index: int) -> bool:
         waiting = self._waiting[index]

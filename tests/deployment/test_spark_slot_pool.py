@@ -7,9 +7,10 @@ import random
 import pytest
 from fake_spark import FakeSpark, ManualClock, ManualMainThreadExecutor, graph_of
 
-from flinkmagic.deployment.spark_slot_provider import SparkSlotProvider
+from flinkmagic.deployment.spark_slot_pool import SparkSlotPool
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
 
@@ -52,12 +53,12 @@ def test_a_vertex_goes_when_all_its_subtasks_are_asked_for():
     """Spark would run the others too."""
     graph = graph_of({"A": (3, []), "W": (1, ["A"])})
     main_thread, started = ManualMainThreadExecutor(ManualClock()), []
-    provider = SparkSlotProvider(
+    provider = SparkSlotPool(
         graph,
         main_thread=main_thread,
         start_run=lambda index, requests: started.append((index, sorted(requests))),
         session_slots=lambda: 4,
-        idle=lambda: None,
+        event_log=JobEventLog(ManualClock()),
     )
     requests = [PhysicalSlotRequest(f"request-{vertex}", (vertex,)) for vertex in range(3)]
     provider.allocate_physical_slots(requests[:2])
@@ -73,12 +74,12 @@ def test_finished_subtasks_need_not_be_asked_for():
     for state in ("SCHEDULED", "DEPLOYING", "FINISHED"):
         graph.transition(0, ExecutionState[state], 1.0)
     main_thread, started = ManualMainThreadExecutor(ManualClock()), []
-    provider = SparkSlotProvider(
+    provider = SparkSlotPool(
         graph,
         main_thread=main_thread,
         start_run=lambda index, requests: started.append(sorted(requests)),
         session_slots=lambda: 4,
-        idle=lambda: None,
+        event_log=JobEventLog(ManualClock()),
     )
     provider.allocate_physical_slots([PhysicalSlotRequest("request", (1,))])
     provider.cancel_slot_request("request", None)

@@ -1,0 +1,54 @@
+"""A Spark session as a cluster of Flink's: who takes jobs in, and who knows the executors."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from flinkmagic.deployment.spark_resource_manager import SparkResourceManager
+from flinkmagic.deployment.watching.session_slots import SessionSlots
+from flinkmagic.scheduling.dispatcher import Dispatcher, JobDetails
+from flinkmagic.scheduling.recovery.leader_retrieval import LeaderRetrievalService
+from flinkmagic.scheduling.slots.resource_gateways import ResourceManagerGateway
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+
+class SessionCluster:
+    """The dispatcher and the resource manager of a SparkContext (a session cluster, in Flink's words).
+
+    Parameters
+    ----------
+    sc : SparkContext
+        The session's.
+    """
+
+    def __init__(self, sc: SparkContext) -> None:
+        self.dispatcher = Dispatcher()
+        self.resource_manager = SparkResourceManager(SessionSlots(sc))
+        self.resource_manager_retriever: LeaderRetrievalService[ResourceManagerGateway] = LeaderRetrievalService(
+            self.resource_manager
+        )
+
+
+_CLUSTERS: WeakKeyDictionary[Any, SessionCluster] = WeakKeyDictionary()
+_DISPATCHERS: list[Dispatcher] = []
+_LOCK = threading.Lock()
+
+
+def session_cluster(sc: SparkContext) -> SessionCluster:
+    """The one cluster of a SparkContext."""
+    with _LOCK:
+        if sc not in _CLUSTERS:
+            _CLUSTERS[sc] = SessionCluster(sc)
+            _DISPATCHERS.append(_CLUSTERS[sc].dispatcher)
+        return _CLUSTERS[sc]
+
+
+def submitted_jobs() -> list[JobDetails]:
+    """The jobs of this process, those of sessions that were stopped too, as their dispatchers know them."""
+    with _LOCK:
+        dispatchers = list(_DISPATCHERS)
+    return [job for dispatcher in dispatchers for job in dispatcher.jobs()]

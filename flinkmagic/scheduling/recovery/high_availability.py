@@ -1,0 +1,62 @@
+"""Who leads a job, and what is kept of it beyond its process (Flink's `HighAvailabilityServices`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
+from flinkmagic.scheduling.recovery.leader_election import (
+    FileLockLeaderElection,
+    LeaderElection,
+    StandaloneLeaderElection,
+)
+
+
+class HighAvailabilityServices(Protocol):
+    """Leadership and the store of jobs."""
+
+    @property
+    def job_graph_store(self) -> JobGraphStore | None:
+        """Where jobs are kept; None where they end with their process."""
+        ...
+
+    def job_manager_leader_election(self, job_id: str, main_thread: ComponentMainThreadExecutor) -> LeaderElection:
+        """Make the election of a job's leader, for one contender."""
+        ...
+
+
+class StandaloneHaServices:
+    """Jobs end with their process, and no one contends for them (Flink's class of that name)."""
+
+    job_graph_store: JobGraphStore | None = None
+
+    def job_manager_leader_election(self, job_id: str, main_thread: ComponentMainThreadExecutor) -> LeaderElection:
+        """Make an election that its only contender wins."""
+        return StandaloneLeaderElection()
+
+
+class FileSystemHaServices:
+    """Jobs are kept in a folder, a journal and a lock for each.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there.
+    retry_ms : float, optional
+        How often those try who wait for leadership; without it no one waits (`FileLockLeaderElection`).
+    """
+
+    def __init__(self, folder: Path, retry_ms: float | None = None) -> None:
+        self._store = JobGraphStore(folder)
+        self._retry_ms = retry_ms
+
+    @property
+    def job_graph_store(self) -> JobGraphStore:
+        """Where jobs are kept."""
+        return self._store
+
+    def job_manager_leader_election(self, job_id: str, main_thread: ComponentMainThreadExecutor) -> LeaderElection:
+        """Make an election by the lock of the job's file."""
+        return FileLockLeaderElection(self._store.lock_path(job_id), main_thread, self._retry_ms)

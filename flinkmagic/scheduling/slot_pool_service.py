@@ -1,0 +1,108 @@
+"""The slots of one job, as its master sees them (Flink's `SlotPoolService`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.completable_future import CompletableFuture
+from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.job_listener import JobListener
+from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
+from flinkmagic.scheduling.scheduler_ng import SchedulerNG
+from flinkmagic.scheduling.slots.declarative_slot_pool import DeclarativeSlotPool
+from flinkmagic.scheduling.slots.declarative_slot_pool_bridge import DeclarativeSlotPoolBridge
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
+from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
+
+
+class SlotPoolService(PhysicalSlotProvider, Protocol):
+    """Takes the slots that executors offer to a job, and gives them to its scheduler."""
+
+    @property
+    def required(self) -> int:
+        """How many slots the job needs now."""
+        ...
+
+    def offer_slots(
+        self, offers: Sequence[SlotOffer], resource_id: str, gateway: TaskExecutorGateway
+    ) -> list[SlotOffer]:
+        """Take those of the offered slots that are needed, and return them."""
+        ...
+
+    def fail_allocation(self, allocation_id: str) -> bool:
+        """Strike out a slot that an executor has lost; False where the pool does not have it."""
+        ...
+
+    def release_task_manager(self, resource_id: str, cause: BaseException) -> bool:
+        """Strike out the slots of an executor that is gone; whether what ran and lay there is lost with it."""
+        ...
+
+    def notify_not_enough_resources(self, acquired: int) -> None:
+        """Hear that there are no more slots than `acquired` for this job."""
+        ...
+
+    def close_async(self) -> CompletableFuture[None]:
+        """Give everything back, as the job is over; done when nothing of the job runs any more."""
+        ...
+
+
+class SlotPoolServiceSchedulerFactory(Protocol):
+    """Makes the pool and the scheduler of a job, which fit each other (Flink's class of that name)."""
+
+    def create_slot_pool_service(self, declare: Callable[[int], None]) -> SlotPoolService:
+        """Make the pool; `declare` is told how many slots the job needs, whenever that changes."""
+        ...
+
+    def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> SchedulerNG:
+        """Make the scheduler over the pool."""
+        ...
+
+
+class SchedulerNGFactory(Protocol):
+    """Makes a scheduler over a slot provider (Flink's `SchedulerNGFactory`)."""
+
+    def __call__(
+        self,
+        execution_graph: ExecutionGraph,
+        slot_provider: PhysicalSlotProvider,
+        listeners: Sequence[JobListener],
+        event_log: JobEventLog,
+    ) -> SchedulerNG: ...
+
+
+@dataclass(frozen=True)
+class DefaultSlotPoolServiceSchedulerFactory:
+    """Flink's own pair: a declarative slot pool behind its bridge, and the scheduler of `scheduler_factory`.
+
+    `slot_request_timeout_ms`, `batch_slot_timeout_ms` and `idle_slot_timeout_ms` are described by the classes that
+    read them.
+    """
+
+    execution_graph: ExecutionGraph
+    main_thread: ComponentMainThreadExecutor
+    clock: Clock
+    event_log: JobEventLog
+    scheduler_factory: SchedulerNGFactory
+    slot_request_timeout_ms: float | None = 300_000.0
+    batch_slot_timeout_ms: float | None = 300_000.0
+    idle_slot_timeout_ms: float = 50_000.0
+
+    def create_slot_pool_service(self, declare: Callable[[int], None]) -> DeclarativeSlotPoolBridge:
+        """Make a declarative pool with its bridge."""
+        return DeclarativeSlotPoolBridge(
+            DeclarativeSlotPool(self.clock, declare, self.event_log, self.idle_slot_timeout_ms),
+            clock=self.clock,
+            main_thread=self.main_thread,
+            event_log=self.event_log,
+            slot_request_timeout_ms=self.slot_request_timeout_ms,
+            batch_slot_timeout_ms=self.batch_slot_timeout_ms,
+        )
+
+    def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> SchedulerNG:
+        """Make the scheduler over the pool."""
+        return self.scheduler_factory(self.execution_graph, slot_pool, listeners, self.event_log)
