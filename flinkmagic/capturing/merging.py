@@ -96,7 +96,7 @@ def merge(programs: Sequence[Program], name: str | None = None) -> Program:
         for df in program.frames.values():
             whole.registry.keep(df)
         whole.variables.update(program.variables)
-        whole.options.update({number(frame): options for frame, options in program.options.items()})
+        whole.marks.update({number(frame): mark for frame, mark in program.marks.items()})
     whole.calls = tuple(calls)
     _add_writes(whole, programs, numberings)
     _add_results(whole, programs)

@@ -204,7 +204,7 @@ class _Planner:
             self._translator.operators,
             self._labels.calls,
             frozenset(self._provenance.direct),
-            self._program.options if self._program else {},
+            self._program.marks if self._program else {},
         )
         for operator in self._translator.operators:
             environment.add_operator(operator)

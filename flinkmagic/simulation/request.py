@@ -33,7 +33,7 @@ def simulation_options(
     fail: Sequence[str] = (),
     lose_task_manager: Sequence[str] = (),
     faults: int = 0,
-    restart_strategy: str = RESTART_STRATEGY,
+    restart: str = RESTART_STRATEGY,
     **others: Any,
 ) -> SimulationOptions:
     """The options of a simulation.
@@ -54,8 +54,8 @@ def simulation_options(
         Losses, such as ``"tm-1@2s"``, or ``"tm-1@2s+5s"`` for one that is replaced.
     faults : int
         How many faults come by chance besides.
-    restart_strategy : str
-        As `parse_restart_strategy` takes it.
+    restart : str
+        When failed tasks are restarted: ``none``, ``fixed-delay:3:1s``, ...
     **others
         What else `SimulationOptions` has.
 
@@ -85,7 +85,7 @@ def simulation_options(
         seed=seed,
         task_ms=task_ms,
         task_ms_by_name=by_name,
-        restart_strategy=parse_restart_strategy(restart_strategy),
+        restart_strategy=parse_restart_strategy(restart),
         faults=told,
         **others,
     )
