@@ -57,7 +57,7 @@ def test_faults_by_chance_follow_the_seed(job_graph: JobGraph) -> None:
         ({"task_seconds": ["nobody=2"]}, UnknownNameError),
         ({"task_seconds": ["soon"]}, InvalidValueError),
         ({"fail": ["write@1s"]}, InvalidValueError),
-        ({"restart_strategy": "maybe"}, InvalidValueError),
+        ({"restart": "maybe"}, InvalidValueError),
     ],
 )
 def test_what_cannot_be_read_is_refused(job_graph: JobGraph, words: dict[str, object], error: type[Exception]) -> None:
