@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from flinkmagic.deployment.watching.task_records import TaskRecord
+from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 
 
@@ -26,3 +28,20 @@ class DeploymentSnapshot:
     tasks: tuple[TaskRecord, ...]
     slots_used: int
     slots_total: int
+
+    @classmethod
+    def of(cls, info: ExecutionGraphInfo, tasks: Sequence[TaskRecord], slots_total: int) -> DeploymentSnapshot:
+        """A job's picture with its tasks; a failure that was told is not told again as the job's."""
+        job = replace(info, exception_history=without_repetition(info.exception_history))
+        return cls(job, tuple(tasks), sum(task.end_ms is None for task in tasks), slots_total)
+
+
+def without_repetition(history: Sequence[RootExceptionHistoryEntry]) -> tuple[RootExceptionHistoryEntry, ...]:
+    """Without the end of a job that repeats a failure which was told when it happened."""
+    told: set[int] = set()
+    kept = []
+    for entry in history:
+        if not (entry.root.is_global and id(entry.root.error) in told):
+            kept.append(entry)
+        told.add(id(entry.root.error))
+    return tuple(kept)

@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.control_edges import control_edges
-from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
+from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot, without_repetition
 from flinkmagic.deployment.session_cluster import session_cluster
 from flinkmagic.deployment.spark_job_master import SparkJobMaster
 from flinkmagic.deployment.stage_host import StageHost
@@ -255,7 +254,7 @@ class SparkDeployment:
 
     def exceptions(self) -> tuple[RootExceptionHistoryEntry, ...]:
         """The failures of the job, oldest first."""
-        return _without_repetition(self.scheduler.request_job().exception_history)
+        return without_repetition(self.scheduler.request_job().exception_history)
 
     def finished_sinks(self) -> list[PlannedSink]:
         """Return the sinks whose writes are committed, or whose rows are kept, even if others failed.
@@ -288,14 +287,8 @@ class SparkDeployment:
 
     def snapshot(self) -> DeploymentSnapshot:
         """How far the job has come."""
-        tasks = tuple(self.tasks())
-        job = self._job_master.request_job()
-        return DeploymentSnapshot(
-            job=replace(job, exception_history=_without_repetition(job.exception_history)),
-            tasks=tasks,
-            slots_used=sum(task.end_ms is None for task in tasks),
-            slots_total=self._slots or self._cluster.resource_manager.slots.total,
-        )
+        slots_total = self._slots or self._cluster.resource_manager.slots.total
+        return DeploymentSnapshot.of(self._job_master.request_job(), self.tasks(), slots_total)
 
     def result(self, name: str) -> DataFrame:
         """A DataFrame of the user's session over the rows of a result.
@@ -393,19 +386,6 @@ class SparkDeployment:
 
     def _ended(self, result: Future[JobStatus]) -> None:
         self.termination_future.set_result(result.result())
-
-
-def _without_repetition(
-    history: Sequence[RootExceptionHistoryEntry],
-) -> tuple[RootExceptionHistoryEntry, ...]:
-    """Without the end of a job that repeats a failure which was told when it happened."""
-    told: set[int] = set()
-    kept = []
-    for entry in history:
-        if not (entry.root.is_global and id(entry.root.error) in told):
-            kept.append(entry)
-        told.add(id(entry.root.error))
-    return tuple(kept)
 
 
 def _vertices_of(operators: Sequence[int], graph: ExecutionGraph) -> list[ExecutionJobVertex]:

@@ -78,9 +78,6 @@ class DefaultScheduler(SchedulerBase):
     release_partitions : bool
         Whether results go as soon as their consumers are finished
         (`jobmanager.partition.release-during-job-execution`).
-    keep_results_of_failed_job : bool
-        Whether the results of finished regions outlive a job that failed or was canceled, for one that
-        takes them up.
     """
 
     def __init__(
@@ -99,7 +96,6 @@ class DefaultScheduler(SchedulerBase):
         exception_history_size: int = 16,
         rpc_timeout_ms: float = 10_000.0,
         release_partitions: bool = True,
-        keep_results_of_failed_job: bool = False,
     ) -> None:
         super().__init__(
             execution_graph,
@@ -108,7 +104,6 @@ class DefaultScheduler(SchedulerBase):
             listeners=listeners,
             event_log=event_log,
             rpc_timeout_ms=rpc_timeout_ms,
-            keep_results_of_failed_job=keep_results_of_failed_job,
         )
         self._release_partitions = release_partitions
         self.release_strategy = RegionPartitionGroupReleaseStrategy(self.topology)
@@ -132,9 +127,15 @@ class DefaultScheduler(SchedulerBase):
         )
         self.input_dependency = input_dependency or execution_graph.job_graph.settings.input_dependency_constraint
         self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, self.input_dependency)
-        failover = make_failover_strategy(failover_strategy, execution_graph, self.topology, self.tracker)
+        self._make_failover(failover_strategy, restart_strategy, exception_history_size)
+        self._waiting_for_restart: set[int] = set()
+        self._status.transition(JobStatus.CREATED)
+
+    def _make_failover(self, name: str, restart_strategy: RestartBackoffTimeStrategy | None, history_size: int) -> None:
+        """Make what decides after a failure, and what takes a former run up; both ask the same strategy."""
+        failover = make_failover_strategy(name, self.execution_graph, self.topology, self.tracker)
         self._recovery = JobRecovery(
-            execution_graph,
+            self.execution_graph,
             self.topology,
             self.executions,
             self.tracker,
@@ -146,10 +147,8 @@ class DefaultScheduler(SchedulerBase):
             failover,
             restart_strategy or NoRestartBackoffTimeStrategy(),
             self.topology.n_vertices,
-            exception_history_size,
+            history_size,
         )
-        self._waiting_for_restart: set[int] = set()
-        self._status.transition(JobStatus.CREATED)
 
     def validate(self) -> None:
         """Raise `InvariantViolatedError` where the state is not as it must be. For tests: it looks at everything."""

@@ -35,7 +35,6 @@ class SchedulerBase:
         listeners: Sequence[JobListener],
         event_log: JobEventLog | None,
         rpc_timeout_ms: float,
-        keep_results_of_failed_job: bool,
     ) -> None:
         self.execution_graph = execution_graph
         self.topology = SchedulingTopology(execution_graph)
@@ -45,7 +44,6 @@ class SchedulerBase:
         self._main_thread = main_thread
         self._clock = clock
         self._rpc_timeout_ms = rpc_timeout_ms
-        self._keep_results_of_failed_job = keep_results_of_failed_job
         self._status = JobStatusMachine(execution_graph.job_graph.name, clock, listeners)
         self._failure_cause: BaseException | None = None
         self._termination_future: Future[JobStatus] = Future()
@@ -104,8 +102,7 @@ class SchedulerBase:
     def _on_terminal(self) -> None:
         status = self.job_status
         is_finished = status is JobStatus.FINISHED
-        keep_all = status is JobStatus.SUSPENDED or (self._keep_results_of_failed_job and not is_finished)
-        self.tracker.end(keep_all=keep_all, keep_persistent=is_finished)
+        self.tracker.end(keep_all=status is JobStatus.SUSPENDED, keep_persistent=is_finished)
         self.event_log.add("scheduler", f"the job is {status}")
         self._termination_future.set_result(status)
 

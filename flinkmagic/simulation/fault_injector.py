@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from flinkmagic.errors.scheduling import JobSuspendedError
 from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_master import JobMaster
@@ -125,7 +124,7 @@ class FaultInjector:
             self._job_master.cancel()
         elif isinstance(fault, SuspendJob):
             self._note(fault, "the job")
-            self._job_master.suspend(JobSuspendedError(self._job_master.job_id, "its master leads no more"))
+            self._cluster.dispatcher.close()
 
     def _lose_executor(self, fault: LoseTaskManager | SilenceTaskManager) -> None:
         executor = self._cluster.executors.get(fault.resource_id)

@@ -17,7 +17,6 @@ from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
-from flinkmagic.scheduling.dispatcher import Dispatcher
 from flinkmagic.scheduling.failover.restart_strategy import (
     FixedDelayRestartBackoffTimeStrategy,
     RestartBackoffTimeStrategy,
@@ -155,7 +154,6 @@ class Simulation:
             shuffle_folder=options.shuffle_folder,
         )
         self.injector = FaultInjector(self.cluster, options.faults)
-        self.dispatcher = Dispatcher()
         self.scheduler: SchedulerNG
         self.job_master: JobMaster
         self.is_over = False
@@ -218,7 +216,7 @@ class Simulation:
         """Run to the end, or until nothing happens any more; `after_event` is called after each event."""
         for number in range(1, self.options.task_managers + 1):
             self.cluster.add_executor(f"tm-{number}", self.options.slots, is_old=True)
-        self.dispatcher.submit_job(self).add_done_callback(self._over)
+        self.cluster.dispatcher.submit_job(self).add_done_callback(self._over)
         self.injector.start(self.job_master)
         main_thread = self.main_thread
         if self.options.endless:

@@ -9,6 +9,7 @@ from pathlib import Path
 from flinkmagic.errors.scheduling import TaskExecutorLostError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import ManualClock
+from flinkmagic.scheduling.dispatcher import Dispatcher
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
@@ -64,6 +65,7 @@ class VirtualCluster:
         self.clock = ManualClock()
         self.main_thread = ManualMainThreadExecutor(self.clock)
         self.event_log = JobEventLog(self.clock)
+        self.dispatcher = Dispatcher()
         self.shuffle = ShuffleEnvironment(shuffle_folder)
         self.executors: dict[str, SimulatedTaskExecutor] = {}
         self.job_masters: dict[str, JobMasterGateway] = {}

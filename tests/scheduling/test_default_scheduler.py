@@ -466,17 +466,7 @@ def test_suspending_ends_the_job_here_and_leaves_finished_results(job, bench) ->
     assert b.scheduler.termination_future.result(0) is JobStatus.SUSPENDED
 
 
-def test_results_of_a_failed_job_can_be_kept(job, bench) -> None:
-    b = bench(job(TWO_STAGES), keep_results_of_failed_job=True).start()
-    b.finish(0, 1)
-    b.run(2, 3, 4)
-    b.fail(2)
-    b.confirm_cancellations()
-    assert b.status is JobStatus.FAILED
-    assert b.released == []
-
-
-def test_results_of_a_failed_job_are_released_otherwise(job, bench) -> None:
+def test_results_of_a_failed_job_are_released(job, bench) -> None:
     b = bench(job(TWO_STAGES)).start()
     b.finish(0, 1)
     b.run(2, 3, 4)

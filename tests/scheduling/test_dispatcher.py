@@ -213,6 +213,7 @@ def test_a_suspended_job_goes_on_elsewhere_where_it_was(tmp_path: Path, job_grap
     first.service.finish(*MAP)
     first.service.finish(REDUCE[0])
     first.dispatcher.close()
+    first.settle()
     assert result.result(0) is JobStatus.SUSPENDED
     second = Kernel(tmp_path, first.kept)
     result = second.submit(job_graph)

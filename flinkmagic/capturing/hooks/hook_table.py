@@ -29,7 +29,7 @@ _VIEWS = (
 )
 
 _USES = ("asTable", "cache", "exists", "persist", "scalar")
-"""Methods of `DataFrame` that read no rows yet, and after which the DataFrame is more than a name."""
+"""Methods of `DataFrame` that read no rows yet, but make the DataFrame more than a name."""
 
 _NOT_HOOKED = frozenset(
     {
@@ -50,7 +50,7 @@ _NOT_HOOKED = frozenset(
         "inputFiles",
     }
 )
-"""Methods of `DataFrame` that read no rows and make no DataFrame of their own (or have a hook of their own)."""
+"""Methods of `DataFrame` that read no rows and make no DataFrame (or have a hook of their own)."""
 
 _LAZY = frozenset(
     {
@@ -113,7 +113,7 @@ _LAZY = frozenset(
         "zipWithIndex",
     }
 )
-"""Methods of `DataFrame` that are known to read nothing; a public method that is in no list counts as an action."""
+"""Methods of `DataFrame` that are known to read nothing; a public method in no list counts as an action."""
 
 _GROUPED_LAZY = frozenset(
     {
@@ -136,7 +136,7 @@ _GROUPED_LAZY = frozenset(
 
 
 def entries() -> Iterator[Entry]:
-    """Class, attribute, and what makes its hook; what this version of PySpark does not have is left out."""
+    """Yield class, attribute and hook factory; what this version of PySpark does not have is left out."""
     for owner, name, make in _wanted():
         value = getattr(owner, name, None)
         is_attribute = isinstance(value, (property, functools.cached_property)) or name == "_jdf"
@@ -145,12 +145,12 @@ def entries() -> Iterator[Entry]:
 
 
 def is_hooked_when_imported(module: str) -> bool:
-    """Whether something of a module is hooked as soon as it is imported."""
+    """Return whether something in a module is hooked as soon as the module is imported."""
     return native_hooks.is_native(module) or ml_hooks.is_learning(module)
 
 
 def entries_of(module: ModuleType) -> Iterator[Entry]:
-    """Those of a module that was imported just now."""
+    """Yield the entries of a module that has just been imported."""
     yield from native_hooks.entries_of(module)
     if ml_hooks.is_learning(module.__name__):
         yield from ml_hooks.entries_of(module)
@@ -261,7 +261,7 @@ def _module(name: str) -> Any:
 
 
 def classic_data_frame() -> type:
-    """The class whose methods run: in 4.x `pyspark.sql.DataFrame` only declares them."""
+    """Return the class whose methods run: in 4.x `pyspark.sql.DataFrame` only declares them."""
     classic = _module("pyspark.sql.classic.dataframe")
     return DataFrame if classic is None else classic.DataFrame
 

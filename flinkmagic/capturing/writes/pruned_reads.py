@@ -19,9 +19,9 @@ from flinkmagic.jvm.java import query_execution, session_state
 
 
 def pruned_sources(df: Any) -> tuple[Source, ...] | None:
-    """What a DataFrame's query reads, file by file where its files are listed; None where that cannot be told."""
+    """Return what a DataFrame's query reads, file by file if its files are listed; None if that cannot be told."""
     spark, analysed = df.sparkSession, df._jdf.queryExecution().analyzed()
-    # Planned apart: the DataFrame itself plans with what Spark's cache holds when it is first used.
+    # Planned separately: when first used, the DataFrame itself is planned with what Spark's cache holds then.
     query = query_execution(spark._jvm, session_state(spark), analysed)
     places = json.loads(CLASSES.shared_instance(SparkContext._gateway, "PrunedReads").places(query))
     if places is None:

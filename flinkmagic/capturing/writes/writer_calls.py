@@ -1,4 +1,4 @@
-"""What PySpark's writers ask of their Java halves, held back before anything is run.
+"""What PySpark's writers ask of their Java halves, intercepted before anything runs.
 
 Spark makes a writer's command by methods of its own that are not public (``saveCommand``, ``saveAsTableCommand``,
 ``insertIntoCommand``; of ``DataFrameWriterV2`` ``createCommand``, ``replaceCommand``, ``appendCommand``,
@@ -22,7 +22,7 @@ _FILE_DATA_SOURCE = "org.apache.spark.sql.execution.datasources.v2.FileDataSourc
 
 
 class NoCommandError(Exception):
-    """This version of Spark makes the command of a write only to run it immediately."""
+    """This version of Spark makes a write's command only to run it immediately."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class WriterCall:
         return "" if self.jwrite is None else str(writer_field(self.jwrite, "source"))
 
     def command(self, spark: Any, df: Any) -> Any:
-        """Spark's command, not analysed; None where plain Spark is about to refuse the write.
+        """Return Spark's command, not analysed; None if plain Spark is about to refuse the write.
 
         Raises
         ------
         NoCommandError
-            Where this version of Spark makes none that could be held back.
+            If this version of Spark makes none that could be held back.
         """
         try:
             return self.make()
@@ -76,7 +76,7 @@ class WriterCall:
 
 
 class _StandIn:
-    """Stands in for a Java writer while one of PySpark's writing methods runs; settings go through to it."""
+    """Replaces a Java writer while one of PySpark's writing methods runs; passes settings on to it."""
 
     def __init__(self, jvm: Any, jwrite: Any, on_write: Callable[[WriterCall], None]) -> None:
         self.jvm = jvm
@@ -92,7 +92,7 @@ class _StandIn:
 
 
 class DeferringWriter(_StandIn):
-    """In the place of a Java ``DataFrameWriter``.
+    """Replaces a Java ``DataFrameWriter``.
 
     The formats that have a method of their own are set as the Java method of that name sets them.
     """
@@ -130,7 +130,7 @@ class DeferringWriter(_StandIn):
         settings = ("partitioningColumns", "numBuckets", "sortColumnNames", "clusteringColumns")
         if any(field is not None and field.isDefined() for field in (writer_field(jwrite, s) for s in settings)):
             jwrite.jdbc(url, table, properties)  # which refuses them before it does anything
-        # `DataFrameWriter.jdbc`: the properties go over the options, the two arguments over both.
+        # `DataFrameWriter.jdbc`: the properties override the options, the two arguments override both.
         jwrite = jwrite.options(properties).option("url", url).option("dbtable", table)
         self.jwrite = jwrite.format("jdbc")
         self.save()
@@ -161,7 +161,7 @@ class DeferringWriter(_StandIn):
 
 
 class DeferringTableWriter(_StandIn):
-    """In the place of a Java ``DataFrameWriterV2``."""
+    """Replaces a Java ``DataFrameWriterV2``."""
 
     table = ""
 
@@ -190,7 +190,7 @@ class DeferringTableWriter(_StandIn):
 
 
 def is_transactional(spark: Any, catalog: str) -> bool:
-    """Whether analysing a write to a catalog begins a transaction there, which only Spark itself can end (4.3)."""
+    """Return whether analysing a write to a catalog begins a transaction that only Spark itself can end (4.3)."""
     if catalog == "spark_catalog":
         return False
     try:
@@ -204,7 +204,7 @@ def is_transactional(spark: Any, catalog: str) -> bool:
 
 
 def writer_field(jwrite: Any, name: str) -> Any:
-    """A setting of a Java ``DataFrameWriter`` or ``DataFrameReader``, which have no accessors for them in 3.5."""
+    """Return a setting of a Java ``DataFrameWriter`` or ``DataFrameReader``, which lack accessors in 3.5."""
     jclass = jwrite.getClass()
     while jclass is not None:
         for field in jclass.getDeclaredFields():
@@ -216,13 +216,13 @@ def writer_field(jwrite: Any, name: str) -> Any:
 
 
 def _save_command_3(spark: Any, df: Any, jwrite: Any, path: str | None) -> Any:
-    """What Spark 3.5 does inside ``DataFrameWriter.save`` for sources of version 1 (no ``saveCommand`` there)."""
+    """Do what Spark 3.5 does inside ``DataFrameWriter.save`` for sources of version 1 (it has no ``saveCommand``)."""
     jvm, jsession = spark._jvm, spark._jsparkSession
     source = writer_field(jwrite, "source")
     options = writer_field(jwrite, "extraOptions")
     bucketed = writer_field(jwrite, "numBuckets").isDefined() or writer_field(jwrite, "sortColumnNames").isDefined()
     if bucketed or source.lower() == "hive" or (path is not None and options.contains("path")):
-        return None  # plain Spark refuses these itself, or obeys its legacy setting
+        return None  # plain Spark refuses these itself, or follows its legacy setting
     sources = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource")
     provider = sources.lookupDataSourceV2(source, jsession.sessionState().conf())
     if provider.isDefined() and _FILE_DATA_SOURCE not in java_types(provider.get()):

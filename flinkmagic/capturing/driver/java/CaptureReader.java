@@ -31,7 +31,7 @@ import scala.Tuple2;
 import scala.collection.Iterator;
 
 /**
- * Reads what a capture asks the driver for, each in one call from Python. Nothing is executed.
+ * Answers what a capture asks the driver, each question in one call from Python. Executes nothing.
  *
  * Written for Janino: no lambdas, no type inference, raw collections.
  */
@@ -40,8 +40,8 @@ public class CaptureReader {
     private static final Method LAZY_ANALYSIS = lazyAnalysis();
 
     /**
-     * Whether a query is analysed only as a part of another: it names a column of that one (`Column.outer`). From 4.0 on
-     * a Dataset asks `QueryExecution.isLazyAnalysis`, as here.
+     * Whether a query is analysed only as part of another query, one of whose columns it names (`Column.outer`). From
+     * 4.0 on a Dataset asks `QueryExecution.isLazyAnalysis`, as this does.
      */
     public boolean isPartOfAnother(QueryExecution query) throws Exception {
         return LAZY_ANALYSIS != null && ((Boolean) LAZY_ANALYSIS.invoke(query, new Object[0])).booleanValue();
@@ -57,7 +57,7 @@ public class CaptureReader {
         return null;
     }
 
-    /** The expression ids of a query's output, separated by blanks; none of a query that is a part of another. */
+    /** The expression ids of a query's output, separated by blanks; none for a query that is part of another. */
     public String outputIds(QueryExecution query) throws Exception {
         StringBuilder ids = new StringBuilder();
         if (isPartOfAnother(query)) {
@@ -80,12 +80,12 @@ public class CaptureReader {
         return deflated(facts);
     }
 
-    /** What was set of a context's Hadoop configuration, as deflated JSON. */
+    /** What was set in a context's Hadoop configuration, as deflated JSON. */
     public byte[] hadoop(Configuration configuration) throws Exception {
         return deflated(hadoopSettings(configuration));
     }
 
-    /** By name what Hadoop says of settings where nothing was set, null where it says nothing; as deflated JSON. */
+    /** By name, Hadoop's own value of settings that were not set; null if it has none. As deflated JSON. */
     public byte[] hadoopDefaults(List names) throws Exception {
         Configuration unset = new Configuration();
         Map defaults = new TreeMap();
@@ -95,7 +95,7 @@ public class CaptureReader {
         return deflated(defaults);
     }
 
-    /** All that does not come from Hadoop's own files of defaults. */
+    /** All that does not come from Hadoop's own default files. */
     private static Map hadoopSettings(Configuration conf) {
         Map settings = new TreeMap();
         java.util.Iterator entries = conf.iterator();
@@ -109,7 +109,7 @@ public class CaptureReader {
         return settings;
     }
 
-    /** What a command writes where, as deflated JSON. */
+    /** What a command writes and where, as deflated JSON. */
     public byte[] fileWrite(InsertIntoHadoopFsRelationCommand command, SessionState state) throws Exception {
         FileFormat format = command.fileFormat();
         Map facts = new LinkedHashMap();
@@ -132,7 +132,7 @@ public class CaptureReader {
         return deflated(facts);
     }
 
-    /** The command's own answer is by the configuration of the thread's session, which may be another one's. */
+    /** The command's own answer follows the configuration of the thread's session, which may be another one's. */
     private static boolean isDynamic(InsertIntoHadoopFsRelationCommand command, SessionState state) {
         String overwrites = state.conf().getConfString("spark.sql.sources.partitionOverwriteMode", "static");
         Iterator options = command.options().iterator();
@@ -146,7 +146,7 @@ public class CaptureReader {
             && command.staticPartitions().size() < command.partitionColumns().size();
     }
 
-    /** The folders of the partitions, outside of its own folder, of the table that a relation reads; deflated JSON. */
+    /** The partition folders outside its own folder of the table that a relation reads; deflated JSON. */
     public byte[] partitionsElsewhere(LogicalRelation leaf) throws Exception {
         if (leaf.catalogTable().isEmpty() || !(leaf.relation() instanceof HadoopFsRelation)) {
             return deflated(new ArrayList());
@@ -210,8 +210,8 @@ public class CaptureReader {
     }
 
     /**
-     * Deflated JSON, because an answer that does not fit into the gateway's buffer of 8 KB goes out in two packets, and
-     * the second waits for the acknowledgement of the first, which the other side delays by 40 ms.
+     * As deflated JSON: an answer that does not fit into the gateway's buffer of 8 KB goes out in two packets, and the
+     * second waits until the other side acknowledges the first, which takes it 40 ms.
      */
     public static byte[] deflated(Object facts) throws Exception {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();

@@ -27,8 +27,8 @@ import scala.collection.Iterator;
  */
 public class LeafReader {
     /**
-     * The leaves of an analysed plan and of its subqueries, as deflated JSON: for each its class and, where it reads
-     * files that belong to no table, the folders, and whether its DataFrame listed them.
+     * The leaves of an analysed plan and of its subqueries, as deflated JSON: for each its class and, if it reads files
+     * that belong to no table, the folders, and whether its DataFrame listed the files.
      */
     public byte[] leaves(LogicalPlan plan) throws Exception {
         List facts = new ArrayList();
@@ -76,7 +76,7 @@ public class LeafReader {
         facts.put("linked", linked);
     }
 
-    /** Whether all files that were listed lie in the very folders that were named, or were named themselves. */
+    /** Whether all listed files lie directly in the folders that were named, or were named themselves. */
     private static boolean isFlat(InMemoryFileIndex index) {
         HashSet named = new HashSet();
         Iterator each = index.rootPaths().iterator();
@@ -93,7 +93,7 @@ public class LeafReader {
         return true;
     }
 
-    /** Where symbolic links among the listed files and folders lead to, if out of the folders that were named. */
+    /** Where symbolic links among the listed files and folders lead, if that is outside the folders that were named. */
     private static void addLinked(InMemoryFileIndex index, List paths) {
         List roots = new ArrayList();
         HashSet named = new HashSet();
@@ -110,7 +110,7 @@ public class LeafReader {
             if (!"file".equals(file.toUri().getScheme())) {
                 return;
             }
-            // A file that was named itself says nothing of the folder in which it lies.
+            // A file that was named itself says nothing about its folder.
             if (named.contains(local(file))) {
                 continue;
             }

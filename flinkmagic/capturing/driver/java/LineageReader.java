@@ -26,8 +26,8 @@ import scala.collection.Iterator;
  */
 public class LineageReader {
     /**
-     * What an RDD's lineage reads, as deflated JSON: of each folder of a scan one file, of a Hadoop input its folders;
-     * each with a mark whether its files have been listed.
+     * What an RDD's lineage reads, as deflated JSON: one file of each folder of a scan, the folders of a Hadoop input;
+     * each with a mark that says whether its files have been listed.
      */
     public byte[] rddPaths(RDD rdd) throws Exception {
         List found = new ArrayList();
@@ -62,7 +62,7 @@ public class LineageReader {
 
     private static void addPaths(RDD rdd, List found) {
         if (rdd.getCheckpointFile().isDefined()) {
-            // Rows that a checkpoint holds are read from its files, and from nothing before it.
+            // A checkpoint's rows are read from its files, and from nothing before it.
             found.add(Arrays.asList(new Object[] {rdd.getCheckpointFile().get(), Boolean.TRUE}));
         } else if (rdd instanceof FileScanRDD) {
             HashSet folders = new HashSet();

@@ -23,8 +23,8 @@ import scala.collection.immutable.Nil$;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Which of the files that were listed when DataFrames were made a query is going to read: Spark leaves partitions out
- * that a filter rules out. Nothing is executed, and nothing is listed.
+ * Tells which of the files that were listed when DataFrames were made a query is going to read: Spark leaves out
+ * partitions that a filter excludes. Executes nothing and lists nothing.
  *
  * Written for Janino: no lambdas, no type inference, raw collections.
  */
@@ -32,8 +32,8 @@ public class PrunedReads {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     /**
-     * The folders of those files, and files that are links or were named themselves, as JSON; "null" where it cannot be
-     * told, because the query reads kept rows or has subqueries, whose plans are made when it runs.
+     * The folders of those files, and files that are links or were named themselves, as JSON; "null" if it cannot be
+     * told, because the query reads retained rows or has subqueries, whose plans are made when it runs.
      */
     public String places(QueryExecution query) throws Exception {
         if (!((QueryPlan) query.optimizedPlan()).subqueriesAll().isEmpty()) {
@@ -56,7 +56,7 @@ public class PrunedReads {
         return JSON.writeValueAsString(new ArrayList(found));
     }
 
-    /** A Scala list is the sequence that Spark takes by any version of Scala. */
+    /** Any version of Scala accepts a Scala list as the sequence that Spark takes. */
     private static void add(FileIndex index, scala.collection.immutable.List filters, HashSet found) {
         HashSet named = new HashSet();
         Iterator roots = index.rootPaths().iterator();
