@@ -69,16 +69,7 @@ def simulation_options(
     task_ms, by_name = _task_times(task_seconds, job_graph)
     told: list[Fault] = [parse_task_failure(text) for text in fail]
     told += [parse_task_manager_loss(text) for text in lose_task_manager]
-    if faults:
-        vertices = job_graph.vertices_in_topological_order()
-        told += random_faults(
-            random.Random(f"faults/{seed}"),
-            faults,
-            vertices=[(vertex.name, max(vertex.parallelism, 1)) for vertex in vertices],
-            task_managers=[(f"tm-{n}", slots) for n in range(1, task_managers + 1)],
-            horizon_ms=task_ms * len(vertices),
-            back_after_ms=5 * task_ms,
-        )
+    told += _by_chance(faults, seed, job_graph, [(f"tm-{n}", slots) for n in range(1, task_managers + 1)], task_ms)
     return SimulationOptions(
         task_managers=task_managers,
         slots=slots,
@@ -88,6 +79,20 @@ def simulation_options(
         restart_strategy=parse_restart_strategy(restart),
         faults=told,
         **others,
+    )
+
+
+def _by_chance(
+    number: int, seed: int, job_graph: JobGraph, task_managers: list[tuple[str, int]], task_ms: float
+) -> list[Fault]:
+    vertices = job_graph.vertices_in_topological_order()
+    return random_faults(
+        random.Random(f"faults/{seed}"),
+        number,
+        vertices=[(vertex.name, max(vertex.parallelism, 1)) for vertex in vertices],
+        task_managers=task_managers,
+        horizon_ms=task_ms * len(vertices),
+        back_after_ms=5 * task_ms,
     )
 
 
