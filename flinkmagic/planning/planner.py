@@ -48,7 +48,7 @@ _WRITE_OPERATORS = frozenset({"WriteFilesExec"})
 """What Spark puts between a write's command and its query; both are the sink."""
 
 _SIDE_BY_SIDE_FROM = 8
-"""From how many sinks on Catalyst plans them on several threads."""
+"""From this number of sinks on, Catalyst plans them on several threads."""
 
 
 @dataclass(eq=False)
@@ -71,7 +71,7 @@ class PlannedJob:
     boundaries : tuple of PlannedBoundary
         The DataFrames among it whose rows are kept.
     parallelism : int
-        How many partitions shuffles make where the user did not say otherwise.
+        How many partitions shuffles make unless the user said otherwise.
     slots : int
         What the parallelism was derived from.
     session_clone : py4j.java_gateway.JavaObject
@@ -241,7 +241,7 @@ class _Planner:
     def _planned_by_spark(
         self, requests: Sequence[SinkRequest], logical_plans: Sequence[JavaObject]
     ) -> Iterator[Iterable[tuple[str, JavaObject, JavaObject]]]:
-        """For each sink the scope, the QueryExecution and the physical plan, made side by side where it pays."""
+        """Plan the sinks, concurrently if it pays: for each the scope, the QueryExecution and the physical plan."""
         clones = [self._clones.of(request.snapshot) for request in requests]
 
         def plan_one(index: int) -> tuple[str, JavaObject, JavaObject]:
@@ -292,7 +292,7 @@ class _Planner:
         return self._translator.sink(index, query, _sink_name(request), handle, self._sink_facts(request, root))
 
     def _share_equal(self) -> None:
-        """Let the exchanges that were read last share with equal ones that were read before."""
+        """Share the exchanges that were read last with equal ones that were read before."""
         nodes = self._forest.nodes
         for number in range(self._read + 1, len(nodes)):
             node = nodes[number]
@@ -351,7 +351,7 @@ def _below_write(root: PlanNode) -> PlanNode:
 
 
 def _operator_name(request: SinkRequest, root: PlanNode) -> str:
-    """Spark's name for what a write's plan has on top."""
+    """Return Spark's name for the top operator of a write's plan."""
     return root.name if request.command is None else f"Execute {request.command.nodeName()}"
 
 

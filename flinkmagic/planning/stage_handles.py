@@ -1,4 +1,4 @@
-"""Makes the handles of stages: ties what was planned to the plans that are run."""
+"""Makes the handles of stages: connects what was planned with the plans that run."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ class StageHandles:
         self._metrics = CLASSES.new_instance(forest.sc._gateway, "ObservedMetrics")
 
         self.results: list[StageResult] = []
-        """What the stages leave behind for later jobs; what is part of a cache of the user's is the cache's."""
+        """What the stages leave behind for later jobs; what is part of a cache of the user's belongs to the cache."""
 
     def share(self, node: PlanNode, first: PlanNode) -> None:
-        """Let the plans that are run use the rows of `first` in place of `node`."""
+        """Make the plans that run use the rows of `first` in place of `node`."""
         self._rebuilder.share(self._forest.jvm_node(node), self._forest.jvm_node(first))
 
     def of_exchange(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle:
-        """The handle of the stage below an exchange or a subquery."""
+        """Return the handle of the stage below an exchange or a subquery."""
         handle = self._of_exchange(node, stage, rows)
         if not stage.cached:
             plan = self._forest.jvm_node(node)
@@ -136,7 +136,7 @@ class StageHandles:
         )
 
     def hidden_shuffle(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> ShuffleMapStageHandle:
-        """The handle of the stage before a shuffle that an operator makes by itself."""
+        """Return the handle of the stage before a shuffle that an operator makes by itself."""
         jvm_node = self._forest.jvm_node(node)
         self._rebuilder.hide(jvm_node)
         handle = ShuffleMapStageHandle(
@@ -157,7 +157,7 @@ class StageHandles:
     def of_write(
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int
     ) -> WriteStageHandle:
-        """The handle of a write: `plan` has the command on top, or is that of the query which the command hides."""
+        """Return the handle of a write: `plan` has the command on top, or is the plan of the query that it hides."""
         made = Once(lambda: self._rebuilder.query(plan))
         self._rebuilder.planned(plan, query_execution.optimizedPlan())
         if request.command is not None:
@@ -167,7 +167,7 @@ class StageHandles:
         return WriteStageHandle(
             name=request.name,
             tasks=max(1, tasks),  # a write of nothing still runs one task, for an empty file with the schema
-            # What a source does with the rows that it is given is its own affair.
+            # What a source does with its rows is its own affair.
             exact=self._exact(stage) and request.command is None,
             starts_jobs_early=self._starts_jobs(stage),
             calls_python=_calls_python(stage) or (request.write is not None and request.write.kind in INTO_RELATION),
@@ -181,7 +181,7 @@ class StageHandles:
         )
 
     def _over_rows(self, command: JavaObject, plan: JavaObject, session: JavaObject) -> JavaObject:
-        """The physical plan of a command over the rows of this job's plan of the query that it hides."""
+        """Return the physical plan of a command over the rows of this job's plan of the query that it hides."""
         rows = CLASSES.new_instance(self._forest.sc._gateway, "CommandRows")
         over = rows.over(command, command.query(), self._rebuilder.query(plan), session)
         return self._planned(session, over).executedPlan()
@@ -192,7 +192,7 @@ class StageHandles:
     def of_result(
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int
     ) -> ResultStageHandle:
-        """The handle of rows that stay in the session."""
+        """Return the handle of rows that stay in the session."""
         self._rebuilder.planned(plan, query_execution.optimizedPlan())
         return ResultStageHandle(
             name=request.name,
@@ -213,7 +213,7 @@ class StageHandles:
     def of_boundary(
         self, name: str, query_execution: JavaObject, relation: JavaObject, stage: Stage, rows: PartitionCount
     ) -> BoundaryStageHandle:
-        """The handle of the stage whose rows are kept in a relation, from which this job's other plans read them."""
+        """Return the handle of the stage whose rows are kept in a relation, which this job's other plans read."""
         self._rebuilder.planned(relation.cacheBuilder().cachedPlan(), query_execution.optimizedPlan())
         handle = BoundaryStageHandle(
             name=name,
@@ -240,7 +240,7 @@ class StageHandles:
         return handle
 
     def _collected(self, stage: Stage) -> Callable[[], None] | None:
-        """What is to be called when a stage in which something is observed is done."""
+        """Return what to call when a stage that observes something is done."""
         nodes = [self._forest.jvm_node(node) for node in stage.nodes if node.kind == COLLECT_METRICS]
         if not nodes or stage.cached:
             return None
@@ -257,7 +257,7 @@ class StageHandles:
         return ObservedQuery(request.logical_plan, self._metrics.of(self._rebuilder, plan))
 
     def read_kept(self, relation: JavaObject) -> None:
-        """Let the plans that are run read the rows that this job computes for a relation."""
+        """Make the plans that run read the rows that this job computes for a relation."""
         self._rebuilder.keep(relation)
 
     def _exact(self, stage: Stage) -> bool:
@@ -268,7 +268,7 @@ class StageHandles:
         return Once(lambda: join_choices(self._rebuilder, self._forest, joins)) if joins else Once.of(())
 
     def _merged(self, ask: Callable[[JavaObject], int], plan: JavaObject, stage: Stage) -> Once:
-        # Without a node of its own a stage only reads what another one wrote.
+        # Without a node of its own, a stage only reads what another one wrote.
         shuffled = any(child.kind in _EXCHANGES for node in stage.nodes for child in node.children)
         return Once(lambda: ask(plan)) if shuffled or not stage.nodes else Once.of(-1)
 
@@ -281,5 +281,5 @@ def _calls_python(stage: Stage) -> bool:
 
 
 def _samples(exchange: PlanNode) -> bool:
-    """Whether Spark samples the rows below when it makes the shuffle's dependency."""
+    """Return whether Spark samples the rows below when it makes the shuffle's dependency."""
     return exchange.partitioning == "RangePartitioning" and (exchange.partitions or 0) > 1

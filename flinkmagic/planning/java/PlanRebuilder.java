@@ -30,8 +30,8 @@ import scala.Option;
 import scala.collection.Iterator;
 
 /**
- * Makes the plans that are run out of the plans that were read: equal exchanges and subqueries become one, and an
- * operator whose shuffle is not in the plan gives way to the rows behind that shuffle.
+ * Makes the plans that run from the plans that were read: equal exchanges and subqueries become one, and an operator
+ * whose shuffle is not in the plan is replaced by the rows behind that shuffle.
  *
  * Every node is rebuilt once, so that an exchange is one object (and one shuffle id) in all plans of the job.
  */
@@ -48,7 +48,7 @@ public class PlanRebuilder {
         standsFor.put(plan, first);
     }
 
-    /** Use what an earlier job has computed in place of `plan`: an exchange or a subquery, as it was run there. */
+    /** Use what an earlier job has computed in place of `plan`: an exchange or a subquery, as it ran there. */
     public synchronized void adopt(SparkPlan plan, SparkPlan computed) {
         standsFor.put(plan, computed);
         made.put(computed, computed);
@@ -57,12 +57,12 @@ public class PlanRebuilder {
         }
     }
 
-    /** What is used in place of an exchange or a subquery; null where it is run itself. */
+    /** What is used in place of an exchange or a subquery; null if it runs itself. */
     public synchronized SparkPlan standIn(SparkPlan plan) {
         return (SparkPlan) standsFor.get(plan);
     }
 
-    /** The operator that was made for one that was read; null as long as there is none. */
+    /** The operator that was made for one that was read; null if there is none yet. */
     public synchronized SparkPlan ran(SparkPlan plan) {
         return (SparkPlan) made.get(plan);
     }
@@ -72,14 +72,14 @@ public class PlanRebuilder {
         return kept.containsKey(relation.cacheBuilder());
     }
 
-    /** A shuffle of this job is written: later stages read it as is best for what it is. */
+    /** A shuffle of this job is written: later stages read it in the way that suits its size. */
     public synchronized void written(SparkPlan plan, MapOutputStatistics statistics) throws Exception {
         Exchange exchange = exchange(plan);
         joins.written(exchange, statistics);
         reads.written(exchange, statistics);
     }
 
-    /** How many tasks the stage with this exchange or subquery on top has; -1 where that is as planned. */
+    /** How many tasks the stage with this exchange or subquery on top has; -1 if that is as planned. */
     public synchronized int mergedTasks(SparkPlan plan) {
         return reads.tasks(plan);
     }
@@ -93,17 +93,17 @@ public class PlanRebuilder {
         return plan instanceof Exchange || plan instanceof ReusedExchangeExec;
     }
 
-    /** How a join is run that was planned otherwise; see `AdaptiveJoins.choice`. */
+    /** How a join runs that was planned otherwise; see `AdaptiveJoins.choice`. */
     public synchronized String joinChoice(SparkPlan plan) {
         return joins.choice(plan);
     }
 
-    /** A whole query or write was planned; to be told before any of its stages is made. */
+    /** A whole query or write was planned; call it before any of its stages is made. */
     public synchronized void planned(SparkPlan root, LogicalPlan optimized) {
         joins.plan(root, optimized);
     }
 
-    /** The plan that is run for that of a whole query or write; always the same object. */
+    /** The plan that runs for that of a whole query or write; always the same object. */
     public synchronized SparkPlan query(SparkPlan plan) throws Exception {
         joins.free(plan);
         if (!isExchange(plan)) {
@@ -112,7 +112,7 @@ public class PlanRebuilder {
         return rebuild(plan);
     }
 
-    /** The same for an operator that makes a shuffle of its own: `computed` is what was rebuilt of it in that job. */
+    /** The same for an operator that makes a shuffle of its own: `computed` is what that job rebuilt of it. */
     public synchronized void adoptHidden(SparkPlan plan, SparkPlan computed) throws Exception {
         Option before = enter(plan);
         try {
@@ -127,12 +127,12 @@ public class PlanRebuilder {
         kept.put(relation.cacheBuilder(), computed);
     }
 
-    /** The builder of a relation's rows where another plan of the same columns computes them. */
+    /** The builder of a relation's rows if another plan of the same columns computes them. */
     public synchronized CachedRDDBuilder keptOver(InMemoryRelation relation, SparkPlan plan) throws Exception {
         return PlanNodes.withPlan(relation.cacheBuilder(), plan);
     }
 
-    /** The exchange that is run for one that was read, or that ran in an earlier job. */
+    /** The exchange that runs for one that was read, or that ran in an earlier job. */
     public synchronized Exchange exchange(SparkPlan plan) throws Exception {
         SparkPlan rebuilt = rebuild(plan);
         return rebuilt instanceof ReusedExchangeExec ? ((ReusedExchangeExec) rebuilt).child() : (Exchange) rebuilt;
@@ -159,7 +159,7 @@ public class PlanRebuilder {
             planned.output(), builder, planned.outputOrdering(), planned.statsOfPlanToCache());
     }
 
-    /** The plan that is run for a plan that was read; always the same object. */
+    /** The plan that runs for a plan that was read; always the same object. */
     public synchronized SparkPlan rebuild(SparkPlan plan) throws Exception {
         SparkPlan known = (SparkPlan) made.get(plan);
         if (known == null) {
@@ -175,8 +175,8 @@ public class PlanRebuilder {
     }
 
     /**
-     * A node takes for its own the session that is active on the thread which makes it; a thread that is new to Spark
-     * has none. So the session of the plan is made the active one while nodes are made.
+     * A node takes the session that is active on the thread that makes it; a thread that is new to Spark has none. So
+     * the plan's session is made the active one while nodes are made.
      */
     private static Option enter(SparkPlan plan) throws Exception {
         Option before = (Option) sessions("getActiveSession", 0).invoke(null, new Object[0]);
@@ -225,8 +225,8 @@ public class PlanRebuilder {
     }
 
     /**
-     * Makes a broadcast or a subquery again, and what was made over it: once failed, it stays failed. Nothing over it
-     * has been run.
+     * Makes a broadcast or a subquery again, with what was made over it: once failed, it stays failed. Nothing over it
+     * has run.
      */
     public synchronized void renew(SparkPlan plan) throws Exception {
         SparkPlan failed = rebuild(plan);
@@ -287,7 +287,7 @@ public class PlanRebuilder {
         return joins.choose(plan, withNewSubqueries(withNewChildren(plan)));
     }
 
-    /** For a stage whose operator on top is an exchange, a subquery, or the plan of a query or write. */
+    /** For a stage whose top operator is an exchange, a subquery, or the plan of a query or write. */
     private void mergeReads(SparkPlan top) throws Exception {
         ArrayList leaves = new ArrayList();
         boolean isExchange = top instanceof Exchange;
@@ -329,12 +329,12 @@ public class PlanRebuilder {
         if (!changed) {
             return plan;
         }
-        // Not withNewChildren: it keeps children that are equal, and two plans of one DataFrame are equal in all
-        // but the identity of their exchanges.
+        // Not withNewChildren: it keeps children that are equal, and two plans of one DataFrame are equal in all but
+        // the identity of their exchanges.
         return PlanNodes.withChildren(plan, children);
     }
 
-    /** In two steps by way of a wrapper: transformExpressions, too, keeps expressions that are equal. */
+    /** In two steps through a wrapper: transformExpressions, too, keeps expressions that are equal. */
     private SparkPlan withNewSubqueries(SparkPlan plan) throws Exception {
         IdentityHashMap wrapped = new IdentityHashMap();
         IdentityHashMap unwrapped = new IdentityHashMap();
