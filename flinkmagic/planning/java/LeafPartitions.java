@@ -184,7 +184,8 @@ public class LeafPartitions {
      * whether Janino compiles a call of it depends on the order in which the JVM happens to list the methods.
      */
     public static scala.collection.immutable.List list(ArrayList items) {
-        scala.collection.immutable.List made = (scala.collection.immutable.List) scala.collection.immutable.Nil$.MODULE$;
+        Object nothing = scala.collection.immutable.Nil$.MODULE$;
+        scala.collection.immutable.List made = (scala.collection.immutable.List) nothing;
         for (int i = items.size() - 1; i >= 0; i--) {
             made = new scala.collection.immutable.$colon$colon(items.get(i), made);
         }

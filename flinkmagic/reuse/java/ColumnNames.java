@@ -32,7 +32,7 @@ public class ColumnNames {
     private final IdentityHashMap places;
     private final HashMap ids = new HashMap();
 
-    /** For one operator; `places` is shared by those of a plan, and holds what was found out of it. */
+    /** For one operator. All operators of a plan share `places`, which keeps what was looked up. */
     public ColumnNames(SparkPlan plan, IdentityHashMap places) {
         this.plan = plan;
         this.places = places;
@@ -123,7 +123,7 @@ public class ColumnNames {
         return known;
     }
 
-    /** What computes the rows of a plan: wrappers, and reading what is computed elsewhere, change nothing about them. */
+    /** What computes the rows of a plan: wrappers, and reading what is computed elsewhere, do not change them. */
     public static SparkPlan standIn(SparkPlan plan) {
         while (true) {
             if (plan instanceof WholeStageCodegenExec || plan instanceof InputAdapter) {

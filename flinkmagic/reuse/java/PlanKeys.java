@@ -51,10 +51,10 @@ import scala.collection.Iterator;
  *
  * A digest is made of a plan, operator by operator and argument by argument, with expression ids renamed. Every kind of
  * value that may stand there is named here; a plan that holds anything else, or an expression that Spark calls
- * nondeterministic, has no digest but a reason. Not of Catalyst's canonical plan: that leaves the ids of some aggregates
- * as they are, and drops the names of columns, which mapInPandas and applyInPandas hand to the user's code. Files count
- * by path, length and modification time as the DataFrame listed them. Python functions count by a fingerprint that
- * Python gives. Cached relations and RDDs count by the identity of the object.
+ * nondeterministic, has no digest but a reason. Catalyst's canonical plan would not do: it leaves the ids of some
+ * aggregates as they are, and drops the names of columns, which mapInPandas and applyInPandas hand to the user's code.
+ * Files count by path, length and modification time as the DataFrame listed them. Python functions count by a
+ * fingerprint that Python gives. Cached relations and RDDs count by the identity of the object.
  *
  * Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
  */
