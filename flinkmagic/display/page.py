@@ -70,18 +70,17 @@ def image(view: GraphView) -> str:
 def mime_bundle(
     views: GraphView | Sequence[GraphView],
     *,
-    open_kind: str = "job",
     summary: str = "",
     snapshot: JobSnapshot | None = None,
     notes: Sequence[str] = (),
 ) -> Mapping[str, str]:
     """Return what a notebook keeps: ``image/svg+xml``, ``text/html``, ``text/plain``.
 
-    The SVG and the text are of the view of `open_kind` (the first one where it is missing). Where nothing can lay
+    The SVG and the text are of the job graph (the first view where it is missing). Where nothing can lay
     pictures out, the bundle holds the tree as text and says what to install.
     """
     several = _several(views)
-    shown = next((view for view in several if view.kind == open_kind), several[0])
+    shown = next((view for view in several if view.kind == "job"), several[0])
     plain = [to_text(shown), *notes]
     if snapshot is not None:
         plain.append(progress_line(snapshot))
