@@ -22,7 +22,7 @@ class SimulatedRun:
     ----------
     timeline : Timeline
         What ran when, and in which slot.
-    text, svg : str
+    The same for readers; beside a run that really happened, if there was one.
         The same for people; beside a run that really happened, where there was one.
     """
 
@@ -45,8 +45,8 @@ def simulate_graph(
 ) -> SimulatedRun:
     """Run a compiled graph on a virtual cluster, on virtual time.
 
-    After a real run tasks take as long as they took there, and that run is shown beside, unless `task_seconds` says
-    how long all tasks take; before it they take about a second each.
+    After a real run tasks take as long as they took there, and that run is shown beside the simulated one, unless
+    `task_seconds` says how long all tasks take; before a real run they take about a second each.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def simulate_graph(
     task_managers, slots : int
         How many executors there are, and how many slots each has.
     seed : int
-        What chance follows: the same seed gives the same run.
+        Controls chance: the same seed gives the same run.
     task_seconds : sequence of str
         ``"2"`` for all tasks, ``"Map=2"`` for those of a vertex or operator.
     fail : sequence of str
@@ -63,14 +63,14 @@ def simulate_graph(
     lose_task_manager : sequence of str
         Losses, such as ``"tm-1@2s"``.
     faults : int
-        How many faults come by chance besides.
+        How many additional random faults occur.
     restart : str
         When failed tasks are restarted: ``none``, ``fixed-delay:3:1s``, ...
 
     Raises
     ------
     UserError
-        Where a fault cannot be read, or names what the job has not.
+        If a fault cannot be read, or names something that the job does not have.
     """
     options = simulation_options(
         graph.job_graph,
