@@ -1,4 +1,4 @@
-"""What `flinkmagic simulate` and `%flinksim` are asked for in words, made into the options of a simulation."""
+"""Turns the words given to `flinkmagic simulate` and `%flinksim` into the options of a simulation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def simulation_options(
     restart_strategy: str = RESTART_STRATEGY,
     **others: Any,
 ) -> SimulationOptions:
-    """The options of a simulation.
+    """Return the options of a simulation.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def simulation_options(
     task_managers, slots : int
         How many executors there are, and how many slots each has.
     seed : int
-        What chance follows.
+        Controls chance.
     task_seconds : sequence of str
         ``"2"`` for all tasks, ``"Map=2"`` for those of a vertex or operator.
     fail : sequence of str
@@ -53,18 +53,18 @@ def simulation_options(
     lose_task_manager : sequence of str
         Losses, such as ``"tm-1@2s"``, or ``"tm-1@2s+5s"`` for one that is replaced.
     faults : int
-        How many faults come by chance besides.
+        How many additional random faults occur.
     restart_strategy : str
         As `parse_restart_strategy` takes it.
     **others
-        What else `SimulationOptions` has.
+        Further fields of `SimulationOptions`.
 
     Raises
     ------
     InvalidValueError
-        Where a text cannot be read.
+        If a text cannot be read.
     UnknownNameError
-        Where it names what the job has not.
+        If it names something that the job does not have.
     """
     task_ms, by_name = _task_times(task_seconds, job_graph)
     told: list[Fault] = [parse_task_failure(text) for text in fail]
