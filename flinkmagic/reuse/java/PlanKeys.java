@@ -64,13 +64,14 @@ import scala.Tuple2;
 import scala.collection.Iterator;
 
 /**
- * Digests of what physical plans compute: equal in two runs, and in two processes, only where the rows are equal.
+ * Digests of what physical plans compute: equal in two runs, and in two processes, only if the rows are equal.
  *
- * A digest is made of a plan, operator by operator and argument by argument, with expression ids renamed. Every kind of
- * value that may stand there is named here; a plan that holds anything else, or an expression that Spark calls
- * nondeterministic, has no digest but a reason. Not of Catalyst's canonical plan: that leaves the ids of some aggregates
- * as they are, and drops the names of columns, which mapInPandas and applyInPandas hand to the user's code. Files count by path, length and modification time as the DataFrame listed them. Python functions count by a
- * fingerprint that Python gives. Cached relations and RDDs count by the identity of the object.
+ * A digest is made from a plan, operator by operator and argument by argument, with expression ids renamed. Every kind
+ * of value that may occur there is named here; a plan that holds anything else, or an expression that Spark calls
+ * nondeterministic, has a reason instead of a digest. Catalyst's canonical plan would not do: it leaves the ids of some
+ * aggregates as they are, and drops the names of columns, which mapInPandas and applyInPandas pass to the user's code.
+ * Files count by path, length and modification time as the DataFrame listed them. Python functions count by a
+ * fingerprint that Python computes. Cached relations and RDDs count by the identity of the object.
  *
  * Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
  */
@@ -81,14 +82,14 @@ public class PlanKeys {
         "HadoopRDD", "NewHadoopRDD", "WholeTextFileRDD", "BinaryFileRDD", "FileScanRDD", "DataSourceRDD", "JDBCRDD"
     };
 
-    /** Objects that were met, in this JVM, as long as they live: their number represents their identity. */
+    /** Objects that were met in this JVM, as long as they live: their number represents their identity. */
     private static final ArrayList MET = new ArrayList();
     private static int met = 0;
 
     /** What may be an expression's id in the name of a column, or another number of Spark's. */
     private static final Pattern NUMBERED = Pattern.compile("(#|_gen_alias_)(\\d+)(L?)");
 
-    /** What Spark notes of the DataFrame through which a column was named. */
+    /** What Spark notes about the DataFrame through which a column was named. */
     private static final Pattern DATASET = Pattern.compile("\"__(dataset_id|col_position)\":\\d+,?");
 
     private final IdentityHashMap plans = new IdentityHashMap();
@@ -101,7 +102,7 @@ public class PlanKeys {
     private final LinkedHashMap unknown = new LinkedHashMap();
     private final IdentityHashMap own = new IdentityHashMap();
 
-    /** What is known of a plan: a digest, or why there is none. */
+    /** The result for a plan: a digest, or why there is none. */
     private static class Fact {
         String digest;
         String reason;
@@ -133,7 +134,7 @@ public class PlanKeys {
         return JSON.writeValueAsString(answer);
     }
 
-    /** The digests of the functions that were met and are not known. */
+    /** The digests of functions that were met and are not known. */
     public String unknownFunctions() throws Exception {
         return JSON.writeValueAsString(new ArrayList(unknown.keySet()));
     }
@@ -143,7 +144,7 @@ public class PlanKeys {
         return (byte[]) unknown.get(digest);
     }
 
-    /** Tell the fingerprint of a function, or that it has none, and why. */
+    /** Set the fingerprint of a function, or why it has none. */
     public void know(String digest, String fingerprint, boolean portable, String reason) {
         Fact fact = new Fact();
         fact.digest = fingerprint;
@@ -154,12 +155,12 @@ public class PlanKeys {
         plans.clear();
     }
 
-    /** The rows of a relation are those of its plan: it is a job's own, and no cache of the user's. */
+    /** The rows of a relation are those of its plan: it is a job's own, not a cache of the user's. */
     public void own(InMemoryRelation relation) {
         own.put(relation.cacheBuilder(), null);
     }
 
-    /** The first file of some indexes that is not any more what was listed; empty where all are. */
+    /** The first file of some indexes that is no longer what was listed; empty if all are. */
     public String changedFile(List numbers, Configuration conf) throws Exception {
         for (int i = 0; i < numbers.size(); i++) {
             int number = ((Number) numbers.get(i)).intValue();
@@ -171,7 +172,7 @@ public class PlanKeys {
         return "";
     }
 
-    /** As JSON the files below a path: path, length, modification time; null where there is nothing. */
+    /** As JSON the files below a path: path, length, modification time; null if there is nothing. */
     public static String listing(String root, Configuration conf) throws Exception {
         Path path = new Path(root);
         org.apache.hadoop.fs.FileSystem files = path.getFileSystem(conf);
@@ -241,7 +242,7 @@ public class PlanKeys {
         return fact;
     }
 
-    /** What computes the rows of a plan: wrappers, and reading what is computed elsewhere, change nothing about them. */
+    /** What computes the rows of a plan: wrappers, and reads of what is computed elsewhere, do not change them. */
     private static SparkPlan standIn(SparkPlan plan) {
         while (true) {
             if (plan instanceof WholeStageCodegenExec || plan instanceof InputAdapter) {
@@ -269,8 +270,8 @@ public class PlanKeys {
     }
 
     /**
-     * Columns go by their place among those of the inputs; any other id is the operator's own, and goes by its first
-     * use there.
+     * Columns are numbered by their place among those of the inputs; any other id is the operator's own, and is
+     * numbered by its first use there.
      */
     private void nameInputs(SparkPlan plan) {
         Iterator children = plan.children().iterator();
@@ -325,8 +326,9 @@ public class PlanKeys {
     }
 
     /**
-     * A column's name, with ids by what represents them in the plan. Spark calls columns after expressions, such as
-     * sum(m#12L), and each run has ids of its own. A name that only looks so, as item#1, is the user's and stays.
+     * A column's name, with ids replaced by what represents them in the plan. Spark names columns after expressions,
+     * such as sum(m#12L), and each run has ids of its own. A name that only looks like that, such as item#1, is the
+     * user's and stays.
      */
     private String withoutIds(String name) {
         Matcher numbered = NUMBERED.matcher(name);
@@ -388,7 +390,7 @@ public class PlanKeys {
         } else if (value instanceof Expression && !isDeterministic((Expression) value)) {
             fact.refuse(shortened(((Expression) value).sql()) + " is nondeterministic");
         } else if (value instanceof UTF8String) {
-            // Its bytes: what is not valid UTF-8 would be the same text.
+            // Its bytes: as text, invalid parts would all be the same.
             text("utf8", sha(((UTF8String) value).getBytes()), out);
         } else if (isText(value)) {
             text(value.getClass().getName(), value.toString(), out);
@@ -409,8 +411,8 @@ public class PlanKeys {
     }
 
     /**
-     * Spark takes aes_encrypt for deterministic, though it makes up an initialization vector where none is given.
-     * A call that gives one is not told apart: that costs a computation.
+     * Spark takes aes_encrypt for deterministic, though it makes up an initialization vector if none is given. A call
+     * that gives one is not distinguished: that costs a computation.
      */
     private static boolean isDeterministic(Expression expression) {
         return expression.deterministic() && !(expression instanceof StaticInvoke
@@ -584,7 +586,7 @@ public class PlanKeys {
         out.append(index.rootPaths().toString());
     }
 
-    /** What a cache holds is what plain Spark would serve, too, as long as it is the same cache. */
+    /** What a cache holds is what plain Spark would also return, as long as it is the same cache. */
     private void cached(CachedRDDBuilder builder, StringBuilder out, Fact fact) throws Exception {
         if (own.containsKey(builder)) {
             Fact part = factOf(builder.cachedPlan());
@@ -608,7 +610,7 @@ public class PlanKeys {
         text("rdd", rdd.id() + " of " + identity(rdd.sparkContext()), out);
     }
 
-    /** The kind of an RDD in the lineage whose rows may be others when they are computed again; null for none. */
+    /** The kind of an RDD in the lineage whose rows may differ when they are computed again; null if there is none. */
     private String readingRdd(RDD rdd, Fact fact) throws Exception {
         IdentityHashMap seen = new IdentityHashMap();
         ArrayList open = new ArrayList();
