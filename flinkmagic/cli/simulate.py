@@ -88,7 +88,7 @@ def _options(
 def _unbounded_sources(environment: StreamExecutionEnvironment) -> Iterator[int]:
     for transformation in reachable(environment.transformations):
         if isinstance(transformation, SourceTransformation) and not transformation.bounded:
-            assert transformation.id is not None  # an environment gives ids to all that it knows
+            assert transformation.id is not None  # an environment assigns ids to all that it knows
             yield transformation.id
 
 

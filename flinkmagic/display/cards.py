@@ -1,8 +1,8 @@
 """The boxes of a picture: how large each is, and how it is drawn.
 
-A card shows, from top to bottom: its part in the graph and its parallelism; the operators, the user's words first
-and Spark's second; in execution graphs its subtasks; and how far its subtasks are. It has the same size in every
-state, so that painting never moves anything.
+A card shows, from top to bottom: its part in the graph and its parallelism; the operators, the user's words first and
+Spark's second; in execution graphs its subtasks; and how far its subtasks are. It has the same size in every state, so
+that painting never moves anything.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _row(line: OperatorLine) -> Row:
 
 
 def _hint(line: OperatorLine) -> str:
-    """The whole text of an operator, for its tooltip."""
+    """Return the whole text of an operator, for its tooltip."""
     place = f"{line.where}: {line.code.strip()}" if line.code else line.where
     parts = [line.name, line.phrase, line.call, line.operator, place]
     if line.variable:
@@ -141,7 +141,7 @@ def draw(card: Card, x: float, y: float, *, far_title: bool = False) -> Element:
 
 
 def _far_title(card: Card) -> list[Element]:
-    """The card's title as large as it fits, for looking at a large graph from afar."""
+    """Return the card's title as large as it fits, for looking at a large graph from afar."""
     size, line = 25.0, 29.0
     room = card.height - 16
     if card.with_subtasks:
@@ -220,7 +220,7 @@ def _draw_row(row: Row, top: float) -> Element:
 
 
 def draw_footer(node: NodeView, width: float, height: float) -> Element:
-    """Draw how far a card's subtasks are, and what they took: sign, words, and a bar of shares."""
+    """Draw a card's footer: how far its subtasks are, and their costs, as sign, words and a bar of shares."""
     states = node.states
     left, right = STRIPE + PAD, width - PAD
     state = leading_state(states)
@@ -257,7 +257,7 @@ BAR_ORDER = (
 
 
 def footer_words(node: NodeView, width: float) -> str:
-    """Return the words under a card of some width: how far its subtasks are, or what they took."""
+    """Return the words under a card of some width: how far its subtasks are, or their costs."""
     if node.cost is not None:
         room, choices = width - STRIPE - 2 * PAD - 18, node.cost.words()
         return next((words for words in choices if labels.width(words, NOTE_SIZE) <= room), choices[-1])

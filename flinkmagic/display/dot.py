@@ -13,7 +13,7 @@ _MAX_LINES = 4
 def to_dot(view: GraphView) -> str:
     """Return `view` in DOT.
 
-    In execution graphs every ExecutionVertex of a small vertex is a node of its own inside its vertex' cluster; a
+    In execution graphs every ExecutionVertex of a small vertex is a node of its own inside its vertex's cluster; a
     larger vertex is one node that says how many subtasks it represents.
     """
     lines = [

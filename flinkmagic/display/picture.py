@@ -20,7 +20,7 @@ LEGEND = 30.0
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished drawing and where its boxes stand (for the widget)."""
+    """A finished drawing and the positions of its boxes (for the widget)."""
 
     root: Element
     width: float
@@ -37,7 +37,7 @@ def draw_picture(view: GraphView, *, heading: bool = True, far_titles: bool = Fa
     """Lay `view` out and draw it.
 
     `heading` adds title, legend and background; `far_titles` adds to each card the large words that the widget shows
-    instead of the small ones when the graph is seen from afar.
+    instead of the small ones when the graph is zoomed out.
     """
     cards = _cards(view)
     placement = place(_request(view, cards))
@@ -114,7 +114,7 @@ def _draw_cluster(cluster: ClusterView, placed: Box) -> Element:
 
 
 def _cluster_label(cluster: ClusterView, placed: Box) -> Element:
-    """The frame's words, on a ground of their own: arrows into the frame pass behind them."""
+    """Return the frame's label with its own background: arrows into the frame pass behind it."""
     text = labels.visible(cluster.label)
     width = labels.width(text, 10.5, bold=True)
     return moved(

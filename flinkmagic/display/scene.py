@@ -97,5 +97,5 @@ def moved(x: float, y: float, *children: Element | None, **attributes: Any) -> E
 
 
 def tooltip(text: str) -> Element:
-    """Make a <title>, which a browser shows when the pointer rests on the group that it stands in."""
+    """Make a <title>, which a browser shows when the pointer rests on the enclosing group."""
     return element("title", text)

@@ -16,7 +16,7 @@ _NARROWEST = 18
 
 
 def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
-    """Return `view` as a tree that begins at the sinks; what several of them read is written out once."""
+    """Return `view` as a tree that begins at the sinks; what several of them read is written only once."""
     lines = [_cut(f"{labels.visible(view.name)} · {view.title}{_status(view)}", width)]
     if view.summary:
         lines.append(_cut(labels.visible(view.summary), width))
@@ -29,8 +29,8 @@ def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
     numbers = {node.id: index + 1 for index, node in enumerate(view.nodes)}
     roots = [node.id for node in view.nodes if node.id not in consumed]
     written: set[str] = set()
-    # A stack, not recursion: a chain of a thousand vertices is a deep tree. A cycle (an iteration) has no root of
-    # its own and is entered by whichever of its nodes comes first.
+    # A stack, not recursion: a chain of a thousand vertices is a deep tree. A cycle (an iteration) has no root of its
+    # own and is entered at the first of its nodes.
     for root in [*roots, *(node.id for node in view.nodes)]:
         if root in written:
             continue
@@ -51,7 +51,7 @@ def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
 
 
 class _Place(NamedTuple):
-    """What stands before the first line of an entry and before its other lines, and how wide the terminal is."""
+    """What comes before the first line of an entry and before its other lines, and how wide the terminal is."""
 
     first: str
     rest: str
@@ -125,8 +125,8 @@ def progress_line(snapshot: JobSnapshot) -> str:
 def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> str:
     """Return one line for each job vertex, those that took longest first; then the errors.
 
-    A line tells the tasks by state, time, rows and bytes in and out. Names of vertices are cut so that the lines are
-    `width` columns wide at most.
+    A line shows the tasks by state, time, rows and bytes in and out. Names of vertices are cut so that the lines are at
+    most `width` columns wide.
     """
     header = ("vertex", "tasks", "time", "rows in", "rows out", "bytes in", "bytes out")
     rows = [header, *(_row(node, snapshot) for node in snapshot.longest_first(view.nodes))]
@@ -146,7 +146,7 @@ def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> 
 
 
 def longest_line(view: GraphView, snapshot: JobSnapshot) -> str:
-    """Return which vertices of a job that is over took longest: ``"longest: lineitem: scan, filter (6.7 s); …"``."""
+    """Return which vertices of a finished job took longest: ``"longest: lineitem: scan, filter (6.7 s); …"``."""
     if snapshot.status not in ("FINISHED", "FAILED", "CANCELED"):
         return ""
     costs = [(node, snapshot.costs.get(node.vertex_id)) for node in snapshot.longest_first(view.nodes)[:_LONGEST]]

@@ -22,7 +22,7 @@ from flinkmagic.display.snapshot import (
 )
 
 MANY_NODES = 30
-"""From this many boxes on a picture is likely to be looked at from afar: it carries large titles too."""
+"""From this many boxes on, a picture is likely to be viewed zoomed out: it carries large titles too."""
 
 FLOAT_COLUMNS = ("start_ms", "end_ms", "rows_in", "rows_out", "bytes_in", "bytes_out")
 
@@ -97,7 +97,7 @@ def picture(view: GraphView) -> dict[str, Any]:
 def frame(
     snapshot: JobSnapshot | None, boxes: Iterable[NodeView], *, can_run: bool, can_cancel: bool
 ) -> dict[str, Any]:
-    """Return how far the job has come: header, and the state of each of `boxes` by the vertex that paints it."""
+    """Return the job's progress: header, and the state of each of `boxes` by the vertex that paints it."""
     if snapshot is None:
         return {"status": "", "action": "run" if can_run else "none", "vertices": {}, "errors": []}
     counts, total = snapshot.task_counts, snapshot.n_tasks
@@ -167,7 +167,7 @@ class TaskColumns:
         return len(self._tasks)
 
     def add(self, tasks: Sequence[TaskView]) -> bool:
-        """Take reports in; return whether anything is new."""
+        """Add reports; return whether anything is new."""
         changed = False
         for task in tasks:
             key = (task.vertex_id, task.subtask, task.attempt)

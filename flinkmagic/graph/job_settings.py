@@ -1,4 +1,4 @@
-"""The settings of a job that its graphs hand on to the scheduler, and how Flink once named its ways of scheduling."""
+"""The settings of a job that its graphs pass to the scheduler, and Flink's old names for its ways of scheduling."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import Enum
 class ScheduleMode(Enum):
     """Mirrors the ``ScheduleMode`` of Flink up to 1.12.
 
-    Informative: the scheduler goes by pipelined regions; both modes are special cases of them (one region: EAGER).
+    Informative: the scheduler follows pipelined regions; both modes are special cases of them (one region: EAGER).
     """
 
     EAGER = "EAGER"

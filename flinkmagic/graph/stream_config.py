@@ -1,4 +1,4 @@
-"""What the task of a chain has to know about each of its operators. Mirrors ``StreamConfig``.
+"""What a chain's task has to know about each of its operators. Mirrors ``StreamConfig``.
 
 Flink serialises this into the vertex's configuration; here it is an object, read by gateways and displays.
 """
@@ -22,7 +22,7 @@ class NetworkInputConfig:
 
 @dataclass(frozen=True)
 class ChainedInputConfig:
-    """An input that a chain in the same task makes. Generalises ``StreamConfig.SourceInputConfig``."""
+    """An input that a chain in the same task produces. Generalises ``StreamConfig.SourceInputConfig``."""
 
     edge: StreamEdge
 
@@ -61,7 +61,7 @@ class StreamConfig:
     chained_outputs, non_chained_outputs : list
         What stays in the task and what leaves it.
     in_physical_edges : list of StreamEdge
-        The edges that the task is fed by, in the order of its gates.
+        The edges that feed the task, in the order of its gates.
     managed_memory_fractions : dict of str to float
         Share of the slot's managed memory by use case; informative.
     """

@@ -22,7 +22,7 @@ class SimulatedRun:
     ----------
     timeline : Timeline
         What ran when, and in which slot.
-    text, svg : str
+    The same for readers; beside a run that really happened, if there was one.
         The same for people; beside a run that really happened, where there was one.
     """
 
@@ -34,8 +34,8 @@ class SimulatedRun:
 def simulate_graph(graph: CompiledGraph, *, task_seconds: Sequence[str] = (), **asked: Any) -> SimulatedRun:
     """Run a compiled graph on a virtual cluster, on virtual time.
 
-    After a real run tasks take as long as they took there, and that run is shown beside, unless `task_seconds` says
-    how long all tasks take; before it they take about a second each.
+    After a real run tasks take as long as they took there, and that run is shown beside the simulated one, unless
+    `task_seconds` says how long all tasks take; before a real run they take about a second each.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def simulate_graph(graph: CompiledGraph, *, task_seconds: Sequence[str] = (), **
     Raises
     ------
     UserError
-        Where a fault cannot be read, or names what the job has not.
+        If a fault cannot be read, or names something that the job does not have.
     """
     options = simulation_options(graph.job_graph, task_seconds=task_seconds, **asked)
     if graph.jobs and graph.jobs[-1].status.is_terminal and all("=" in text for text in task_seconds):

@@ -33,9 +33,9 @@ class FaultInjector:
     Attributes
     ----------
     injected : list of (Fault, str)
-        Those that hit something, and what.
+        The faults that hit something, and what they hit.
     last_change_ms : float
-        When an execution, or the job, changed last.
+        When an execution, or the job, last changed.
     """
 
     def __init__(self, cluster: VirtualCluster, faults: Sequence[Fault]) -> None:
@@ -45,10 +45,10 @@ class FaultInjector:
         self._faults = faults
         self._job_master: JobMaster
         self._targets: dict[int, list[FailTask]] = {}
-        """By vertex: failures whose time has come, and that wait for the task to run."""
+        """By vertex: failures whose time has come, and which wait for the task to run."""
 
     def start(self, job_master: JobMaster) -> None:
-        """Plan all faults; those that name what there is not are refused."""
+        """Plan all faults; refuse those that name something that does not exist."""
         self._job_master = job_master
         for fault in self._faults:
             if isinstance(fault, FailTask):

@@ -1,4 +1,4 @@
-"""What `flinkmagic simulate` and `%flinksim` are asked for in words, made into the options of a simulation."""
+"""Turns the words given to `flinkmagic simulate` and `%flinksim` into the options of a simulation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def simulation_options(
     restart: str = RESTART_STRATEGY,
     **others: Any,
 ) -> SimulationOptions:
-    """The options of a simulation.
+    """Return the options of a simulation.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def simulation_options(
     task_managers, slots : int
         How many executors there are, and how many slots each has.
     seed : int
-        What chance follows.
+        Controls chance.
     task_seconds : sequence of str
         ``"2"`` for all tasks, ``"Map=2"`` for those of a vertex or operator.
     fail : sequence of str
@@ -57,14 +57,14 @@ def simulation_options(
     restart : str
         When failed tasks are restarted: ``none``, ``fixed-delay:3:1s``, ...
     **others
-        What else `SimulationOptions` has.
+        Further fields of `SimulationOptions`.
 
     Raises
     ------
     InvalidValueError
-        Where a text cannot be read.
+        If a text cannot be read.
     UnknownNameError
-        Where it names what the job has not.
+        If it names something that the job does not have.
     """
     task_ms, by_name = _task_times(task_seconds, job_graph)
     told: list[Fault] = [parse_task_failure(text) for text in fail]

@@ -47,7 +47,7 @@ import scala.Tuple2;
 import scala.collection.Iterator;
 
 /**
- * Digests of what physical plans compute: equal in two runs, and in two processes, only where the rows are equal.
+ * Digests of what physical plans compute: equal in two runs, and in two processes, only if the rows are equal.
  *
  * A digest is made of a plan, operator by operator and argument by argument, with expression ids renamed. Every kind of
  * value that may stand there is named here; a plan that holds anything else, or an expression that Spark calls
@@ -90,7 +90,7 @@ public class PlanKeys {
         return JSON.writeValueAsString(answer);
     }
 
-    /** The digests of the functions that were met and are not known. */
+    /** The digests of functions that were met and are not known. */
     public String unknownFunctions() throws Exception {
         return JSON.writeValueAsString(new ArrayList(unknown.keySet()));
     }
@@ -100,7 +100,7 @@ public class PlanKeys {
         return (byte[]) unknown.get(digest);
     }
 
-    /** Tell the fingerprint of a function, or that it has none, and why. */
+    /** Set the fingerprint of a function, or why it has none. */
     public void know(String digest, String fingerprint, boolean portable, String reason) {
         PlanFact fact = new PlanFact();
         fact.digest = fingerprint;
@@ -111,7 +111,7 @@ public class PlanKeys {
         plans.clear();
     }
 
-    /** The rows of a relation are those of its plan: it is a job's own, and no cache of the user's. */
+    /** The rows of a relation are those of its plan: it is a job's own, not a cache of the user's. */
     public void own(InMemoryRelation relation) {
         own.put(relation.cacheBuilder(), null);
     }
@@ -194,8 +194,8 @@ public class PlanKeys {
     }
 
     /**
-     * Spark takes aes_encrypt for deterministic, though it makes up an initialization vector where none is given.
-     * A call that gives one is not told apart: that costs a computation.
+     * Spark takes aes_encrypt for deterministic, though it makes up an initialization vector if none is given. A call
+     * that gives one is not distinguished: that costs a computation.
      */
     private static boolean isDeterministic(Expression expression) {
         return expression.deterministic() && !(expression instanceof StaticInvoke
