@@ -82,9 +82,9 @@ _ONLY_NULL_CHECKS = re.compile(r"^Filter [()]*isnotnull\([^()]*\)(?: AND [()]*is
 
 
 class Provenance:
-    """The calls of a program, ready to be found again in physical plans.
+    """The calls of a program, prepared for finding them in physical plans.
 
-    The calls of a program, prepared for finding them in physical plans.
+    Parameters
     ----------
     program : Program, optional
         What was captured; without one no operator has a call.
