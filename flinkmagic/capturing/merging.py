@@ -62,24 +62,22 @@ def spanning(program: Program) -> Program:
     return merge([program]) if len(lineage) > 1 else program
 
 
-def merge(programs: Sequence[Program], name: str | None = None) -> Program:
+def merge(programs: Sequence[Program]) -> Program:
     """Make one program that does what all of them do, in their order.
 
     Sinks of equal names are distinguished by the names of their programs. A result that another of the programs
     continues from is no result of the whole, just as within one program. A variable's name means what the last of them
-    bound to it.
+    bound to it. It is named as the last of them.
 
     Parameters
     ----------
     programs : sequence of Program
         In the order in which their cells ran; of one SparkContext.
-    name : str, optional
-        The whole's name; by default the last one's.
     """
     last = programs[-1]
     whole = Program(
         last.spark,
-        name=name or last.name,
+        name=last.name,
         cell=last.cell,
         session=last.session,
         complete=True,
@@ -96,7 +94,7 @@ def merge(programs: Sequence[Program], name: str | None = None) -> Program:
         for df in program.frames.values():
             whole.registry.keep(df)
         whole.variables.update(program.variables)
-        whole.options.update({number(frame): options for frame, options in program.options.items()})
+        whole.marks.update({number(frame): mark for frame, mark in program.marks.items()})
     whole.calls = tuple(calls)
     _add_writes(whole, programs, numberings)
     _add_results(whole, programs)

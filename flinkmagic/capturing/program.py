@@ -119,7 +119,7 @@ class Program:
         The observations that wait for a write of this program.
     local_rdds : frozenset of int
         The ids of the RDDs that `createDataFrame` made of rows of this process, here or in an earlier program.
-    options : dict of int to OperatorOptions
+    marks : dict of int to OperatorOptions
         By frame number, what `with_options` asked for.
     session : SessionSnapshot, optional
         The session at the end of the program, for its results.
@@ -152,7 +152,7 @@ class Program:
     immediate: tuple[ImmediateStatement, ...] = ()
     awaited_metrics: tuple[AwaitedMetrics, ...] = ()
     local_rdds: frozenset[int] = frozenset()
-    options: dict[int, OperatorOptions] = field(default_factory=dict)
+    marks: dict[int, OperatorOptions] = field(default_factory=dict)
     session: SessionSnapshot | None = None
     complete: bool = False
     uses: tuple[Use, ...] = ()

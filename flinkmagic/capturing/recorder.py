@@ -69,7 +69,7 @@ class Recorder:
         self._recording = threading.Lock()  # a cell's threads make calls simultaneously
         self._calls: list[RecordedCall] = []
         self._seen_ids: set[int] = set()
-        self._options: dict[int, OperatorOptions] = {}
+        self._marks: dict[int, OperatorOptions] = {}
         self._used: set[int] = set()
         self._actions = 0
         self._skipped: list[SkippedWrite] = []
@@ -164,7 +164,7 @@ class Recorder:
             index, text = len(self._calls), options.location.code
             self._calls.append(RecordedCall(index, "with_options", text, options.location, (), number, ids))
         number = self.frames.add(df)
-        self._options[number] = options.over(self._options.get(number))
+        self._marks[number] = options.over(self._marks.get(number))
 
     def close(self) -> None:
         """Note the session's state for the last time: it is about to be stopped."""
@@ -215,7 +215,7 @@ class Recorder:
         program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
         program.immediate = tuple(self._immediate)
         program.local_rdds = frozenset(self.local_rdds)
-        program.options = dict(self._options)
+        program.marks = dict(self._marks)
         program.session = self._closing or self.snapshot(self.spark)
         program.frames = dict(self.frames.kept)
         program.complete = True

@@ -76,7 +76,7 @@ def _options(
         fail=arguments.fail,
         lose_task_manager=arguments.lose_task_manager,
         faults=arguments.faults,
-        restart_strategy=arguments.restart,
+        restart=arguments.restart,
         endless=frozenset(_unbounded_sources(environment)),
         run_for_ms=parse_duration(arguments.run_for),
         evenly_spread=arguments.evenly_spread,

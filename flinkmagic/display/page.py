@@ -71,18 +71,17 @@ def image(view: GraphView) -> str:
 def mime_bundle(
     views: GraphView | Sequence[GraphView],
     *,
-    open_kind: str = "job",
     summary: str = "",
     snapshot: JobSnapshot | None = None,
     notes: Sequence[str] = (),
 ) -> Mapping[str, str]:
     """Return what a notebook stores: ``image/svg+xml``, ``text/html``, ``text/plain``.
 
-    The SVG and the text show the view of `open_kind` (the first one if it is missing). If nothing can lay out pictures,
-    the bundle holds the tree as text and says what to install.
+    The SVG and the text show the job graph (the first view if it is missing). If nothing can lay out pictures, the
+    bundle holds the tree as text and says what to install.
     """
     several = _several(views)
-    shown = next((view for view in several if view.kind == open_kind), several[0])
+    shown = next((view for view in several if view.kind == "job"), several[0])
     plain = [to_text(shown), *notes]
     if snapshot is not None:
         plain.append(progress_line(snapshot))

@@ -10,6 +10,8 @@ from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.snapshot import STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
 
 _WIDTH = 110
+_BAR_WIDTH = 20
+_LONGEST = 3
 _NARROWEST = 18
 
 
@@ -93,7 +95,7 @@ def _cut(line: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def progress_line(snapshot: JobSnapshot, *, bar_width: int = 20) -> str:
+def progress_line(snapshot: JobSnapshot) -> str:
     """Return one line: state, bar, tasks by state, slots, time.
 
     Such as ``delays ▶ RUNNING [███████▒▒▒      ] 7/17 tasks · 3 running · 4/4 slots · 2.1 s``.
@@ -101,8 +103,8 @@ def progress_line(snapshot: JobSnapshot, *, bar_width: int = 20) -> str:
     counts, total = snapshot.task_counts, snapshot.n_tasks
     done = counts.get("FINISHED", 0)
     under_way = sum(counts.get(name, 0) for name in ("DEPLOYING", "INITIALIZING", "RUNNING"))
-    full = bar_width * done // max(total, 1)
-    half = min(bar_width - full, -(-bar_width * under_way // max(total, 1)))
+    full = _BAR_WIDTH * done // max(total, 1)
+    half = min(_BAR_WIDTH - full, -(-_BAR_WIDTH * under_way // max(total, 1)))
     parts = [f"{done:,}/{total:,} tasks"]
     parts += [
         f"{counts[name]:,} {palette.STATES[name].word}"
@@ -115,7 +117,7 @@ def progress_line(snapshot: JobSnapshot, *, bar_width: int = 20) -> str:
         parts.append(amounts.duration(snapshot.elapsed_ms))
     if snapshot.note:
         parts.append(labels.visible(snapshot.note))
-    bar = "█" * full + "▒" * half + " " * (bar_width - full - half)
+    bar = "█" * full + "▒" * half + " " * (_BAR_WIDTH - full - half)
     glyph = palette.JOB_GLYPHS.get(snapshot.status, "○")
     return f"{labels.visible(snapshot.name)} {glyph} {snapshot.status} [{bar}] {' · '.join(parts)}"
 
@@ -143,11 +145,11 @@ def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> 
     return "\n".join(lines)
 
 
-def longest_line(view: GraphView, snapshot: JobSnapshot, *, most: int = 3) -> str:
+def longest_line(view: GraphView, snapshot: JobSnapshot) -> str:
     """Return which vertices of a finished job took longest: ``"longest: lineitem: scan, filter (6.7 s); …"``."""
     if snapshot.status not in ("FINISHED", "FAILED", "CANCELED"):
         return ""
-    costs = [(node, snapshot.costs.get(node.vertex_id)) for node in snapshot.longest_first(view.nodes)[:most]]
+    costs = [(node, snapshot.costs.get(node.vertex_id)) for node in snapshot.longest_first(view.nodes)[:_LONGEST]]
     told = [f"{_cut(node.title, 60)} ({amounts.duration(cost.took_ms)})" for node, cost in costs if cost is not None]
     return f"longest: {'; '.join(told)}" if len(told) > 1 else ""
 

@@ -77,7 +77,7 @@ class JobView(anywidget.AnyWidget):
         self._views: dict[str, View] = dict(views)
         self._on_run, self._on_cancel, self._on_touch = on_run, on_cancel, on_touch
         self._snapshot = snapshot
-        self._log = wire.TaskLog()
+        self._log = wire.TaskColumns()
         self._tasks_sent_at, self._tasks_dirty = 0.0, False
         self._lock = threading.RLock()
         job = self.view("job")

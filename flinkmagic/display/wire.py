@@ -157,7 +157,7 @@ def _error(error: ErrorView) -> dict[str, Any]:
     }
 
 
-class TaskLog:
+class TaskColumns:
     """All task attempts that were ever reported; the newest report of each counts."""
 
     def __init__(self) -> None:

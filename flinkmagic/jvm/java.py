@@ -63,9 +63,14 @@ def option(jvm: Any, value: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=4)
-def skip_commands(jvm: Any) -> Any:
+def _skip_commands(jvm: Any) -> Any:
     """Return the mode in which a command is analysed and planned, but not run."""
     return java_class(jvm, "org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
+
+
+def query_execution(jvm: Any, state: Any, logical_plan: Any) -> Any:
+    """Spark's ``QueryExecution`` of a logical plan in a session with this state; a command in it is not run."""
+    return state.executePlan(logical_plan, _skip_commands(jvm))
 
 
 def java_array(jvm: Any, *values: Any) -> Any:

@@ -82,11 +82,11 @@ class CompileProgress:
 
 def _view(widget: bool) -> _Shown:
     if not in_notebook():
-        return _TerminalLine()
-    return _NotebookBar() if widget else _NotebookLine()
+        return _TerminalText()
+    return _NotebookBar() if widget else _NotebookText()
 
 
-class _NotebookLine:
+class _NotebookText:
     """A line in a display that is emptied at the end."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class _NotebookLine:
         return {"text/plain": text}
 
 
-class _NotebookBar(_NotebookLine):
+class _NotebookBar(_NotebookText):
     """A bar of HTML: a widget would reopen as an error if the notebook is saved and the kernel dies meanwhile."""
 
     def _bundle(self, done: int, total: int | None, text: str) -> Mapping[str, str]:
@@ -112,7 +112,7 @@ class _NotebookBar(_NotebookLine):
         return {"text/html": f'<progress {value} aria-label="{said}"></progress> {said}', "text/plain": text}
 
 
-class _TerminalLine:
+class _TerminalText:
     def __init__(self) -> None:
         self._width = 0
 

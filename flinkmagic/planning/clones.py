@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flinkmagic.jvm.java import skip_commands
+from flinkmagic.jvm.java import query_execution
 from flinkmagic.planning.adaptive_stages import CHOOSES_JOINS, MERGES_PARTITIONS
 
 if TYPE_CHECKING:
@@ -94,9 +94,7 @@ class SessionClones:
 
     def plan(self, logical_plan: JavaObject, clone: JavaObject) -> JavaObject:
         """Return the QueryExecution of an analysed plan; a command on top is planned and not run. On 3.5 and 4.x."""
-        jvm = self._spark._jvm
-        assert jvm is not None
-        return self._known(clone).state.executePlan(logical_plan, skip_commands(jvm))
+        return query_execution(self._spark._jvm, self._known(clone).state, logical_plan)
 
     def reuses_exchanges(self, clone: JavaObject) -> bool:
         """Return whether the user lets Spark reuse equal exchanges."""

@@ -25,6 +25,9 @@ from flinkmagic.graph.transformations import PartitionTransformation, Transforma
 if TYPE_CHECKING:
     from flinkmagic.planning.provenance import Calls
 
+_GROUPS_ARE_SIMULATED = (
+    "Slot sharing and co-location groups take effect in %flinksim; Spark gives each task a core of its own."
+)
 _OF_STAGES = ("slot_sharing_group", "co_location_group", "max_parallelism")
 
 
@@ -75,9 +78,7 @@ def apply_marks(
     stages.apply()
     chains.cut(operators)
     if any(mark.slot_sharing_group or mark.co_location_group for mark in marks.values()):
-        warnings.append(
-            "Slot sharing and co-location groups take effect in %flinksim; Spark gives each task a core of its own."
-        )
+        warnings.append(_GROUPS_ARE_SIMULATED)
     return tuple(warnings)
 
 

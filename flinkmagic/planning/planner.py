@@ -139,9 +139,7 @@ def plan(
     """
     program = program_or_dataframes if isinstance(program_or_dataframes, Program) else None
     frames = None if isinstance(program_or_dataframes, Program) else named_frames(program_or_dataframes)
-    spark = spark or (program.spark if program else frames_session(frames or {}))
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise SparkConnectSessionError
+    spark = _classic(spark or (program.spark if program else frames_session(frames or {})))
     name = name or (program.name if program else None) or "job"
     if spark.sparkContext._jsc is None:
         raise SessionEndedError(name)
@@ -151,6 +149,12 @@ def plan(
     slots = slots or spark.sparkContext.defaultParallelism
     planner = _Planner(spark, program, parallelism, slots, share, storage_level)
     return planner.plan(requests, name, on_progress)
+
+
+def _classic(spark: SparkSession) -> SparkSession:
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise SparkConnectSessionError
+    return spark
 
 
 class _Planner:
@@ -204,7 +208,7 @@ class _Planner:
             self._translator.operators,
             self._labels.calls,
             frozenset(self._provenance.direct),
-            self._program.options if self._program else {},
+            self._program.marks if self._program else {},
         )
         for operator in self._translator.operators:
             environment.add_operator(operator)

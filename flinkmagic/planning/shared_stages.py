@@ -22,11 +22,10 @@ def shared_stages(
     """Return the boundaries, then the exchanges that are equal in several sinks (or boundaries)."""
     found = []
     for boundary, stage in zip(boundaries, kept, strict=True):
-        if stage.cache is not None and stage.cache.id is not None and len(stage.readers) > 1:
+        if stage.cache is not None and len(stage.readers) > 1:
             facts = stage.cache.metadata or {}
             found.append(
                 SharedStage(
-                    transformation_id=stage.cache.id,
                     what=facts.get("call") or boundary.name,
                     variable=boundary.name,
                     sinks=_names(requests, _sinks_of(stage.readers, len(requests), kept)),
@@ -38,10 +37,8 @@ def shared_stages(
             continue
         partition = translator.partition_of(number)
         facts = partition.input.metadata or {}
-        assert partition.id is not None
         found.append(
             SharedStage(
-                transformation_id=partition.id,
                 what=_of_sql(facts, translator.exchange_of(number))
                 or facts.get("call")
                 or facts.get("operator")
@@ -70,12 +67,11 @@ def planned_boundaries(
         PlannedBoundary(
             name=boundary.name,
             dataframes=boundary.dataframes,
-            transformation_id=stage.cache.id,
             tail_id=stage.cache.inputs[0].id,
             sinks=_sinks_of(stage.readers, len(requests), kept),
         )
         for boundary, stage in zip(boundaries, kept, strict=True)
-        if stage.cache is not None and stage.cache.id is not None and stage.cache.inputs[0].id is not None
+        if stage.cache is not None and stage.cache.inputs[0].id is not None
     )
 
 

@@ -71,8 +71,6 @@ class PlannedBoundary:
         The user's name for it, else the call that made it.
     dataframes : tuple of DataFrame
         The very objects.
-    transformation_id : int
-        Its CacheTransformation.
     tail_id : int
         The last operator of its stage.
     sinks : tuple of int
@@ -81,7 +79,6 @@ class PlannedBoundary:
 
     name: str
     dataframes: tuple[DataFrame, ...]
-    transformation_id: int
     tail_id: int
     sinks: tuple[int, ...]
 
@@ -92,8 +89,6 @@ class SharedStage:
 
     Attributes
     ----------
-    transformation_id : int
-        The CacheTransformation of a boundary, or the PartitionTransformation that represents an exchange.
     what : str
         The user's call that it computes, or Spark's operator.
     variable : str
@@ -104,7 +99,6 @@ class SharedStage:
         Why it is shared: ``equal exchanges``, or why a boundary is worth keeping: ``it holds a shuffle``.
     """
 
-    transformation_id: int
     what: str
     variable: str
     sinks: tuple[str, ...]

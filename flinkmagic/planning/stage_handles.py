@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from flinkmagic.capturing.writes.write_commands import is_observed
-from flinkmagic.jvm.java import skip_commands
+from flinkmagic.jvm.java import query_execution
 from flinkmagic.planning.adaptive_stages import JOINS, join_choices
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
@@ -44,6 +44,15 @@ if TYPE_CHECKING:
     from flinkmagic.planning.translation import Stage
 
 _EXCHANGES = frozenset({SHUFFLE_EXCHANGE, REUSED_EXCHANGE})
+
+
+class _StageFacts(TypedDict):
+    """What the handles of all kinds are told about the operators of their stage; see `StageHandle`."""
+
+    starts_jobs_early: bool
+    calls_python: bool
+    collected: Callable[[], None] | None
+    joins: Once
 
 
 class StageHandles:
@@ -111,10 +120,7 @@ class StageHandles:
                 name=node.name,
                 tasks=rows.number,
                 exact=rows.exact,
-                starts_jobs_early=self._starts_jobs(stage) or _samples(node),
-                calls_python=_calls_python(stage),
-                collected=self._collected(stage),
-                joins=self._joins(stage),
+                **self._facts(stage, starts_jobs=_samples(node)),
                 merged=self._merged(self._rebuilder.mergedTasks, jvm_node, stage),
                 output_partitions=node.partitions or 0,
                 written=lambda statistics: self._rebuilder.written(jvm_node, statistics),
@@ -127,10 +133,7 @@ class StageHandles:
             tasks=rows.number,
             # A scalar subquery takes two rows, partition after partition.
             exact=rows.exact and (node.kind == BROADCAST_EXCHANGE or rows.number <= 1),
-            starts_jobs_early=self._starts_jobs(stage),
-            calls_python=_calls_python(stage),
-            collected=self._collected(stage),
-            joins=self._joins(stage),
+            **self._facts(stage),
             merged=self._merged(self._rebuilder.mergedTasks, jvm_node, stage),
             made=Renewable(lambda: made(jvm_node), lambda: self._rebuilder.renew(jvm_node)),
         )
@@ -143,10 +146,7 @@ class StageHandles:
             name=node.name,
             tasks=rows.number,
             exact=rows.exact,
-            starts_jobs_early=self._starts_jobs(stage),
-            calls_python=_calls_python(stage),
-            collected=self._collected(stage),
-            joins=self._joins(stage),
+            **self._facts(stage),
             output_partitions=1,
             dependency=Once(lambda: self._rebuilder.shuffleOf(jvm_node)),
         )
@@ -169,10 +169,7 @@ class StageHandles:
             tasks=max(1, tasks),  # a write of nothing still runs one task, for an empty file with the schema
             # What a source does with its rows is its own affair.
             exact=self._exact(stage) and request.command is None,
-            starts_jobs_early=self._starts_jobs(stage),
-            calls_python=_calls_python(stage) or (request.write is not None and request.write.kind in INTO_RELATION),
-            collected=self._collected(stage),
-            joins=self._joins(stage),
+            **self._facts(stage, calls_python=request.write is not None and request.write.kind in INTO_RELATION),
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
             made=made,
@@ -187,7 +184,7 @@ class StageHandles:
         return self._planned(session, over).executedPlan()
 
     def _planned(self, session: JavaObject, command: JavaObject) -> JavaObject:
-        return session.sessionState().executePlan(command, skip_commands(self._forest.sc._jvm))
+        return query_execution(self._forest.sc._jvm, session.sessionState(), command)
 
     def of_result(
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int
@@ -198,10 +195,7 @@ class StageHandles:
             name=request.name,
             tasks=tasks,
             exact=self._exact(stage),
-            starts_jobs_early=self._starts_jobs(stage),
-            calls_python=_calls_python(stage),
-            collected=self._collected(stage),
-            joins=self._joins(stage),
+            **self._facts(stage),
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
             made=Once(lambda: self._rebuilder.query(plan)),
@@ -219,10 +213,7 @@ class StageHandles:
             name=name,
             tasks=rows.number,
             exact=rows.exact,
-            starts_jobs_early=self._starts_jobs(stage),
-            calls_python=_calls_python(stage),
-            collected=self._collected(stage),
-            joins=self._joins(stage),
+            **self._facts(stage),
             query_execution=query_execution,
             made=Once(lambda: self._rebuilder.relation(relation)),
         )
@@ -238,6 +229,14 @@ class StageHandles:
             )
         )
         return handle
+
+    def _facts(self, stage: Stage, *, starts_jobs: bool = False, calls_python: bool = False) -> _StageFacts:
+        return {
+            "starts_jobs_early": starts_jobs or any(self._counts.starts_job(node) for node in stage.nodes),
+            "calls_python": calls_python or any(map(_calls_python, stage.nodes)),
+            "collected": self._collected(stage),
+            "joins": self._joins(stage),
+        }
 
     def _collected(self, stage: Stage) -> Callable[[], None] | None:
         """Return what to call when a stage that observes something is done."""
@@ -272,12 +271,9 @@ class StageHandles:
         shuffled = any(child.kind in _EXCHANGES for node in stage.nodes for child in node.children)
         return Once(lambda: ask(plan)) if shuffled or not stage.nodes else Once.of(-1)
 
-    def _starts_jobs(self, stage: Stage) -> bool:
-        return any(self._counts.starts_job(node) for node in stage.nodes)
 
-
-def _calls_python(stage: Stage) -> bool:
-    return any(node.kind in MAY_CALL_PYTHON or node.class_name.startswith(PYTHON_OPERATORS) for node in stage.nodes)
+def _calls_python(node: PlanNode) -> bool:
+    return node.kind in MAY_CALL_PYTHON or node.class_name.startswith(PYTHON_OPERATORS)
 
 
 def _samples(exchange: PlanNode) -> bool:

@@ -14,7 +14,7 @@ There is no key if the plan holds an expression that Spark calls nondeterministi
 ``monotonically_increasing_id``, ``input_file_name``, ``first``, a nondeterministic UDF), a source whose state cannot be
 seen (version 2 sources, JDBC, Hive tables, RDDs that read files), or a Python function that is not known to be pure
 (`functions.purity`) or cannot be compared.
-``java/PlanKeys.java`` reads the plan.
+``java/PlanKeys.java`` reads the plan, ``java/FileListings.java`` the files.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ class ResultKeys:
 
     def __init__(self, sc: SparkContext, relations: Sequence[JavaObject] = ()) -> None:
         self._sc = sc
-        self._keys: Any = CLASSES.new_instance(sc._gateway, "PlanKeys")
+        self._listings: Any = CLASSES.new_instance(sc._gateway, "FileListings")
+        self._keys: Any = CLASSES.new_instance(sc._gateway, "PlanKeys", self._listings)
         self._sources = ModuleSources(_MODULES.setdefault(sc, {}))
         self._settings: list[tuple[JavaObject, str]] = []
         for relation in relations:
@@ -136,11 +137,11 @@ class ResultKeys:
         """Return the first file that is no longer what the plans of this key listed; empty if all are."""
         if not key.files:
             return ""
-        return str(self._keys.changedFile(list(key.files), self._hadoop_conf()))
+        return str(self._listings.changedFile(list(key.files), self._hadoop_conf()))
 
     def listing(self, path: str) -> list[str] | None:
-        """Return the files below a path, with lengths and modification times; None if there is nothing."""
-        found: list[str] | None = json.loads(self._keys.listing(path, self._hadoop_conf()))
+        """The files below a path, with lengths and modification times; None where there is nothing."""
+        found: list[str] | None = json.loads(self._listings.listing(path, self._hadoop_conf()))
         return found
 
     def _look_at_functions(self) -> bool:

@@ -33,7 +33,7 @@ def simulation_options(
     fail: Sequence[str] = (),
     lose_task_manager: Sequence[str] = (),
     faults: int = 0,
-    restart_strategy: str = RESTART_STRATEGY,
+    restart: str = RESTART_STRATEGY,
     **others: Any,
 ) -> SimulationOptions:
     """Return the options of a simulation.
@@ -53,9 +53,9 @@ def simulation_options(
     lose_task_manager : sequence of str
         Losses, such as ``"tm-1@2s"``, or ``"tm-1@2s+5s"`` for one that is replaced.
     faults : int
-        How many additional random faults occur.
-    restart_strategy : str
-        As `parse_restart_strategy` takes it.
+        How many faults come by chance besides.
+    restart : str
+        When failed tasks are restarted: ``none``, ``fixed-delay:3:1s``, ...
     **others
         Further fields of `SimulationOptions`.
 
@@ -69,25 +69,30 @@ def simulation_options(
     task_ms, by_name = _task_times(task_seconds, job_graph)
     told: list[Fault] = [parse_task_failure(text) for text in fail]
     told += [parse_task_manager_loss(text) for text in lose_task_manager]
-    if faults:
-        vertices = job_graph.vertices_in_topological_order()
-        told += random_faults(
-            random.Random(f"faults/{seed}"),
-            faults,
-            vertices=[(vertex.name, max(vertex.parallelism, 1)) for vertex in vertices],
-            task_managers=[(f"tm-{n}", slots) for n in range(1, task_managers + 1)],
-            horizon_ms=task_ms * len(vertices),
-            back_after_ms=5 * task_ms,
-        )
+    told += _by_chance(faults, seed, job_graph, [(f"tm-{n}", slots) for n in range(1, task_managers + 1)], task_ms)
     return SimulationOptions(
         task_managers=task_managers,
         slots=slots,
         seed=seed,
         task_ms=task_ms,
         task_ms_by_name=by_name,
-        restart_strategy=parse_restart_strategy(restart_strategy),
+        restart_strategy=parse_restart_strategy(restart),
         faults=told,
         **others,
+    )
+
+
+def _by_chance(
+    number: int, seed: int, job_graph: JobGraph, task_managers: list[tuple[str, int]], task_ms: float
+) -> list[Fault]:
+    vertices = job_graph.vertices_in_topological_order()
+    return random_faults(
+        random.Random(f"faults/{seed}"),
+        number,
+        vertices=[(vertex.name, max(vertex.parallelism, 1)) for vertex in vertices],
+        task_managers=task_managers,
+        horizon_ms=task_ms * len(vertices),
+        back_after_ms=5 * task_ms,
     )
 
 

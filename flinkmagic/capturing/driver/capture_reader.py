@@ -1,4 +1,7 @@
-"""What a capture asks the driver: one gateway call for each question, answered by ``java/CaptureReader.java``."""
+"""What a capture asks the driver: one gateway call for each question.
+
+``java/CaptureReader.java`` answers it; for the leaves of plans ``LeafReader.java``, for RDDs ``LineageReader.java``.
+"""
 
 from __future__ import annotations
 
@@ -78,12 +81,12 @@ class Leaf:
 
     def jvm_leaf(self) -> JavaObject:
         """Return the leaf itself."""
-        return _reader().leaf(self._plan, self._place)
+        return _reader("LeafReader").leaf(self._plan, self._place)
 
 
 def leaves_of(jplan: JavaObject) -> Iterator[Leaf]:
     """Return the leaves of an analysed Java plan, followed by those of its subqueries."""
-    for place, leaf in enumerate(as_json(_reader().leaves(jplan))):
+    for place, leaf in enumerate(as_json(_reader("LeafReader").leaves(jplan))):
         paths = tuple(leaf["paths"]) if "paths" in leaf else None
         linked = tuple(leaf.get("linked", ()))
         yield Leaf(leaf["class"], paths, linked, leaf.get("listed", False), leaf.get("flat", False), jplan, place)
@@ -95,17 +98,17 @@ def rdd_paths(rdd: JavaObject) -> Iterator[tuple[str, bool]]:
     A DataFrame made from an RDD (``df.rdd.map(f).toDF()``) has no source in its plan, but still reads files. Only files
     that are certain to be read are returned: one file of each folder of a scan, the folders of a Hadoop input.
     """
-    return ((path, listed) for path, listed in as_json(_reader().rddPaths(rdd)))
+    return ((path, listed) for path, listed in as_json(_reader("LineageReader").rddPaths(rdd)))
 
 
 def lineage_holds(rdd: JavaObject, number: int) -> bool:
     """Whether an RDD with this id is part of the lineage of a Java RDD."""
-    return bool(_reader().lineageHolds(rdd, number))
+    return bool(_reader("LineageReader").lineageHolds(rdd, number))
 
 
 def cached_relations(jplan: JavaObject) -> set[int]:
     """Return a number for each cache whose rows a plan reads, once Spark has put its cached data into the plan."""
-    return set(map(int, _reader().cachedRelations(jplan).split()))
+    return set(map(int, _reader("LeafReader").cachedRelations(jplan).split()))
 
 
 def java_types(jobject: JavaObject) -> tuple[str, ...]:
@@ -145,5 +148,5 @@ def as_json(deflated: bytes) -> Any:
     return json.loads(zlib.decompress(deflated))
 
 
-def _reader() -> Any:
-    return CLASSES.shared_instance(SparkContext._gateway, "CaptureReader")
+def _reader(name: str = "CaptureReader") -> Any:
+    return CLASSES.shared_instance(SparkContext._gateway, name)

@@ -13,11 +13,14 @@ CLASSES = DriverClasses(
     "flinkmagic.capturing.driver",
     (
         "CaptureReader",
+        "LeafReader",
+        "LineageReader",
         "ListedInputs",
         "PlanFunctions",
         "PrunedReads",
         "SqlReader",
     ),
+    uses={"LeafReader": ("CaptureReader",), "LineageReader": ("CaptureReader",)},
 )
 
 

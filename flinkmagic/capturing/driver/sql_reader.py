@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from flinkmagic.capturing.driver.java_classes import CLASSES
-from flinkmagic.jvm.java import items, java_class, scala_seq, session_state, simple_name, skip_commands
+from flinkmagic.jvm.java import items, java_class, query_execution, scala_seq, session_state, simple_name
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -117,7 +117,7 @@ def constant(spark: Any, expression: JavaObject) -> str | None:
     state = session_state(spark)
     try:
         query = state.sqlParser().parsePlan(f"SELECT {expression.sql()} AS value")
-        folded = state.executePlan(query, skip_commands(spark._jvm)).optimizedPlan()
+        folded = query_execution(spark._jvm, state, query).optimizedPlan()
         (value,) = items(folded.expressions())
         literal = value.child()
         return str(literal.value()) if simple_name(literal) == "Literal" else None

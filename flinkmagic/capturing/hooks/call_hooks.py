@@ -65,7 +65,7 @@ class Hook:
         """Run at the end, also if the call raised."""
 
 
-class Transformation(Hook):
+class LazyCall(Hook):
     """A call that makes a DataFrame and reads nothing: it is recorded."""
 
     def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
@@ -92,7 +92,7 @@ class Transformation(Hook):
         return []
 
 
-class Action(Transformation):
+class Action(LazyCall):
     """A call that runs immediately on the rows of its DataFrames, or may: it is not known to be lazy."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
@@ -125,14 +125,14 @@ class EagerDisplay(Hook):
                 recorder.pending.settle(Effects(reads_of(args[:1]), fresh=False), recorder.location())
 
 
-class Use(Hook):
+class HandOver(Hook):
     """A call that runs nothing yet, but makes a DataFrame more than a name: it is cached, or becomes a subquery."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         recorder.use(frames_in(args[:1]))
 
 
-class JavaHalf(Use):
+class JavaHalf(HandOver):
     """`_jdf`, asked for by code outside the DataFrame."""
 
     def computed(self, recorder: CallRecorder, df: DataFrame) -> None:
@@ -141,7 +141,7 @@ class JavaHalf(Use):
             recorder.settle(Effects(reads_of([df]), unknown=_is_impure([df]), fresh=False))
 
 
-class Read(Transformation):
+class Read(LazyCall):
     """A call that makes a DataFrame of paths, a table or a query: files are listed now."""
 
     prefix = ""

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from flinkmagic.capturing.hooks import call_hooks, jvm_hooks, ml_hooks, native_hooks, rdd_hooks, session_hooks
 from flinkmagic.capturing.hooks.audit import os_entries
 from flinkmagic.capturing.hooks.call_hooks import Hook
-from flinkmagic.capturing.hooks.observations import Observe, observation_entries
+from flinkmagic.capturing.hooks.observation_hooks import Observe, observation_entries
 from flinkmagic.capturing.hooks.thread_hooks import thread_entries
 from flinkmagic.capturing.sql import commands
 
@@ -164,11 +164,11 @@ def _wanted() -> Iterator[Entry]:
     frame = classic_data_frame()
     for name in _public_methods(frame):
         if name not in _NOT_HOOKED:
-            yield frame, name, call_hooks.Transformation if name in _LAZY else call_hooks.Action
+            yield frame, name, call_hooks.LazyCall if name in _LAZY else call_hooks.Action
     for name in _VIEWS:
         yield frame, name, call_hooks.TempView
     for name in _USES:
-        yield frame, name, call_hooks.Use
+        yield frame, name, call_hooks.HandOver
     yield frame, "observe", Observe
     yield frame, "_jdf", call_hooks.JavaHalf
     for name in ("writeTo", "mergeInto"):
@@ -192,7 +192,7 @@ def _grouped() -> Iterator[Entry]:
 
     for owner in (GroupedData, PandasCogroupedOps):
         for name in _public_methods(owner):
-            yield owner, name, call_hooks.Transformation if name in _GROUPED_LAZY else call_hooks.Action
+            yield owner, name, call_hooks.LazyCall if name in _GROUPED_LAZY else call_hooks.Action
 
 
 def _readers() -> Iterator[Entry]:
@@ -227,7 +227,7 @@ def _session_and_context() -> Iterator[Entry]:
     yield SparkSession, "sql", call_hooks.Sql
     yield SparkSession, "table", call_hooks.TableRead
     for name in ("range", "emptyDataFrame"):
-        yield SparkSession, name, call_hooks.Transformation
+        yield SparkSession, name, call_hooks.LazyCall
     on_table = (
         "createTable",
         "createExternalTable",

@@ -42,7 +42,7 @@ def entries_of(module: ModuleType) -> Iterator[tuple[Any, str, Make]]:
     name = module.__name__
     if name == "pyspark.ml.base":
         yield module.Estimator, "fit", call_hooks.Action
-        yield module.Transformer, "transform", call_hooks.Transformation
+        yield module.Transformer, "transform", call_hooks.LazyCall
     elif name == "pyspark.ml.evaluation":
         yield module.Evaluator, "evaluate", call_hooks.Action
     elif name == "pyspark.mllib.common":

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flinkmagic.capturing.driver.capture_reader import rdd_paths
 from flinkmagic.capturing.driver.impurity import functions_of_rdd, impure_function, impure_reason
-from flinkmagic.capturing.hooks.call_hooks import Args, Kwargs, Transformation, Watched, strings_in
+from flinkmagic.capturing.hooks.call_hooks import Args, Kwargs, LazyCall, Watched, strings_in
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.targets import Source, Target, resolve_uri, sources_of
 from flinkmagic.jvm.java import simple_name
@@ -64,7 +64,7 @@ def _command(effects: Callable[..., Effects]) -> Callable[[str, Any], Watched]:
     return functools.partial(Watched, effects=effects)
 
 
-class FrameOfRows(Transformation):
+class FrameOfRows(LazyCall):
     """`createDataFrame`: of an RDD it looks at the first rows if no schema is given.
 
     Rows of this process are not worth keeping, those of an RDD may be.

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.driver.capture_reader import cached_relations, leaves_of, lineage_holds
 from flinkmagic.capturing.writes.pending import Cause, Effects
-from flinkmagic.jvm.java import session_state, skip_commands
+from flinkmagic.jvm.java import query_execution, session_state
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.writes.captured_session import CapturedSession
@@ -74,5 +74,5 @@ def rdd_cache_effects(captured: CapturedSession, rdd: Any) -> Effects:
 
 def _kept_below(captured: CapturedSession, jplan: Any) -> set[int]:
     """Return the cached data from which Spark would now compute an analysed plan."""
-    served = session_state(captured.spark).executePlan(jplan, skip_commands(captured.spark._jvm)).withCachedData()
+    served = query_execution(captured.spark._jvm, session_state(captured.spark), jplan).withCachedData()
     return cached_relations(served)

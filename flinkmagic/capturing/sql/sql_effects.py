@@ -16,7 +16,7 @@ from flinkmagic.capturing.sql.cached_data import cache_effects, table_cache_effe
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.tables import is_view, name_parts, namespace_targets, table_target
 from flinkmagic.capturing.writes.targets import PathResolver, Source, Target, sources_of
-from flinkmagic.jvm.java import items, session_state, simple_name, skip_commands
+from flinkmagic.jvm.java import items, query_execution, session_state, simple_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.writes.captured_session import CapturedSession
@@ -288,7 +288,7 @@ class SqlEffects:
             state = session_state(self._spark)
             name = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
             relation = state.sqlParser().parsePlan(f"TABLE {name}")
-            yield from sources_of(state.executePlan(relation, skip_commands(self._spark._jvm)).analyzed())
+            yield from sources_of(query_execution(self._spark._jvm, state, relation).analyzed())
         else:
             yield _source(table_target(self._spark, parts))
 

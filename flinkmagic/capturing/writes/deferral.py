@@ -194,51 +194,54 @@ class Deferral:
         """
         recorder = self._recorder
         location = recorder.location()
-        spark: Any = df.sparkSession
-        kind = simple_name(command)
-        analysed = df._jdf.queryExecution().analyzed()
         if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts, location):
             if facts.mode == "errorifexists":
                 raise facts.taken() from None
             recorder.skip(SkippedWrite(facts.label, text, location))
             return
-        session = recorder.snapshot(spark)
+        write = self._deferred(df, call, command, facts, text, location)
+        self._pending.writes.append(write)
+        if recorder.on_write is not None:
+            recorder.on_write(len(self._pending.writes))
+        if any(_lies_in(file, write.sources) for file in files_open_for_writing()):
+            # No event reports what is written through an open file.
+            self._pending.deploy(location, Cause.FILE, "has a file open that is read by", write)
+
+    def _deferred(
+        self, df: Any, call: WriterCall, command: Any, facts: WriteFacts, text: str, location: SourceLocation
+    ) -> DeferredWrite:
+        recorder = self._recorder
+        analysed = df._jdf.queryExecution().analyzed()
+        session = recorder.snapshot(df.sparkSession)
         sources = sources_of(analysed)
         impure = functions_of(analysed).impure()
         after, pruned = self._checked_order(df, facts, sources, session, location, impure)
-        self._pending.writes.append(
-            DeferredWrite(
-                index=len(self._pending.writes),
-                name=self._sink_name(facts.name),
-                df=df,
-                frame=recorder.frames.keep(df),
-                jwrite=call.jwrite,
-                command=command,
-                kind=kind,
-                format=facts.format,
-                mode=facts.mode,
-                options=facts.options,
-                partition_by=facts.partition_by,
-                path=facts.label,
-                target=facts.target,
-                sources=sources,
-                text=text,
-                location=location,
-                session=session,
-                overwrites=facts.overwrites,
-                dynamic=facts.dynamic,
-                defines=facts.defines,
-                after=after,
-                pruned=pruned,
-                taken_at_ms=_file_clock_ms(),
-                impure=impure,
-            )
+        return DeferredWrite(
+            index=len(self._pending.writes),
+            name=self._sink_name(facts.name),
+            df=df,
+            frame=recorder.frames.keep(df),
+            jwrite=call.jwrite,
+            command=command,
+            kind=simple_name(command),
+            format=facts.format,
+            mode=facts.mode,
+            options=facts.options,
+            partition_by=facts.partition_by,
+            path=facts.label,
+            target=facts.target,
+            sources=sources,
+            text=text,
+            location=location,
+            session=session,
+            overwrites=facts.overwrites,
+            dynamic=facts.dynamic,
+            defines=facts.defines,
+            after=after,
+            pruned=pruned,
+            taken_at_ms=_file_clock_ms(),
+            impure=impure,
         )
-        if recorder.on_write is not None:
-            recorder.on_write(len(self._pending.writes))
-        if any(_lies_in(file, sources) for file in files_open_for_writing()):
-            # No event reports what is written through an open file.
-            self._pending.deploy(location, Cause.FILE, "has a file open that is read by", self._pending.writes[-1])
 
     def _checked_order(
         self,

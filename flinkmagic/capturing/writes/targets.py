@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flinkmagic.capturing.driver.capture_reader import Leaf, leaves_of, partitions_elsewhere, rdd_paths
+from flinkmagic.capturing.driver.capture_reader import Leaf, java_types, leaves_of, partitions_elsewhere, rdd_paths
 from flinkmagic.capturing.writes.outside_places import are_elsewhere, jdbc_reads, source_place
 from flinkmagic.jvm.java import items, java_class, session_state, simple_name, texts
 
@@ -298,7 +298,7 @@ def _v2_sources(leaf: Any) -> Iterator[Source]:
         yield Source(table=".".join([catalog.get().name(), *parts]).lower())
     table = leaf.table()
     # Only FileTable, the base of Spark's own version-2 file sources, says which files it reads.
-    if any(base.getSimpleName() == "FileTable" for base in _bases(table.getClass())):
+    if "org.apache.spark.sql.execution.datasources.v2.FileTable" in java_types(table):
         yield from _root_sources(table.fileIndex().rootPaths(), listed=False)
     elif simple_name(table) == "JDBCTable":
         yield from _jdbc_sources(table.jdbcOptions())
@@ -330,12 +330,6 @@ def _one_place(sources: Iterator[Source]) -> Target:
     for source in sources:
         path, table = path or source.path, table or source.table
     return Target(path=path, table=table)
-
-
-def _bases(jclass: Any) -> Iterator[Any]:
-    while jclass is not None:
-        yield jclass
-        jclass = jclass.getSuperclass()
 
 
 def _root_sources(root_paths: Any, listed: bool) -> Iterator[Source]:

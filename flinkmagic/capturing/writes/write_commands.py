@@ -14,7 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.captured import convert_exception
 
-from flinkmagic.jvm.java import java_class, scala_object, scala_seq, session_state, skip_commands, static_method
+from flinkmagic.jvm.java import java_class, query_execution, scala_object, scala_seq, session_state, static_method
 
 _UTILS = "org.apache.spark.sql.execution.datasources.DataSourceUtils"
 
@@ -27,7 +27,7 @@ def analysed(spark: Any, command: Any) -> Any:
     AnalysisException
         Spark's own refusals, as the plain call would raise them.
     """
-    execution = session_state(spark).executePlan(command, skip_commands(spark._jvm))
+    execution = query_execution(spark._jvm, session_state(spark), command)
     execution.assertAnalyzed()
     return execution.analyzed()
 

@@ -14,7 +14,11 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
+from flinkmagic.capturing.driver.capture_reader import java_types
 from flinkmagic.jvm.java import java_class, option, scala_seq, session_state
+
+_FILE_DATA_SOURCE = "org.apache.spark.sql.execution.datasources.v2.FileDataSourceV2"
+"""The base of Spark's own file sources of version 2; writes take their version 1."""
 
 
 class NoCommandError(Exception):
@@ -221,7 +225,7 @@ def _save_command_3(spark: Any, df: Any, jwrite: Any, path: str | None) -> Any:
         return None  # plain Spark refuses these itself, or follows its legacy setting
     sources = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource")
     provider = sources.lookupDataSourceV2(source, jsession.sessionState().conf())
-    if provider.isDefined() and "FileDataSourceV2" not in _bases(provider.get()):
+    if provider.isDefined() and _FILE_DATA_SOURCE not in java_types(provider.get()):
         raise NoCommandError
     original = options.originalMap()
     if path is not None:
@@ -244,13 +248,3 @@ def _save_command_3(spark: Any, df: Any, jwrite: Any, path: str | None) -> Any:
         nothing,
     )
     return data_source.planForWriting(writer_field(jwrite, "mode"), df._jdf.logicalPlan())
-
-
-def _bases(jobject: Any) -> set[str]:
-    """Return the simple names of an object's classes and of the interfaces that they name."""
-    found, jclass = set(), jobject.getClass()
-    while jclass is not None:
-        found.add(str(jclass.getSimpleName()))
-        found.update(str(interface.getSimpleName()) for interface in jclass.getInterfaces())
-        jclass = jclass.getSuperclass()
-    return found

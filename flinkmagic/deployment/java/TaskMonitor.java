@@ -31,7 +31,7 @@ import org.apache.spark.scheduler.TaskInfo;
 /**
  * Writes what Spark reports about one job's stages and tasks as lines, which Python takes in one call.
  *
- * A line's fields are separated by tabs, the first names the kind; flinkmagic/deployment/watching/task_events.py reads them.
+ * A line's fields are separated by tabs, the first names the kind; deployment/watching/task_events.py reads them.
  * Only jobs with a tag that begins with `prefix` are noted, so that the session's other work costs nothing.
  * Janino compiles this: no generics, no lambdas, no for-each over Scala collections.
  */
@@ -131,7 +131,8 @@ public class TaskMonitor extends SparkListener {
         jobs.add(Integer.valueOf(event.jobId()));
         submitted(tag);
         StringBuilder line = new StringBuilder();
-        line.append("J\t").append(event.jobId()).append('\t').append(event.time()).append('\t').append(tag).append('\t');
+        line.append("J\t").append(event.jobId()).append('\t').append(event.time()).append('\t');
+        line.append(tag).append('\t');
         scala.collection.Iterator infos = event.stageInfos().iterator();
         boolean first = true;
         while (infos.hasNext()) {
@@ -232,7 +233,8 @@ public class TaskMonitor extends SparkListener {
     private String head(String kind, int stage, int attempt, TaskInfo info) {
         // A stage of 3.4 and older says -1; there the index is the partition unless the stage was resubmitted.
         int partition = info.partitionId() < 0 ? info.index() : info.partitionId();
-        return kind + "\t" + stage + "\t" + attempt + "\t" + partition + "\t" + info.attemptNumber() + "\t" + info.taskId()
+        return kind + "\t" + stage + "\t" + attempt + "\t" + partition + "\t" + info.attemptNumber()
+            + "\t" + info.taskId()
             + "\t" + info.executorId() + "\t" + info.launchTime() + "\t" + (info.speculative() ? "1" : "0");
     }
 

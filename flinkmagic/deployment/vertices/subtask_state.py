@@ -189,10 +189,10 @@ _ROWS: list[Row] = [
     (_S.CANCELLING, _E.STAGE_DONE, _S.FINISHED, (_A.TELL_FINISHED,)),
     (_S.CANCELLING_HELD, _E.STAGE_DONE, _S.FINISHED, (_A.TELL_FINISHED,)),
     # 5. When the stage has failed, one execution fails with the cause: that of the task which failed last, else (the
-    #    driver failed) one that is held, running or still awaited. Requests of subtasks that were never launched are
-    #    handed back; executions that Spark ended with the stage fail of `StageAbortedError`, when their tasks have
-    #    really ended. Where the job may be restarted, all of this waits for the last of these tasks: it is one failure
-    #    then, not several.
+    #    driver failed, or that one is being cancelled) one that is held, running or still awaited. Requests of subtasks
+    #    that were never launched are handed back; executions that Spark ended with the stage fail of
+    #    `StageAbortedError`, when their tasks have really ended. Where the job may be restarted, all of this waits for
+    #    the last of these tasks: it is one failure then, not several.
     (_S.REQUESTED, _E.BLAMED, _S.FAILED, (_A.REFUSE,)),
     (_S.MERGED, _E.BLAMED, _S.FAILED, (_A.REFUSE,)),
     (_S.UNCLAIMED, _E.BLAMED, _S.FAILED, (_A.REFUSE,)),
@@ -215,8 +215,6 @@ _ROWS: list[Row] = [
     (_S.CANCELLING, _E.CANCEL, _S.CANCELLING, (_A.CANCEL_STAGE,)),
     (_S.CANCELLING_HELD, _E.CANCEL, _S.CANCELLING_HELD, (_A.CANCEL_STAGE,)),
     (_S.CANCELLING, _E.TASKS_OVER, _S.CANCELED, (_A.TELL_CANCELED,)),
-    (_S.CANCELLING, _E.BLAMED, _S.CANCELED, (_A.TELL_CANCELED,)),
-    (_S.CANCELLING_HELD, _E.BLAMED, _S.CANCELED, (_A.TELL_CANCELED,)),
     # 7. A task that was lost with its executor, or that could not read what was lost with one, fails its execution; so
     #    does one whose output was lost while its stage still ran. Spark runs it again, and that is the vertex's next
     #    execution. Where another copy of the task runs on, the execution does too.

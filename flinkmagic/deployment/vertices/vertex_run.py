@@ -207,7 +207,7 @@ class VertexRun(StageSubtasks):
         if one is None:
             return
         cause = vertex_failed(
-            one.life.name if last is not None else self.job_vertex.name,
+            self.job_vertex.task_name(last.started.partition) if last is not None else self.job_vertex.name,
             error,
             last.error if last is not None else self._helper_error,
             self.job_vertex.job_vertex.tail.metadata or {},
@@ -215,9 +215,10 @@ class VertexRun(StageSubtasks):
         self.fire(one, SubtaskEvent.BLAMED, Occasion(error=cause, at_ms=last.finished_ms if last is not None else None))
 
     def _root(self) -> SubtaskRun | None:
-        waiting = [one for one in self.every() if not one.is_over]
+        """The execution to be blamed; none that is being cancelled, as nothing more is told of it than its end."""
+        waiting = [one for one in self.every() if not one.is_over and not one.state.is_cancelling]
         last = self.find(self._last_failed.started.partition) if self._last_failed is not None else None
-        if last is not None and not last.is_over:
+        if last in waiting:
             return last
         deployed = [one for one in waiting if one.attempt is not None]
         held = [one for one in deployed if one.success is not None]

@@ -7,6 +7,7 @@ import java.util.IdentityHashMap;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -171,7 +172,7 @@ public class LeafPartitions {
         Iterator all = filters.iterator();
         while (all.hasNext()) {
             Expression filter = (Expression) all.next();
-            if (!holdsPlan(filter)) {
+            if (!filter.containsPattern(TreePattern.PLAN_EXPRESSION())) {
                 kept.add(filter);
             }
         }
@@ -183,23 +184,11 @@ public class LeafPartitions {
      * whether Janino compiles a call of it depends on the order in which the JVM happens to list the methods.
      */
     public static scala.collection.immutable.List list(ArrayList items) {
-        scala.collection.immutable.List made = (scala.collection.immutable.List) scala.collection.immutable.Nil$.MODULE$;
+        Object nothing = scala.collection.immutable.Nil$.MODULE$;
+        scala.collection.immutable.List made = (scala.collection.immutable.List) nothing;
         for (int i = items.size() - 1; i >= 0; i--) {
             made = new scala.collection.immutable.$colon$colon(items.get(i), made);
         }
         return made;
-    }
-
-    private static boolean holdsPlan(Expression expression) {
-        if (expression instanceof org.apache.spark.sql.catalyst.expressions.PlanExpression) {
-            return true;
-        }
-        Iterator children = expression.children().iterator();
-        while (children.hasNext()) {
-            if (holdsPlan((Expression) children.next())) {
-                return true;
-            }
-        }
-        return false;
     }
 }

@@ -316,7 +316,7 @@ public class LogicalCuts {
         if (!changed) {
             return plan;
         }
-        LogicalPlan made = (LogicalPlan) ((TreeNode) plan).withNewChildrenInternal(PlanRebuilder.Indexed.of(children));
+        LogicalPlan made = (LogicalPlan) ((TreeNode) plan).withNewChildrenInternal(PlanNodes.vector(children));
         made.copyTagsFrom(plan);
         return made;
     }
@@ -352,7 +352,8 @@ public class LogicalCuts {
     /** As Spark's CacheManager does when it puts cached rows into a plan. */
     private static LogicalPlan withHintsOf(LogicalPlan plan, LogicalPlan rows) {
         ArrayList hints = new ArrayList();
-        addAll(hints, ((scala.collection.Seq) EliminateResolvedHint$.MODULE$.extractHintsFromPlan(plan)._2()).iterator());
+        Object extracted = EliminateResolvedHint$.MODULE$.extractHintsFromPlan(plan)._2();
+        addAll(hints, ((scala.collection.Seq) extracted).iterator());
         for (int i = hints.size() - 1; i >= 0; i--) {
             rows = new ResolvedHint(rows, (HintInfo) hints.get(i));
         }

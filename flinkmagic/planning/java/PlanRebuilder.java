@@ -1,6 +1,5 @@
 package flinkmagic.planning;
 
-import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.ArrayList;
@@ -13,11 +12,8 @@ import org.apache.spark.ShuffleDependency;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.BaseSubqueryExec;
-import org.apache.spark.sql.execution.ExecSubqueryExpression;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.ShufflePartitionSpec;
@@ -30,10 +26,8 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
-import scala.Function1;
 import scala.Option;
 import scala.collection.Iterator;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * Makes the plans that run from the plans that were read: equal exchanges and subqueries become one, and an operator
@@ -122,7 +116,7 @@ public class PlanRebuilder {
     public synchronized void adoptHidden(SparkPlan plan, SparkPlan computed) throws Exception {
         Option before = enter(plan);
         try {
-            made.put(plan, scanOver(plan, ((RDDScanExec) computed).rdd(), plan.outputPartitioning()));
+            made.put(plan, PlanNodes.scanOver(plan, ((RDDScanExec) computed).rdd(), plan.outputPartitioning()));
         } finally {
             leave(before);
         }
@@ -135,7 +129,7 @@ public class PlanRebuilder {
 
     /** The builder of a relation's rows if another plan of the same columns computes them. */
     public synchronized CachedRDDBuilder keptOver(InMemoryRelation relation, SparkPlan plan) throws Exception {
-        return withPlan(relation.cacheBuilder(), plan);
+        return PlanNodes.withPlan(relation.cacheBuilder(), plan);
     }
 
     /** The exchange that runs for one that was read, or that ran in an earlier job. */
@@ -158,21 +152,11 @@ public class PlanRebuilder {
     public synchronized InMemoryRelation relation(InMemoryRelation planned) throws Exception {
         CachedRDDBuilder builder = (CachedRDDBuilder) kept.get(planned.cacheBuilder());
         if (builder == null) {
-            builder = withPlan(planned.cacheBuilder(), rebuild(planned.cacheBuilder().cachedPlan()));
+            builder = PlanNodes.withPlan(planned.cacheBuilder(), rebuild(planned.cacheBuilder().cachedPlan()));
             kept.put(planned.cacheBuilder(), builder);
         }
         return InMemoryRelation$.MODULE$.apply(
             planned.output(), builder, planned.outputOrdering(), planned.statsOfPlanToCache());
-    }
-
-    private static CachedRDDBuilder withPlan(CachedRDDBuilder builder, SparkPlan plan) throws Exception {
-        Constructor constructor = CachedRDDBuilder.class.getConstructors()[0];
-        Object[] arguments = new Object[builder.productArity()];  // 4 on 3.5, 8 on 4.3
-        for (int i = 0; i < arguments.length; i++) {
-            Object argument = builder.productElement(i);
-            arguments[i] = argument == builder.cachedPlan() ? plan : argument;
-        }
-        return (CachedRDDBuilder) constructor.newInstance(arguments);
     }
 
     /** The plan that runs for a plan that was read; always the same object. */
@@ -250,7 +234,7 @@ public class PlanRebuilder {
         java.util.Iterator entries = made.entrySet().iterator();
         while (entries.hasNext()) {
             Map.Entry entry = (Map.Entry) entries.next();
-            if (holds((SparkPlan) entry.getValue(), failed)) {
+            if (PlanNodes.holds((SparkPlan) entry.getValue(), failed)) {
                 stale.add(entry.getKey());
             }
         }
@@ -259,47 +243,10 @@ public class PlanRebuilder {
         }
         Option before = enter(plan);
         try {
-            made.put(plan, copy(failed));
+            made.put(plan, PlanNodes.copy(failed));
         } finally {
             leave(before);
         }
-    }
-
-    private static SparkPlan copy(SparkPlan plan) {
-        ArrayList children = new ArrayList();
-        Iterator old = plan.children().iterator();
-        while (old.hasNext()) {
-            children.add(old.next());
-        }
-        return withChildren(plan, children);
-    }
-
-    private static SparkPlan withChildren(SparkPlan plan, ArrayList children) {
-        SparkPlan copied = (SparkPlan) ((TreeNode) plan).withNewChildrenInternal(Indexed.of(children));
-        copied.copyTagsFrom(plan);
-        return copied;
-    }
-
-    private static boolean holds(SparkPlan plan, SparkPlan sought) {
-        if (plan == sought) {
-            return true;
-        }
-        if (plan instanceof ReusedExchangeExec) {
-            return holds((SparkPlan) ((ReusedExchangeExec) plan).child(), sought);
-        }
-        if (plan instanceof ReusedSubqueryExec) {
-            return holds((SparkPlan) ((ReusedSubqueryExec) plan).child(), sought);
-        }
-        return anyHolds(plan.children().iterator(), sought) || anyHolds(plan.subqueries().iterator(), sought);
-    }
-
-    private static boolean anyHolds(Iterator plans, SparkPlan sought) {
-        while (plans.hasNext()) {
-            if (holds((SparkPlan) plans.next(), sought)) {
-                return true;
-            }
-        }
-        return false;
     }
 
     private SparkPlan make(SparkPlan plan) throws Exception {
@@ -364,7 +311,7 @@ public class PlanRebuilder {
         }
         Exchange exchange = exchange(child);
         RDD rows = ((ShuffleExchangeLike) exchange).getShuffleRDD(specs);
-        SparkPlan scan = scanOver(child, rows, new UnknownPartitioning(specs.length));
+        SparkPlan scan = PlanNodes.scanOver(child, rows, new UnknownPartitioning(specs.length));
         joins.standsFor(scan, exchange);
         return scan;
     }
@@ -384,7 +331,7 @@ public class PlanRebuilder {
         }
         // Not withNewChildren: it keeps children that are equal, and two plans of one DataFrame are equal in all but
         // the identity of their exchanges.
-        return withChildren(plan, children);
+        return PlanNodes.withChildren(plan, children);
     }
 
     /** In two steps through a wrapper: transformExpressions, too, keeps expressions that are equal. */
@@ -404,54 +351,10 @@ public class PlanRebuilder {
         if (wrapped.isEmpty()) {
             return plan;
         }
-        SparkPlan between = (SparkPlan) plan.transformExpressions(new WithNewPlan(wrapped));
-        return (SparkPlan) between.transformExpressions(new WithNewPlan(unwrapped));
+        return PlanNodes.withNewSubqueryPlans(PlanNodes.withNewSubqueryPlans(plan, wrapped), unwrapped);
     }
 
     private SparkPlan behindShuffle(SparkPlan plan) throws Exception {
-        return scanOver(plan, make(plan).execute(), plan.outputPartitioning());
-    }
-
-    private static RDDScanExec scanOver(SparkPlan plan, RDD rows, Partitioning partitioning) throws Exception {
-        Constructor constructor = RDDScanExec.class.getConstructors()[0];
-        Object[] arguments = new Object[constructor.getParameterTypes().length];
-        arguments[0] = plan.output();
-        arguments[1] = rows;
-        arguments[2] = plan.nodeName();
-        arguments[3] = partitioning;
-        arguments[4] = plan.outputOrdering();
-        if (arguments.length > 5) {  // 4.x: the stream that it reads, if any
-            arguments[5] = scala.None$.MODULE$;
-        }
-        return (RDDScanExec) constructor.newInstance(arguments);
-    }
-
-    /** Scala's indexed sequence, of the version that runs. */
-    public static class Indexed {
-        public static scala.collection.immutable.Vector of(ArrayList items) {
-            return LeafPartitions.list(items).toVector();
-        }
-    }
-
-    /** Expressions over the rebuilt subqueries. */
-    static class WithNewPlan extends AbstractPartialFunction {
-        private final IdentityHashMap replaced;
-
-        WithNewPlan(IdentityHashMap replaced) {
-            this.replaced = replaced;
-        }
-
-        public boolean isDefinedAt(Object expression) {
-            return expression instanceof ExecSubqueryExpression
-                && replaced.containsKey(((ExecSubqueryExpression) expression).plan());
-        }
-
-        public Object applyOrElse(Object expression, Function1 otherwise) {
-            if (!isDefinedAt(expression)) {
-                return otherwise.apply(expression);
-            }
-            ExecSubqueryExpression subquery = (ExecSubqueryExpression) expression;
-            return subquery.withNewPlan((BaseSubqueryExec) replaced.get(subquery.plan()));
-        }
+        return PlanNodes.scanOver(plan, make(plan).execute(), plan.outputPartitioning());
     }
 }

@@ -65,7 +65,8 @@ public class ListedInputs {
             Iterator leaves = ((LogicalPlan) plans.get(i)).collectLeaves().iterator();
             while (leaves.hasNext()) {
                 Object leaf = leaves.next();
-                if (leaf instanceof LogicalRelation && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
+                if (leaf instanceof LogicalRelation
+                        && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
                     addFiles((HadoopFsRelation) ((LogicalRelation) leaf).relation(), found);
                 }
             }

@@ -113,7 +113,8 @@ public class PlanFunctions {
     private void visit(Object value, ArrayDeque open) throws Exception {
         String name = value.getClass().getName();
         if (value instanceof PythonFunction) {
-            commands.add(commandOf((PythonFunction) value));
+            scala.collection.Seq command = (scala.collection.Seq) (Object) ((PythonFunction) value).command();
+            commands.add(command.toArray(scala.reflect.ClassTag$.MODULE$.Byte()));
             java.util.Iterator used = ((PythonFunction) value).broadcastVars().iterator();
             while (used.hasNext()) {
                 broadcasts.add(Long.valueOf(((Broadcast) used.next()).id()));
@@ -253,15 +254,5 @@ public class PlanFunctions {
                 }
             }
         }
-    }
-
-    private static byte[] commandOf(PythonFunction function) {
-        scala.collection.Seq command = (scala.collection.Seq) (Object) function.command();
-        byte[] bytes = new byte[command.size()];
-        Iterator each = command.iterator();
-        for (int i = 0; i < bytes.length; i++) {
-            bytes[i] = ((Number) each.next()).byteValue();
-        }
-        return bytes;
     }
 }

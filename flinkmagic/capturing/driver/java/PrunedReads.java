@@ -9,8 +9,8 @@ import java.util.List;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.FileIndex;
@@ -84,20 +84,7 @@ public class PrunedReads {
 
     private static final Function1 WITHOUT_PLANS = new AbstractFunction1() {
         public Object apply(Object filter) {
-            return Boolean.valueOf(!holdsPlan((Expression) filter));
+            return Boolean.valueOf(!((Expression) filter).containsPattern(TreePattern.PLAN_EXPRESSION()));
         }
     };
-
-    private static boolean holdsPlan(Expression expression) {
-        if (expression instanceof PlanExpression) {
-            return true;
-        }
-        Iterator children = expression.children().iterator();
-        while (children.hasNext()) {
-            if (holdsPlan((Expression) children.next())) {
-                return true;
-            }
-        }
-        return false;
-    }
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.hooks.call_hooks import Args, Hook, Kwargs, Transformation
+from flinkmagic.capturing.hooks.call_hooks import Args, Hook, Kwargs, LazyCall
 from flinkmagic.capturing.writes.awaited_metrics import observes
 from flinkmagic.capturing.writes.pending import Cause
 
@@ -27,7 +27,7 @@ class ObservationGet(Hook):
                 recorder.pending.deploy(recorder.location(), Cause.SPARK, touches, write)
 
 
-class Observe(Transformation):
+class Observe(LazyCall):
     """`DataFrame.observe`: remembers the observation, if it is given one."""
 
     def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
