@@ -213,7 +213,7 @@ class StageHost:
             self._job_master.event_log.add("stages", f"{job_vertex.name}: {merged}")
 
     def _overdue(self, tag: str, run: VertexRun) -> None:
-        """Spark's listener bus drops events when it is flooded; a job must not wait for them forever."""
+        """Check a stage for overdue events: Spark's listener bus drops some when flooded; no job may wait forever."""
         if run.is_over:
             return
         _LOG.warning(
@@ -291,7 +291,7 @@ class StageHost:
         self._pool.run_over(run)
 
     def later(self, action: Callable[[], None]) -> None:
-        """After the call that is under way."""
+        """Run an action after the running call."""
         self._main_thread.execute(action)
 
     def _answer_canceled(self, attempt: ExecutionAttemptID) -> None:
