@@ -1,4 +1,4 @@
-"""How far a deployment has come."""
+"""The progress of a deployment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 
 @dataclass(frozen=True)
 class DeploymentSnapshot:
-    """How far a deployment has come at one instant; safe to keep and to read on any thread.
+    """The progress of a deployment at one instant; safe to keep and to read on any thread.
 
     Attributes
     ----------
@@ -31,13 +31,13 @@ class DeploymentSnapshot:
 
     @classmethod
     def of(cls, info: ExecutionGraphInfo, tasks: Sequence[TaskRecord], slots_total: int) -> DeploymentSnapshot:
-        """A job's picture with its tasks; a failure that was told is not told again as the job's."""
+        """Return a job's snapshot with its tasks; a failure that was reported is not reported again as the job's."""
         job = replace(info, exception_history=without_repetition(info.exception_history))
         return cls(job, tuple(tasks), sum(task.end_ms is None for task in tasks), slots_total)
 
 
 def without_repetition(history: Sequence[RootExceptionHistoryEntry]) -> tuple[RootExceptionHistoryEntry, ...]:
-    """Without the end of a job that repeats a failure which was told when it happened."""
+    """Leave out the end of a job that repeats a failure which was reported when it happened."""
     told: set[int] = set()
     kept = []
     for entry in history:

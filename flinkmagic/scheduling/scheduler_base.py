@@ -1,4 +1,4 @@
-"""The life of a job as a whole: its states, its end, its picture for others (Flink's `SchedulerBase`)."""
+"""The life of a job as a whole: its states, its end, its snapshot for others (Flink's `SchedulerBase`)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 
 
 class SchedulerBase:
-    """What every scheduler knows of its job. For the parameters see `DefaultScheduler`."""
+    """What every scheduler knows about its job. For the parameters see `DefaultScheduler`."""
 
     _failure_handler: ExecutionFailureHandler
-    """Made by the scheduler that derives from this."""
+    """Made by the derived scheduler."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class SchedulerBase:
         return self._failure_cause
 
     def request_job(self) -> ExecutionGraphInfo:
-        """A picture of the job; callable from any thread."""
+        """Return a snapshot of the job; callable from any thread."""
         if self._termination_future.done():
             return self._picture()
         return ask(self._main_thread, self._picture, self._rpc_timeout_ms / 1000.0)

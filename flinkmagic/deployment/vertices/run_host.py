@@ -1,4 +1,4 @@
-"""What the run of a vertex says to its surroundings."""
+"""What the run of a vertex reports to its environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class EndedRun(Protocol):
-    """What is asked of a run that has ended."""
+    """The questions that can be asked of a run that has ended."""
 
     job_vertex: ExecutionJobVertex
     stage_run: StageRun | None
@@ -29,7 +29,7 @@ class EndedRun(Protocol):
 
 
 class RunHost(Protocol):
-    """What a run says to its surroundings; all on the main thread."""
+    """What a run reports to its environment; all on the main thread."""
 
     def offer_slot(self, job_vertex: ExecutionJobVertex, subtask: int, executor: str, number: int) -> None:
         """Offer the slot in which a subtask was launched; its request is fulfilled within this call."""
@@ -42,26 +42,26 @@ class RunHost(Protocol):
         error: BaseException | None = None,
         at_ms: float | None = None,
     ) -> None:
-        """Tell the scheduler what became of an execution."""
+        """Report the state of an execution to the scheduler."""
         ...
 
     def replace(
         self, job_vertex: ExecutionJobVertex, subtask: int, loss: ExecutorRecoveryError | None, at_ms: float | None
     ) -> bool:
-        """Spark runs a subtask again by itself: it gets a new execution, unless the scheduler has other plans for it.
+        """Give a subtask that Spark runs again by itself a new execution, unless the scheduler has other plans for it.
 
-        Without a `loss` what it had made is lost.
+        Without a `loss`, what it had made is lost.
         """
         ...
 
     def later(self, action: Callable[[], None]) -> None:
-        """Do something after the scheduler's call that is under way: nothing may answer it before it returns."""
+        """Do something after the scheduler's running call: nothing may answer the call before it returns."""
         ...
 
     def hand_back(self, job_vertex: ExecutionJobVertex, requests: dict[int, PhysicalSlotRequest]) -> None:
-        """Requests that a run of a vertex will not fulfil; another one of the vertex may."""
+        """Return requests that a run of a vertex will not fulfil; another run of the vertex may."""
         ...
 
     def run_over(self, run: EndedRun) -> None:
-        """Nothing of this run is left."""
+        """Note that nothing of this run is left."""
         ...

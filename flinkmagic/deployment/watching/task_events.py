@@ -1,4 +1,4 @@
-"""What Spark says of stages and tasks, as records; and how the lines of ``java/TaskMonitor.java`` are read."""
+"""Spark's reports about stages and tasks as records, and how to read the lines of ``java/TaskMonitor.java``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class StageRef(NamedTuple):
 
 
 class JobStarted(NamedTuple):
-    """A Spark job of ours has started; `tag` is the one that it carries of ours."""
+    """A Spark job of ours has started; `tag` is the one of our tags that it has."""
 
     job_id: int
     at_ms: float
@@ -27,7 +27,7 @@ class JobStarted(NamedTuple):
 
     @property
     def final_stage(self) -> StageRef | None:
-        """The stage for whose sake the job runs: Spark numbers a stage after those that it needs."""
+        """The stage for which the job runs: Spark numbers a stage after those that it needs."""
         return max(self.stages, default=None)
 
 
@@ -42,7 +42,7 @@ class JobEnded(NamedTuple):
 class StageSubmitted(NamedTuple):
     """An attempt of a stage has been handed to Spark's task scheduler.
 
-    `tag` is that of the job for which it was submitted; empty where another job of the session submitted it.
+    `tag` is that of the job for which it was submitted; empty if another job of the session submitted it.
     """
 
     stage_id: int
@@ -54,7 +54,7 @@ class StageSubmitted(NamedTuple):
 
 
 class StageCompleted(NamedTuple):
-    """An attempt of a stage is over; `failure` says why, where it failed or was cancelled."""
+    """An attempt of a stage is over; `failure` says why if it failed or was cancelled."""
 
     stage_id: int
     attempt: int
@@ -96,7 +96,7 @@ class TaskMetrics(NamedTuple):
     result_bytes: int
 
     def without_output(self, bytes_out: int | None) -> TaskMetrics:
-        """For a task that neither writes files nor a shuffle: Spark does not count the rows that it hands on."""
+        """Return the metrics of a task that writes neither files nor a shuffle: Spark does not count its rows."""
         return self._replace(rows_out=None, bytes_out=bytes_out)
 
 
@@ -143,7 +143,7 @@ class ApplicationEnded(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """All that Spark said before `flush(token)` has been delivered."""
+    """All that Spark reported before `flush(token)` has been delivered."""
 
     token: str
 
@@ -164,7 +164,7 @@ TaskEvent = (
 
 
 class ContextStoppedError(Exception):
-    """Told as the loss of a session whose SparkContext was stopped."""
+    """The loss of a session whose SparkContext was stopped."""
 
     def __init__(self) -> None:
         super().__init__("its SparkContext was stopped")
@@ -174,7 +174,7 @@ _ESCAPES = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
 
 
 def parse_lines(text: str) -> Iterator[TaskEvent]:
-    """Read what `TaskMonitor.drain` gave."""
+    """Parse what `TaskMonitor.drain` returned."""
     for line in text.split("\n"):
         if line:
             event = _parse(line)

@@ -22,7 +22,7 @@ class TaskRecord(NamedTuple):
     """A task attempt, as Spark ran it.
 
     Spark may launch several for one execution of the ExecutionGraph (its own retries inside a stage, speculation) and,
-    where outputs were lost with an executor, some after the execution was finished: each has a record.
+    if outputs were lost with an executor, some after the execution was finished: each has a record.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class TaskRecord(NamedTuple):
     subtask : int
         The partition, counted from 0.
     attempt : int
-        How many attempts Spark launched for this subtask before this one; those of helpers are counted apart.
+        How many attempts Spark launched for this subtask before this one; those of helpers are counted separately.
     state : ExecutionState
         RUNNING, FINISHED, FAILED or CANCELED.
     slot : str
@@ -41,20 +41,20 @@ class TaskRecord(NamedTuple):
     start_ms, end_ms : float
         Launch and end by Spark's clocks, milliseconds since the epoch; the end is None while it runs.
     rows_in, rows_out, bytes_in, bytes_out : int or None
-        Read and written, files and shuffles together; None while it runs and where Spark did not tell.
+        Read and written, files and shuffles together; None while it runs and if Spark did not report it.
     memory_spilled_bytes, disk_spilled_bytes : int or None
-        Spilled.
+        The bytes that it spilled.
     run_ms, gc_ms : int or None
         Time on the executor, and the part of it that garbage collection took.
     error : str
-        Spark's text, empty without one.
+        Spark's error text, empty if there is none.
     reason : str
         Spark's name for the end of a failed attempt, such as ``ExceptionFailure``; ``Resubmitted`` of one that
         succeeded and whose output was lost while its stage still ran.
     stage, stage_attempt, task_id : int
-        By which Spark's UI knows it.
+        The numbers that Spark's UI shows for it.
     speculative : bool
-        Whether Spark launched it beside one that was slow.
+        Whether Spark launched it beside a slow one.
     role : str
         ``task``: one of the vertex's subtasks; ``helper``: of another Spark job that the vertex needs, such as the
         sampling for a range exchange; ``recovery``: to make lost outputs of the vertex once more.
@@ -92,7 +92,7 @@ class TaskLog:
     Parameters
     ----------
     slots : SlotNumbers
-        Tells the slots of an executor apart.
+        Assigns numbers to the slots of an executor.
     """
 
     def __init__(self, slots: SlotNumbers) -> None:
@@ -102,12 +102,12 @@ class TaskLog:
         self._slots = slots
 
     def records(self) -> list[TaskRecord]:
-        """All records, oldest first."""
+        """Return all records, oldest first."""
         with self._lock:
             return list(self._of.values())
 
     def started(self, task: TaskStarted, vertex_id: str, vertex: str, role: str) -> int:
-        """Note a launch; gives the number of the slot that the task was put in."""
+        """Note a launch; return the number of the slot that the task was put in."""
         key = (vertex_id, task.partition, role == "helper")
         slot = self._slots.take(task.executor, task.task_id)
         record = TaskRecord(
@@ -139,7 +139,7 @@ class TaskLog:
         self._change(task_id, **_what_became_of_it(end))
 
     def output_lost(self, task_id: int) -> None:
-        """Note that Spark runs a task that has succeeded once more."""
+        """Note that Spark runs a task again that has succeeded."""
         record = self._of.get(task_id)
         if record is not None and record.end_ms is not None:
             self._change(task_id, reason=RESUBMITTED)
@@ -152,7 +152,7 @@ class TaskLog:
 
 
 def _what_became_of_it(end: TaskEnded) -> dict[str, Any]:
-    """The fields of a record that are known at the end."""
+    """Return the fields of a record that are known at the end."""
     known: dict[str, Any] = {
         "state": _STATES.get(end.status, ExecutionState.FAILED),
         "end_ms": end.finished_ms,
@@ -168,9 +168,9 @@ def _what_became_of_it(end: TaskEnded) -> dict[str, Any]:
 class SlotNumbers:
     """Numbers the slots of executors: a task gets the lowest number that is free on its executor.
 
-    Spark's cores have no names. Spark launches a task on a core before it tells of the end of the one that had it, so
-    on an executor that seems full a task shares, for the moment, the number of the task that began first; the next end
-    on that executor settles it.
+    Spark's cores have no names. Spark launches a task on a core before it reports the end of the one that had it, so on
+    an executor that seems full a task temporarily shares the number of the task that began first; the next end on that
+    executor settles it.
 
     Parameters
     ----------
@@ -184,10 +184,10 @@ class SlotNumbers:
         self._used: dict[str, int] = {}
         self._running: dict[str, dict[int, int]] = {}
         self._guests: dict[int, int] = {}
-        """By the task that shares a number, the task that has had it before."""
+        """By the task that shares a number, the task that had it before."""
 
     def take(self, executor: str, task_id: int) -> int:
-        """The number of a task that was launched."""
+        """Return the number of a task that was launched."""
         running = self._running.setdefault(executor, {})
         free = self._free.setdefault(executor, [])
         used = self._used.get(executor, 0)
@@ -206,7 +206,7 @@ class SlotNumbers:
         return number
 
     def give_back(self, executor: str, task_id: int) -> tuple[int, int] | None:
-        """A task has ended. The task, and its true number, that shared one until now because of it, if any did."""
+        """Free a task's number; return the task that shared one because of it, and its true number, if there is one."""
         running = self._running.get(executor, {})
         number = running.pop(task_id, None)
         if number is None:
