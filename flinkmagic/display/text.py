@@ -169,7 +169,7 @@ def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
     rows = ["–" if each is None else f"{each:,}" for each in (cost.rows_in, cost.rows_out)]
     return (
         printable.visible(node.title),
-        ", ".join(words) or f"{node.parallelism:,}",
+        ", ".join(words) or (LEFT_OUT if LEFT_OUT in snapshot.badges_of(node) else f"{node.parallelism:,}"),
         amounts.duration(cost.took_ms),
         *rows,
         amounts.size(cost.bytes_in),
