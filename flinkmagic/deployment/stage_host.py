@@ -248,7 +248,7 @@ class StageHost:
         error: BaseException | None = None,
         at_ms: float | None = None,
     ) -> None:
-        """Tell the scheduler."""
+        """Report an execution's state to the scheduler."""
         if at_ms is not None:
             at_ms = self._not_before_last_move(attempt, at_ms)
         self._job_master.update_task_execution_state(TaskExecutionStateTransition(attempt, state, error, at_ms))
@@ -300,7 +300,7 @@ class StageHost:
     # -- ends ------------------------------------------------------------------------------------------
 
     def lose_session(self, cause: BaseException) -> None:
-        """Spark is gone: nothing runs any more, and no news will come."""
+        """Handle the end of Spark: nothing runs any more, and no news will come."""
         self._lost = cause
         for run in (*self._pool.active_runs(), *self._pool.remade_runs()):
             run.lose_tasks()

@@ -341,5 +341,5 @@ class BoundaryStageHandle(StageHandle):
 
     @property
     def relation(self) -> JavaObject:
-        """The ``InMemoryRelation`` of the rows, over the same builder forever."""
+        """The ``InMemoryRelation`` of the rows, always over the same builder."""
         return self.made()
