@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flinkmagic.errors.graph import TopologyError
-from flinkmagic.errors.usage import UsageError
+from flinkmagic.errors.usage import CommandLineError
 from flinkmagic.graph.environment import StreamExecutionEnvironment, reachable
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
@@ -113,4 +113,4 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise TopologyError(f"byte {error.start}", "no UTF-8") from None
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", "Name a topology file.") from None
+        raise CommandLineError(f"{path} cannot be read: {error.strerror}", "Name a topology file.") from None

@@ -101,7 +101,7 @@ class _Run:
             request.slot_future.complete(PhysicalSlot(f"slot-{self._slots}", self.resource_id, self._slots, self))
 
     def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
-        raise AssertionError(f"{slot_request_id} was fulfilled at once")
+        raise AssertionError(f"{slot_request_id} was fulfilled immediately")
 
     def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
         """Do nothing: each request gets a new slot."""

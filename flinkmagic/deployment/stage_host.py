@@ -136,6 +136,7 @@ class StageHost:
                 self._removed.discard(event.executor)
             elif isinstance(event, ExecutorRemoved):
                 self._removed.add(event.executor)
+                # Its tasks were told of by the tracker, one by one (`Losses`): this ends its registration alone.
                 error = TaskExecutorLostError(event.executor, event.reason)
                 self._job_master.disconnect_task_manager(event.executor, error)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from flinkmagic.display import labels, palette
+from flinkmagic.display import palette, printable
 from flinkmagic.display.cards import PAD, STRIPE
 from flinkmagic.display.placement import Box, Placement, Point, Route
 from flinkmagic.display.scene import Element, box, element, number, tooltip
@@ -25,7 +25,7 @@ def label_size(edge: EdgeView) -> Point:
 
 
 def _pill_width(edge: EdgeView) -> float:
-    return labels.width(labels.visible(edge.label), TEXT) + 16
+    return printable.width(printable.visible(edge.label), TEXT) + 16
 
 
 class Arrows:
@@ -150,7 +150,7 @@ def _pill(edge: EdgeView, center: Point) -> Box:
 
 
 def _label(edge: EdgeView, spot: Box) -> Element:
-    partitioner, _, rest = labels.visible(edge.label).partition(" · ")
+    partitioner, _, rest = printable.visible(edge.label).partition(" · ")
     x, y = spot.center
     words = element("text", element("tspan", partitioner, font_weight="700", fill=palette.INK, class_="fm-edge-strong"),
                     x=x, y=y + 3.7, font_size=TEXT, text_anchor="middle", fill=palette.MUTED,

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from flinkmagic.display import labels, palette
+from flinkmagic.display import palette, printable
 from flinkmagic.display.collapse import LARGE, collapse
 from flinkmagic.display.engine import engine_available
 from flinkmagic.display.picture import draw_picture, to_svg
@@ -85,7 +85,7 @@ def mime_bundle(
     plain = [to_text(shown), *notes]
     if snapshot is not None:
         plain.append(progress_line(snapshot))
-        plain += [f"✗ {labels.visible(error.where)} {labels.visible(error.message)}" for error in snapshot.errors]
+        plain += [f"✗ {printable.visible(error.where)} {printable.visible(error.message)}" for error in snapshot.errors]
     if not engine_available():
         why = str(LayoutEngineNotFoundError())
         return {"text/plain": "\n".join([*plain, why])}
@@ -125,4 +125,4 @@ def _errors(snapshot: JobSnapshot) -> list[str]:
 
 
 def _text(text: str) -> str:
-    return labels.xml(labels.lines_visible(text))
+    return printable.xml(printable.lines_visible(text))

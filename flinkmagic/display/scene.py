@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkmagic.display.labels import lines_visible, xml
+from flinkmagic.display.printable import lines_visible, xml
 
 TAGS = frozenset({"svg", "g", "rect", "path", "text", "tspan", "title", "circle", "line"})
 _ATTRIBUTES = """

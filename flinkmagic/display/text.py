@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flinkmagic import amounts
-from flinkmagic.display import labels, palette
+from flinkmagic.display import palette, printable
 from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.snapshot import STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
 
@@ -17,9 +17,9 @@ _NARROWEST = 18
 
 def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
     """Return `view` as a tree that begins at the sinks; what several of them read is written only once."""
-    lines = [_cut(f"{labels.visible(view.name)} · {view.title}{_status(view)}", width)]
+    lines = [_cut(f"{printable.visible(view.name)} · {view.title}{_status(view)}", width)]
     if view.summary:
-        lines.append(_cut(labels.visible(view.summary), width))
+        lines.append(_cut(printable.visible(view.summary), width))
     inputs: dict[str, list[EdgeView]] = {node.id: [] for node in view.nodes}
     consumed = set()
     for arrow in view.edges:
@@ -59,11 +59,11 @@ class _Place(NamedTuple):
 
 
 def _entry(node: NodeView, number: int, place: _Place, edge: EdgeView | None, again: bool) -> list[str]:
-    by = f"{labels.visible(edge.label)} ← " if edge else ""
-    title = labels.visible(node.title)
+    by = f"{printable.visible(edge.label)} ← " if edge else ""
+    title = printable.visible(node.title)
     if again:
         return [_cut(f"{place.first}{by}[{number}] {title}", place.width - 12) + " (see above)"]
-    tail = " ".join([f"  ×{node.parallelism}", *(f"({labels.visible(badge)})" for badge in node.badges)])
+    tail = " ".join([f"  ×{node.parallelism}", *(f"({printable.visible(badge)})" for badge in node.badges)])
     tail += _states(node)
     head = f"{place.first}{by}[{number}] {palette.ROLES[node.role].word}: "
     lines = [head + _cut(title, max(place.width - len(head) - len(tail), 24)) + tail]
@@ -71,7 +71,7 @@ def _entry(node: NodeView, number: int, place: _Place, edge: EdgeView | None, ag
         is_told = operator is node.main_operator
         text = operator.subtitle if is_told else f"{operator.title}  {operator.subtitle}"
         if text:
-            lines.append(_cut(f"{place.rest}     {labels.visible(text)}", place.width))
+            lines.append(_cut(f"{place.rest}     {printable.visible(text)}", place.width))
     return lines
 
 
@@ -116,10 +116,10 @@ def progress_line(snapshot: JobSnapshot) -> str:
     if snapshot.elapsed_ms is not None:
         parts.append(amounts.duration(snapshot.elapsed_ms))
     if snapshot.note:
-        parts.append(labels.visible(snapshot.note))
+        parts.append(printable.visible(snapshot.note))
     bar = "█" * full + "▒" * half + " " * (_BAR_WIDTH - full - half)
     glyph = palette.JOB_GLYPHS.get(snapshot.status, "○")
-    return f"{labels.visible(snapshot.name)} {glyph} {snapshot.status} [{bar}] {' · '.join(parts)}"
+    return f"{printable.visible(snapshot.name)} {glyph} {snapshot.status} [{bar}] {' · '.join(parts)}"
 
 
 def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> str:
@@ -140,8 +140,10 @@ def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> 
         lines.append("  ".join(padded).rstrip())
     lines.insert(1, "  ".join("─" * wide for wide in widths))
     for error in snapshot.errors:
-        lines.append(f"✗ {labels.visible(error.where)}{': ' if error.where else ''}{labels.visible(error.message)}")
-        lines += [f"    {labels.visible(line)}" for line in error.traceback.splitlines()]
+        lines.append(
+            f"✗ {printable.visible(error.where)}{': ' if error.where else ''}{printable.visible(error.message)}"
+        )
+        lines += [f"    {printable.visible(line)}" for line in error.traceback.splitlines()]
     return "\n".join(lines)
 
 
@@ -155,7 +157,7 @@ def longest_line(view: GraphView, snapshot: JobSnapshot) -> str:
 
 
 def _display_width(text: str) -> int:
-    return round(labels.width(text, 1, "mono") / 0.61)
+    return round(printable.width(text, 1, "mono") / 0.61)
 
 
 def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
@@ -166,7 +168,7 @@ def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
     ]
     rows = ["–" if each is None else f"{each:,}" for each in (cost.rows_in, cost.rows_out)]
     return (
-        labels.visible(node.title),
+        printable.visible(node.title),
         ", ".join(words) or f"{node.parallelism:,}",
         amounts.duration(cost.took_ms),
         *rows,

@@ -12,7 +12,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from flinkmagic.display import labels, wire
+from flinkmagic.display import printable, wire
 from flinkmagic.display.collapse import LARGE, collapse
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView
 from flinkmagic.errors.base import FlinkMagicError
@@ -194,5 +194,5 @@ class JobView(anywidget.AnyWidget):
         widget's model only for an output that holds the widget (JupyterLab and Notebook make it immediately) keep
         showing the picture.
         """
-        html = bundle.get("text/html") or f"<pre>{labels.xml(bundle['text/plain'])}</pre>"
+        html = bundle.get("text/html") or f"<pre>{printable.xml(bundle['text/plain'])}</pre>"
         return {**bundle, "text/html": f'<div class="{self._place}">{html}</div>'}

@@ -203,7 +203,7 @@ class UndeferrableWriteError(UserError):
         self.method, self.version, self.location = method, version, location
         super().__init__(
             f"{location}: {method} cannot be deferred with Spark {version}, which makes the command of such a write "
-            "only to run it at once; Spark 4.3 is known to make it beforehand. Write it in a plain cell, or write "
+            "only to run it immediately; Spark 4.3 is known to make it beforehand. Write it in a plain cell, or write "
             "files: saves to parquet, csv, json, orc and text, and to sources like JDBC, are deferred here too."
         )
 

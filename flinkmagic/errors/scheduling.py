@@ -52,13 +52,17 @@ class NoResourceAvailableError(FlinkMagicError):
         self.needed, self.available, self.groups = needed, available, groups
         waited = f" within {duration(waited_ms)}" if waited_ms is not None else ""
         super().__init__(
-            f"A region needs {count(needed, 'slot')} at once, and {available} could be had{waited}. It asks for: "
+            f"A region needs {count(needed, 'slot')} together, and {available} could be had{waited}. It asks for: "
             f"{', '.join(groups)}. Give the job more slots, or lower the parallelism of these groups."
         )
 
 
 class TaskExecutorLostError(FlinkMagicError):
-    """A task executor is gone, and so is what ran or was stored there."""
+    """A task executor is gone, and so is what ran or was stored there.
+
+    The simulator's. On Spark it only ends the executor's registration with the job's master: Spark runs again itself
+    what was lost, and each such task is told of with an `ExecutorRecoveryError`.
+    """
 
     def __init__(self, resource_id: str, reason: str) -> None:
         self.resource_id, self.reason = resource_id, reason

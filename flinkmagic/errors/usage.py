@@ -117,7 +117,7 @@ class JobFailedError(UserError):
         super().__init__("\n".join([f"The job {name!r} failed.", *causes]))
 
 
-class UsageError(UserError):
+class CommandLineError(UserError):
     """A command whose words do not fit together."""
 
     def __init__(self, problem: str, remedy: str) -> None:

@@ -15,7 +15,7 @@ from flinkmagic.capturing.hooks.current import HOOK_FILE
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
-from flinkmagic.display.labels import lines_visible
+from flinkmagic.display.printable import lines_visible
 from flinkmagic.magics.cell import CellBody, cell_labels, cell_number, compile_body
 from flinkmagic.magics.not_yet_written import awaited_line
 from flinkmagic.magics.spark_session import cell_session

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from IPython.display import DisplayHandle, display
 
-from flinkmagic.display import labels
+from flinkmagic.display import printable
 from flinkmagic.magics.live import in_notebook
 from flinkmagic.magics.live_view import UPDATE_S
 
@@ -108,7 +108,7 @@ class _NotebookBar(_NotebookText):
     def _bundle(self, done: int, total: int | None, text: str) -> Mapping[str, str]:
         # While the total is unknown, the bar is empty and the text counts.
         value = f'value="{done if total else 0}" max="{total or 1}"'
-        said = labels.xml(labels.visible(text))
+        said = printable.xml(printable.visible(text))
         return {"text/html": f'<progress {value} aria-label="{said}"></progress> {said}', "text/plain": text}
 
 

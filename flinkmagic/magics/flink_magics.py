@@ -15,7 +15,7 @@ from traitlets import Bool, Enum
 from flinkmagic import session
 from flinkmagic.capturing.merging import over_frames
 from flinkmagic.display import to_table
-from flinkmagic.display.labels import lines_visible
+from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import TopLevelAwaitError
 from flinkmagic.errors.usage import JobRunningError, NeverRunError, NoGraphError, NotAProgramError, UnknownNameError
 from flinkmagic.magics.captured_cell import CapturedCell, plainly_interrupted

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from flinkmagic import amounts
-from flinkmagic.display.labels import lines_visible
+from flinkmagic.display.printable import lines_visible
 
 if TYPE_CHECKING:
     from flinkmagic.reuse.retained_results import RetainedResult

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.writes.targets import PathResolver, Target, resolve_uri
-from flinkmagic.display.labels import lines_visible
+from flinkmagic.display.printable import lines_visible
 from flinkmagic.jvm.java import items, session_state
 from flinkmagic.magics.spark_session import running_session
 

@@ -1,4 +1,9 @@
-"""The labels of operators: the user's own call first, Spark's operator second."""
+"""The labels of operators: the user's own call first, Spark's operator second.
+
+This puts them together. Which call an operator belongs to is in `provenance`, by the operator's class; what an operator
+of a SQL text does, where one call has many operators, is in `sql_words`, by its name. An operator that neither names
+keeps Spark's own name.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ of `retention` hold for them, too. Keys that mean something in one process only 
 variables) are not recorded.
 
 The journal of a job that was finished or cancelled is worth nothing to the next one, and its rows are deleted. Who
-leads the job, and so may write here, is the dispatcher's to say (`scheduling.recovery.high_availability`).
+leads the job, and so may write here, is the dispatcher's to say (`scheduling.recovery.high_availability`), by a lock on
+a file (`leader_election`).
 
 The folder must be one that the driver and the executors see under the same path.
 """

@@ -232,7 +232,7 @@ class DefaultScheduler(SchedulerBase):
 
     def task_executor_lost(self, resource_id: str, cause: BaseException) -> None:
         """Handle the loss of an executor, with its slots and partitions."""
-        self.event_log.add("scheduler", f"{resource_id} is lost: {cause}")
+        self.event_log.add("scheduler", str(cause))
         self.tracker.stop_tracking(self.tracker.partitions_on(resource_id))
         for allocation_id in self.allocator.allocations_on(resource_id):
             self.fail_slot(allocation_id, cause)

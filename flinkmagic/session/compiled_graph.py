@@ -25,7 +25,7 @@ from flinkmagic.display import (
     to_svg,
     to_text,
 )
-from flinkmagic.display.labels import lines_visible
+from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import NoResultError
 from flinkmagic.errors.usage import InvalidValueError, JobRunningError, UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph

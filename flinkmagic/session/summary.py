@@ -44,7 +44,8 @@ def slots_notes(job_graph: JobGraph, slots: int, cores: int) -> list[str]:
     are = "is" if len(wider) == 1 else "are"
     return [
         f"{count(len(wider), 'job vertex', 'job vertices')} {are} wider than {count(slots, 'slot')} "
-        f"(up to {max(wider)} tasks): each runs alone, and Spark may run {min(max(wider), cores)} of its tasks at once"
+        f"(up to {max(wider)} tasks): each runs alone, and Spark may run {min(max(wider), cores)} of its tasks "
+        "simultaneously"
     ]
 
 

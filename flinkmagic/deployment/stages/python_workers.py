@@ -127,7 +127,7 @@ class ExecutorWatch:
         if missing and self._last is None:
             self._asked |= dict.fromkeys(missing, now)
             self._missed = set(missing)
-            enter(WATCH_TAG, "flinkmagic: end the Python workers of cancelled tasks at once")
+            enter(WATCH_TAG, "flinkmagic: end the Python workers of cancelled tasks immediately")
             self._last = _submit(sc, missing)
 
 

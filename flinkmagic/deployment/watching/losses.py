@@ -1,4 +1,8 @@
-"""Ends of tasks whose only cause is a lost executor, as readable text. Texts of 3.5.9 and 4.3.0."""
+"""Which ends of tasks only a lost executor is to blame for, read from the texts of Spark 3.5.9 and 4.3.0.
+
+What the user is told of it is in `errors.scheduling` (`ExecutorRecoveryError` and its kinds). The scheduler hears of it
+by `StageHost.replace`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whether a failed job is restarted, and how long it waits (Flink's `RestartBackoffTimeStrategy` family)."""
+"""Whether a failed job is restarted, and how long it waits (Flink's `RestartBackoffTimeStrategy` family).
+
+A new strategy is a class, and a branch in `parse_restart_strategy`. What Tab offers is in `option_values.STRATEGY`.
+"""
 
 from __future__ import annotations
 

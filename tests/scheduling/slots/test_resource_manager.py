@@ -334,7 +334,7 @@ def test_a_new_resource_manager_hears_what_is_required(job) -> None:
     assert len(executor.submitted) == 4
 
 
-@pytest.mark.parametrize(("batch", "message"), [(True, "1 slot at once, and 0"), (False, "2 slots at once, and 0")])
+@pytest.mark.parametrize(("batch", "message"), [(True, "1 slot together, and 0"), (False, "2 slots together, and 0")])
 def test_a_job_without_slots_fails_with_what_it_needs(job, batch: bool, message: str) -> None:
     j = Job(job(STAGES, batch=batch), slot_request_timeout_ms=2_000.0, batch_slot_timeout_ms=2_000.0)
     j.master.start()
@@ -356,4 +356,4 @@ def test_regions_that_share_slots_wait_for_all_of_them_together(job) -> None:
         executor.submitted.clear()
     j.main_thread.run_until(10_000.0)
     assert j.ended == [JobStatus.FAILED]
-    assert "needs 3 slots at once, and 1 could be had" in str(j.master.scheduler.request_job().failure_cause)
+    assert "needs 3 slots together, and 1 could be had" in str(j.master.scheduler.request_job().failure_cause)
