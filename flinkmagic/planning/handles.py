@@ -84,7 +84,7 @@ class Once:
 
 
 def _gone() -> Any:
-    raise RuntimeError("this stage belongs to a job that is over, and its objects were let go of")
+    raise RuntimeError("this stage belongs to a job that is over, and its objects were released")
 
 
 class Renewable(Once):
