@@ -143,7 +143,7 @@ class SimulatedTask:
     def _not_found(self, partition: ResultPartitionID) -> PartitionNotFoundError:
         state = self._shuffle.state(partition)
         return PartitionNotFoundError(
-            partition.dataset_id, partition.partition, "nobody made it" if state is None else f"it is {state.value}"
+            partition.dataset_id, partition.partition, "no task made it" if state is None else f"it is {state.value}"
         )
 
     def _run(self) -> None:
