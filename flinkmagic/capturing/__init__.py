@@ -1,1 +1,1 @@
-"""What a cell did: recorded DataFrame calls, deferred writes, and where each stands in the source."""
+"""What a cell did: its recorded DataFrame calls, its deferred writes, and the source line of each."""

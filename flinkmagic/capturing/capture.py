@@ -1,4 +1,4 @@
-"""The statement that has code captured."""
+"""The context manager that captures code."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from flinkmagic.errors.capturing import SparkConnectSessionError
 class capture:  # noqa: N801 - reads as the statement that it is used in
     """Capture what PySpark code does, with its writes deferred.
 
-    Within the ``with`` block what ``DataFrameWriter`` and ``DataFrameWriterV2`` write is analysed by Spark, checked,
-    and put off; everything else runs as always. A line that touches what is pending, or may touch anything, needs it
-    done: pending writes are deployed first (`run_pending`), or the line is refused before it has any effect.
+    Within the ``with`` block Spark analyses and checks each write, and the write is put off; everything else runs as
+    usual. A line that touches a pending write, or that may touch anything, needs those writes done: they are deployed
+    first (`run_pending`), or the line is refused before it has any effect.
 
-    The block's own thread is captured, and the threads that it starts: what those write is written immediately. Where
-    the block raises, what was pending is deployed, too, or the error says that it is not going to run; nothing is
-    registered. An interrupt drops what is pending.
+    The block's own thread is captured, and so are the threads that it starts: their writes run immediately. If the
+    block raises, pending writes are deployed too, or the error says that they will not run; nothing is registered. An
+    interrupt drops pending writes.
 
     Parameters
     ----------
@@ -39,28 +39,28 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     name : str, optional
         The program's name.
     location : CellSource, optional
-        The cell, where the code is one. Otherwise lines are those of the files in which they stand.
+        The cell, if the code is one. Otherwise lines are numbered by their files.
     run_pending : callable, optional
-        Called with a `Program` of the writes that are pending, to run them and to return when they are done, where
-        a line needs them. Without it such a line is refused.
+        Called with a `Program` of the pending writes when a line needs them; runs them and returns when they are done.
+        Without it such a line is refused.
     namespace : mapping, optional
         Where the block binds its names; by default the variables of the function, or module, around the block.
     earlier : iterable of Program, optional
-        What was captured before, oldest first: the block may go on from DataFrames that were made there, and their
-        operators keep their words.
+        Programs that were captured before, oldest first: the block may continue from their DataFrames, whose operators
+        keep their labels.
     on_write : callable, optional
-        Called for each deferred write with the number of those that are pending.
+        Called for each deferred write with the number of pending writes.
     awaited : iterable of DeferredWrite, optional
-        What was captured before and has not been run.
+        Writes that were captured before and have not run.
     on_awaited : callable, optional
-        Called with a line that reads where an awaited write is to write, and with that write.
+        Called with a line that reads the target of an awaited write, and with that write.
 
     Raises
     ------
     SparkConnectSessionError
         For a Spark Connect session.
     DriverClassesRefusedError
-        Where the session's JVM does not compile our Java classes. The block is not run.
+        If the session's JVM does not compile our Java classes. The block is not run.
 
     Examples
     --------

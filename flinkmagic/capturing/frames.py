@@ -1,4 +1,4 @@
-"""The DataFrames of a program, numbered, and no longer kept alive than somebody can still use them."""
+"""The DataFrames of a program, numbered, and kept alive only as long as something can still use them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class FrameRegistry:
     """Gives every DataFrame object a number.
 
-    A frame is held weakly until it is used for the second time, or asked to be kept: what nothing refers to any more
-    can have no second consumer, and an iterative program's old frames (and the blocks that they pin) can go.
+    A frame is held weakly until it is used a second time or `keep` is called for it: a frame that nothing refers to can
+    have no second consumer, so an iterative program's old frames (and the blocks that they pin) can be freed.
     """
 
     def __init__(self) -> None:
@@ -25,32 +25,32 @@ class FrameRegistry:
         self.kept: dict[int, DataFrame] = {}
 
     def number(self, df: DataFrame) -> int | None:
-        """The number of a frame that is known, by identity."""
+        """Return the number of a known frame, by identity."""
         entry = self._numbers.get(id(df)) or self._aliases.get(id(df))
         return entry[0] if entry is not None and entry[1]() is df else None
 
     def alias(self, df: DataFrame, number: int) -> None:
-        """Know a frame by the number of another: it has the rows that the other was defined to have."""
+        """Register a frame under the number of another: it has the rows that the other was defined to have."""
         if self.number(df) is None:
             self._put(self._aliases, df, number)
 
     def aliases(self) -> list[tuple[DataFrame, int]]:
-        """The frames that are known by the numbers of others, and still held by somebody."""
+        """Return the frames that are registered under the numbers of others and are still alive."""
         found = [(ref(), number) for number, ref in list(self._aliases.values())]
         return [(df, number) for df, number in found if df is not None]
 
     def living(self) -> dict[int, DataFrame]:
-        """The frames that somebody still holds, by their numbers."""
+        """Return the frames that are still alive, by their numbers."""
         found = {number: ref() for number, ref in list(self._numbers.values())}
         return {number: df for number, df in found.items() if df is not None}
 
     def reserve(self) -> int:
-        """A number for a frame that is gone."""
+        """Return a number for a frame that is gone."""
         number, self._next = self._next, self._next + 1
         return number
 
     def add(self, df: DataFrame) -> int:
-        """Number a frame; a known one has its number already."""
+        """Assign a number to a frame; a known one keeps its number."""
         known = self.number(df)
         if known is not None:
             return known

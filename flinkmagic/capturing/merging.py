@@ -1,7 +1,7 @@
-"""Several programs as one: a cell that goes on from another cell's DataFrames, and the graph that spans all cells.
+"""Several programs as one: a cell that continues from another cell's DataFrames, and the graph that spans all cells.
 
-Each program numbers its DataFrames for itself. What makes them one is the DataFrame object: the one that an earlier
-cell made is the very object that a later cell calls. Expression ids need no care, Spark gives each only once.
+Each program numbers its own DataFrames. The DataFrame object joins them: the one that an earlier cell made is the very
+object that a later cell calls. Expression ids need no care, since Spark assigns each only once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def link(program: Program, earlier: Iterable[Program]) -> None:
-    """Note which DataFrames of earlier programs a program goes on from (its `uses`)."""
+    """Note which DataFrames of earlier programs a program continues from (its `uses`)."""
     own = {call.output for call in program.calls}
     needed = {number for call in program.calls for number in call.inputs}
     needed |= {write.frame for write in program.writes}
@@ -46,7 +46,7 @@ def over_frames(
     name: str | None = None,
     namespace: MutableMapping[str, Any] | None = None,
 ) -> Program:
-    """A program whose results are DataFrames that exist already, of earlier programs or of none."""
+    """Make a program whose results are existing DataFrames, of earlier programs or of none."""
     spark = next(iter(frames.values())).sparkSession
     program = Program(spark, name=name, results=dict(frames), complete=True, namespace=namespace)
     for df in frames.values():
@@ -57,29 +57,27 @@ def over_frames(
 
 
 def spanning(program: Program) -> Program:
-    """The program with the calls of all those that it goes on from; its sinks alone are to be computed."""
+    """Return the program with the calls of all those that it continues from; only its own sinks are computed."""
     lineage = _lineage([program])
     return merge([program]) if len(lineage) > 1 else program
 
 
-def merge(programs: Sequence[Program], name: str | None = None) -> Program:
-    """One program that does what all of them do, in their order.
+def merge(programs: Sequence[Program]) -> Program:
+    """Make one program that does what all of them do, in their order.
 
-    Sinks of equal names are told apart by the names of their programs. A result that another of the programs goes on
-    from is no result of the whole, just as within one program. A variable's name means what the last of them
-    bound to it.
+    Sinks of equal names are distinguished by the names of their programs. A result that another of the programs
+    continues from is no result of the whole, just as within one program. A variable's name means what the last of them
+    bound to it. It is named as the last of them.
 
     Parameters
     ----------
     programs : sequence of Program
-        In the order in which their cells ran, of one SparkContext.
-    name : str, optional
-        The whole's name; by default the last one's.
+        In the order in which their cells ran; of one SparkContext.
     """
     last = programs[-1]
     whole = Program(
         last.spark,
-        name=name or last.name,
+        name=last.name,
         cell=last.cell,
         session=last.session,
         complete=True,
@@ -96,7 +94,7 @@ def merge(programs: Sequence[Program], name: str | None = None) -> Program:
         for df in program.frames.values():
             whole.registry.keep(df)
         whole.variables.update(program.variables)
-        whole.options.update({number(frame): options for frame, options in program.options.items()})
+        whole.marks.update({number(frame): mark for frame, mark in program.marks.items()})
     whole.calls = tuple(calls)
     _add_writes(whole, programs, numberings)
     _add_results(whole, programs)
@@ -105,12 +103,12 @@ def merge(programs: Sequence[Program], name: str | None = None) -> Program:
 
 
 def check_runnable(program: Program) -> None:
-    """Refuse a merged program that overwrites what it reads; each of its parts was checked when it was captured.
+    """Refuse a merged program that overwrites what it reads; each of its parts was checked during capture.
 
     Raises
     ------
     OverwritesInputError
-        Naming the write, and who reads its target.
+        The message names the write, and who reads its target.
     """
     if program.parts:
         results = program.results.items() if program.writes else ()
@@ -120,7 +118,7 @@ def check_runnable(program: Program) -> None:
 
 
 def _lineage(programs: Sequence[Program]) -> list[Program]:
-    """The programs and all that they go on from, those first."""
+    """Return the programs and all that they continue from, the latter first."""
     ordered: dict[Program, None] = {}
 
     def visit(program: Program) -> None:
@@ -135,7 +133,7 @@ def _lineage(programs: Sequence[Program]) -> list[Program]:
 
 
 def _numbering(program: Program, whole: Program) -> Callable[[int], int]:
-    """What the whole calls a frame: a living one by identity; one that is gone can belong to no other program."""
+    """Return the whole's number for a frame: a living one by identity; one that is gone belongs to one program only."""
     known = {number: whole.registry.use(df) for number, df in program.registry.living().items()}
     for df, number in program.registry.aliases():
         if number not in known:
@@ -180,7 +178,7 @@ def _must_wait(write: DeferredWrite, earlier: DeferredWrite) -> bool:
 def _add_results(whole: Program, programs: Sequence[Program]) -> None:
     sessions: dict[str, SessionSnapshot | None] = {}
     for program in programs:
-        # What a program itself has as results was decided when it was captured, or named by the user.
+        # A program's own results were decided during capture, or named by the user.
         consumed = _consumed(whole, [other for other in programs if other is not program])
         for name, df in program.results.items():
             written = any(df is write.df for write in whole.writes)
@@ -194,7 +192,7 @@ def _add_results(whole: Program, programs: Sequence[Program]) -> None:
 
 
 def _consumed(whole: Program, programs: Iterable[Program]) -> set[int]:
-    """What the sinks of some of a whole's programs are made from."""
+    """Return what the sinks of some of a whole's programs are made from."""
     frames = (df for one in programs for df in (*(write.df for write in one.writes), *one.results.values()))
     return whole.ancestors(number for df in frames if (number := whole.frame_of(df)) is not None)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorOptions:
-    """What was asked of one DataFrame's operators; None is not asked for. See `with_options`."""
+    """What was asked of one DataFrame's operators; None means not asked for. See `with_options`."""
 
     name: str | None = None
     uid: str | None = None
@@ -22,7 +22,7 @@ class OperatorOptions:
     location: SourceLocation | None = None
 
     def over(self, earlier: OperatorOptions | None) -> OperatorOptions:
-        """These options, and the earlier ones where these ask for nothing."""
+        """Return these options, completed by the earlier ones."""
         if earlier is None:
             return self
         return OperatorOptions(

@@ -1,7 +1,7 @@
 """What a cell did, as plain records: the program that planning compiles and the session keeps.
 
-Nothing here starts Spark work. A `Program` is handed out when the capture starts and is complete when it has ended
-well; where the cell raised it stays empty, so that nothing of a failed cell can be registered.
+Nothing here starts Spark work. A `Program` is handed out when the capture starts and is complete once it has ended
+without an error. If the cell raised, it stays empty, so that nothing of a failed cell can be registered.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ class RecordedCall:
     output_expr_ids : tuple of int
         Expression ids of those output attributes that appeared with this call first: the key by which an operator
         of the physical plan is given back to the call that asked for it.
-    attribute_expr_ids : tuple of int
-        Expression ids of all output attributes.
     """
 
     index: int
@@ -54,12 +52,11 @@ class RecordedCall:
     inputs: tuple[int, ...]
     output: int
     output_expr_ids: tuple[int, ...]
-    attribute_expr_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class ImmediateStatement:
-    """A line that has changed rows while the cell was running, because it could not be put off."""
+    """A line that changed rows while the cell was running, because it could not be put off."""
 
     text: str
     location: SourceLocation
@@ -67,7 +64,7 @@ class ImmediateStatement:
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """A DataFrame of another program that a program goes on from.
+    """A DataFrame of another program that a program continues from.
 
     Attributes
     ----------
@@ -109,7 +106,7 @@ class Program:
         The DataFrames that writes, names or two and more calls refer to; the rest was released.
     used : frozenset of int
         Frame numbers of the DataFrames that the program has read the rows of, or has handed to somebody: shown,
-        counted, cached, registered as a view, written, given to a function. What it has gone on from stands in `calls`.
+        counted, cached, registered as a view, written, given to a function. What it continues from is in `calls`.
     actions : int
         How many actions have run while it was captured.
     skipped : tuple of SkippedWrite
@@ -122,12 +119,12 @@ class Program:
         The observations that wait for a write of this program.
     local_rdds : frozenset of int
         The ids of the RDDs that `createDataFrame` made of rows of this process, here or in an earlier program.
-    options : dict of int to OperatorOptions
+    marks : dict of int to OperatorOptions
         By frame number, what `with_options` asked for.
     session : SessionSnapshot, optional
         The session at the end of the program, for its results.
     complete : bool
-        False while the program is being captured, and forever where it raised.
+        False while the program is being captured, and forever if it raised.
     uses : tuple of Use
         DataFrames of earlier programs that it goes on from.
     parts : tuple of Program
@@ -155,7 +152,7 @@ class Program:
     immediate: tuple[ImmediateStatement, ...] = ()
     awaited_metrics: tuple[AwaitedMetrics, ...] = ()
     local_rdds: frozenset[int] = frozenset()
-    options: dict[int, OperatorOptions] = field(default_factory=dict)
+    marks: dict[int, OperatorOptions] = field(default_factory=dict)
     session: SessionSnapshot | None = None
     complete: bool = False
     uses: tuple[Use, ...] = ()
@@ -170,7 +167,7 @@ class Program:
         return tuple(write for settlement in self.settlements for write in settlement.writes)
 
     def frame_of(self, df: DataFrame) -> int | None:
-        """The number of a DataFrame object (compared by identity), None where it is not of this program."""
+        """Return the number of a DataFrame object (compared by identity), None if it is not of this program."""
         return self.registry.number(df)
 
     def release_metrics(self) -> None:
@@ -180,11 +177,11 @@ class Program:
                 metrics.release()
 
     def result_session(self, result: str) -> SessionSnapshot | None:
-        """The session as it stood when a result was defined."""
+        """Return the session as it was when a result was defined."""
         return self.result_sessions.get(result, self.session)
 
     def ancestors(self, frames: Iterable[int]) -> set[int]:
-        """The frames that these were made from, directly or through others."""
+        """Return the frames that these were made from, directly or through others."""
         inputs = {call.output: call.inputs for call in self.calls}
         found: set[int] = set()
         waiting = [below for frame in frames for below in inputs.get(frame, ())]
@@ -196,7 +193,7 @@ class Program:
         return found
 
     def names_of(self, frame: int) -> tuple[str, ...]:
-        """The names of a frame after the program."""
+        """Return the names of a frame after the program."""
         df = self.frames.get(frame)
         return tuple(name for name, bound in self.variables.items() if bound is df) if df is not None else ()
 

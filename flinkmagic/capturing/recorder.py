@@ -36,7 +36,7 @@ class Recorder:
     Attributes
     ----------
     ended : bool
-        The session has been stopped: nothing is heard any more.
+        The session has been stopped: no more calls are noted.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class Recorder:
         self.pending = PendingWrites(self.spark, None if run_pending is None else self._deploy_pending)
         self.writes = Deferral(self)
         self._run_pending = run_pending
-        self._recording = threading.Lock()  # a cell's threads call side by side
+        self._recording = threading.Lock()  # a cell's threads make calls simultaneously
         self._calls: list[RecordedCall] = []
         self._seen_ids: set[int] = set()
-        self._options: dict[int, OperatorOptions] = {}
+        self._marks: dict[int, OperatorOptions] = {}
         self._used: set[int] = set()
         self._actions = 0
         self._skipped: list[SkippedWrite] = []
@@ -94,24 +94,24 @@ class Recorder:
         return self._resolver
 
     def begin(self, frame: FrameType | None) -> None:
-        """Note the frame in which the captured code stands."""
+        """Note the frame in which the captured code runs."""
         self.source.begin(frame)
 
     def handler(self) -> SourceLocation | None:
-        """The ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""
+        """Return the ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""
         return self.source.handler(user_frame())
 
     def location(self) -> SourceLocation:
-        """The user's line that is running."""
+        """Return the user's line that is running."""
         return self.source.location(user_frame())
 
     def settle(self, effects: Effects) -> bool:
-        """See to it that a line with these effects may run now; True where pending writes were deployed for it.
+        """See to it that a line with these effects may run now; True if pending writes were deployed for it.
 
         Raises
         ------
         PendingWriteError
-            Where they may not be deployed.
+            If they may not be deployed.
         """
         return bool(self.pending) and self.pending.settle(effects, self.location)
 
@@ -133,15 +133,15 @@ class Recorder:
         new = tuple(i for i in ids if i not in self._seen_ids)
         self._seen_ids.update(new)
         number = self.frames.add(output)
-        self._calls.append(RecordedCall(len(self._calls), method, text, location, numbers, number, new, ids))
+        self._calls.append(RecordedCall(len(self._calls), method, text, location, numbers, number, new))
 
     def use(self, frames: Iterable[DataFrame]) -> None:
-        """Note that rows of frames are read, or that somebody else is given them: a name of theirs asks for no more."""
+        """Note that rows of frames are read, or that other code is given them: their names then ask no more."""
         with self._recording:
             self._used.update(map(self.frames.add, frames))
 
     def read(self, sources: Iterable[Source]) -> None:
-        """Tell where what is read is still to be written by what was captured before."""
+        """Report a read of what earlier captures are still to write."""
         for source in sources:
             for write in [write for write in self.awaited if source.overlaps(write.target)]:
                 self.awaited.remove(write)
@@ -154,7 +154,7 @@ class Recorder:
             self._actions += 1
 
     def mark(self, df: DataFrame, options: OperatorOptions) -> None:
-        """Note what is asked of the operators of a frame; one that was made before is known from here on."""
+        """Note the options for the operators of a frame; a frame that was made before is known from here on."""
         number = self.frames.number(df)
         is_known = any(call.output == number for call in self._calls) if number is not None else False
         if not is_known and all(program.frame_of(df) is None for program in self._earlier):
@@ -162,22 +162,22 @@ class Recorder:
             ids = expr_ids(df._jdf)
             number, self._seen_ids = self.frames.add(df), self._seen_ids.union(ids)
             index, text = len(self._calls), options.location.code
-            self._calls.append(RecordedCall(index, "with_options", text, options.location, (), number, ids, ids))
+            self._calls.append(RecordedCall(index, "with_options", text, options.location, (), number, ids))
         number = self.frames.add(df)
-        self._options[number] = options.over(self._options.get(number))
+        self._marks[number] = options.over(self._marks.get(number))
 
     def close(self) -> None:
         """Note the session's state for the last time: it is about to be stopped."""
         self._closing = self.snapshot(self.spark)
 
     def closed(self) -> None:
-        """Hear nothing any more if the session has been stopped now."""
+        """Note no more calls if the session has been stopped now."""
         self.ended = is_stopped(self.spark)
         if not self.ended:
             self._closing = None
 
     def pending_impurity(self) -> bool:
-        """Whether a function of a pending write may touch files, clocks or chance."""
+        """Return whether a function of a pending write may touch files, clocks or chance."""
         return any(write.impure for write in self.pending.writes)
 
     def skip(self, write: SkippedWrite) -> None:
@@ -189,7 +189,7 @@ class Recorder:
         self._immediate.append(ImmediateStatement(text, self.location()))
 
     def snapshot(self, spark: Any) -> SessionSnapshot:
-        """The session's state now; the same object as before where nothing changed."""
+        """Return the session's state now; the same object as before if nothing changed."""
         state = capture_reader.session_facts(spark)
         known = self._snapshots.get(id(spark))
         if known is not None and known[0] == state:
@@ -215,20 +215,20 @@ class Recorder:
         program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
         program.immediate = tuple(self._immediate)
         program.local_rdds = frozenset(self.local_rdds)
-        program.options = dict(self._options)
+        program.marks = dict(self._marks)
         program.session = self._closing or self.snapshot(self.spark)
         program.frames = dict(self.frames.kept)
         program.complete = True
 
     def finish(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        """Complete the program of a block that ended well.
+        """Complete the program of a block that ended without an error.
 
         Raises
         ------
         OverwritesInputError
-            Where the job as a whole would overwrite what it reads.
+            If the job as a whole would overwrite what it reads.
         PendingWriteError
-            Where a line was refused, and the code around it has dropped the error.
+            If a line was refused, and the code around it has dropped the error.
         """
         self.source.end()
         if self.pending.unheeded is not None:
@@ -242,12 +242,12 @@ class Recorder:
         link(self.program, self._earlier)
 
     def fail(self, error: BaseException) -> None:
-        """Leave things as the plain cell would, whose line raises `error`: what comes before it is written.
+        """Leave things as the plain cell would whose line raises `error`: run the writes that come before it.
 
         Raises
         ------
         JobFailedError
-            Where what was pending has failed.
+            If what was pending has failed.
         """
         self.source.end()
         writes = tuple(self.pending.writes)
@@ -263,7 +263,7 @@ class Recorder:
             add_note(error, f"Captured before this line, and not going to run: the writes to {listed}.")
 
     def _without_rebound(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-        """The names afterwards, without what a job that ended meanwhile did to them: let them stand for kept rows."""
+        """Return the later names without the changes of a job that ended meanwhile: they may refer to retained rows."""
 
         def is_same(old: DataFrame, new: DataFrame) -> bool:
             numbers = [(program.frame_of(old), program.frame_of(new)) for program in self._earlier]

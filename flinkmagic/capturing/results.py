@@ -1,4 +1,4 @@
-"""What a program without writes comes to: the DataFrames that it bound to names."""
+"""What a program without writes results in: the DataFrames that it bound to names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def bound_frames(namespace: Mapping[str, Any]) -> dict[str, DataFrame]:
-    """The DataFrames that have a name of the user's (IPython's own begin with an underscore)."""
+    """Return the DataFrames that have a name of the user's (IPython's own begin with an underscore)."""
     return {
         name: value
         for name, value in list(namespace.items())

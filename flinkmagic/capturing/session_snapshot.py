@@ -1,4 +1,4 @@
-"""The session as it stood on a line."""
+"""The session as it was on a line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flinkmagic.jvm.java import text_map
 
 @dataclass(frozen=True)
 class SessionSnapshot:
-    """What of the session a write depends on, as it stood on the write's own line.
+    """The parts of the session that a write depends on, as they were on the write's own line.
 
     Temporary views and functions are not part of it: the write's analysed plan holds what they were.
 
@@ -42,7 +42,7 @@ class SessionSnapshot:
         self.apply_hadoop_to(jconf)
 
     def apply_hadoop_to(self, jconf: Any) -> None:
-        """Let a clone of the session work by the Hadoop settings of this state, whatever was set since.
+        """Make a clone of the session use the Hadoop settings of this state, whatever was set since.
 
         A session's entries go before those of the shared Hadoop configuration. An entry cannot say that nothing is set:
         what was set only later gets Hadoop's own default, or none, which Hadoop takes for the default of a truth value.
@@ -59,5 +59,5 @@ class SessionSnapshot:
 
 
 def read_conf(jsession: Any) -> dict[str, str]:
-    """The SQL configuration of a Java session, in one call over the gateway."""
+    """Return the SQL configuration of a Java session, in one gateway call."""
     return text_map(jsession.sessionState().conf().getAllConfs())

@@ -1,4 +1,4 @@
-"""`with_options`: the user says what is asked of the operators that compute a DataFrame."""
+"""`with_options`: the user's settings for the operators that compute a DataFrame."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def with_options(
     chaining: str | None = None,
     max_parallelism: int | None = None,
 ) -> _Frame:
-    """Mark the operator that computes a DataFrame, as one does with a Flink operator. Nothing of its rows changes.
+    """Set options of the operator that computes a DataFrame, as for a Flink operator. Its rows do not change.
 
     For use within a `%%flinkgraph` cell or a `flinkmagic.capture` block. What is marked is the operator of the call
     that made `df`, not those before it. Spark runs a whole stage within one task: groups and max parallelism hold for
@@ -62,9 +62,9 @@ def with_options(
     Raises
     ------
     OperatorOptionsError
-        Where an option has no meaning.
+        If an option has no meaning.
     NotCapturedError
-        Where nothing is captured on this thread.
+        If nothing is captured on this thread.
 
     Notes
     -----

@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 where it did what it was asked, 1 where it could not, 2 where the words were off (argparse).
+        0 if it did what it was asked, 1 if it could not, 2 if the arguments were wrong (argparse).
     """
     parser = argparse.ArgumentParser(
         prog="flinkmagic", description="Flink's job manager inside a Jupyter notebook, deployed on Spark."

@@ -13,7 +13,7 @@ from typing import Any
 from flinkmagic.conformance.answers import ANSWER_SUFFIX, answer, report_graphs
 from flinkmagic.errors.base import UserError
 from flinkmagic.errors.graph import TopologyError
-from flinkmagic.errors.usage import UsageError
+from flinkmagic.errors.usage import CommandLineError
 from flinkmagic.graph.compilation import Compilation, compile_topology
 from flinkmagic.session.checks import VIEWS
 
@@ -49,12 +49,14 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compile; return 0 if every topology was answered, a refusal being an answer to --out without --view."""
     if arguments.format and not arguments.view:
-        raise UsageError("--format needs --view", f"Add --view with one of: {', '.join(VIEWS)}.")
+        raise CommandLineError("--format needs --view", f"Add --view with one of: {', '.join(VIEWS)}.")
     topologies = list(_find(arguments.topologies))
     if not topologies:
-        raise UsageError("there is no topology in what was given", "Name a JSON file, or a folder that holds some.")
+        raise CommandLineError(
+            "there is no topology in what was given", "Name a JSON file, or a folder that holds some."
+        )
     if arguments.out is None and len(topologies) > 1:
-        raise UsageError(f"{len(topologies)} topologies cannot be printed at once", "Add --out DIR.")
+        raise CommandLineError(f"{len(topologies)} topologies cannot be printed together", "Add --out DIR.")
     render = _renderer(arguments.view, arguments.format or "text")
     suffix = _SUFFIXES.get(arguments.format, arguments.format or "txt") if arguments.view else "json"
     failures = 0

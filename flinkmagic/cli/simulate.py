@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flinkmagic.errors.graph import TopologyError
-from flinkmagic.errors.usage import UsageError
+from flinkmagic.errors.usage import CommandLineError
 from flinkmagic.graph.environment import StreamExecutionEnvironment, reachable
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
@@ -76,7 +76,7 @@ def _options(
         fail=arguments.fail,
         lose_task_manager=arguments.lose_task_manager,
         faults=arguments.faults,
-        restart_strategy=arguments.restart,
+        restart=arguments.restart,
         endless=frozenset(_unbounded_sources(environment)),
         run_for_ms=parse_duration(arguments.run_for),
         evenly_spread=arguments.evenly_spread,
@@ -88,7 +88,7 @@ def _options(
 def _unbounded_sources(environment: StreamExecutionEnvironment) -> Iterator[int]:
     for transformation in reachable(environment.transformations):
         if isinstance(transformation, SourceTransformation) and not transformation.bounded:
-            assert transformation.id is not None  # an environment gives ids to all that it knows
+            assert transformation.id is not None  # an environment assigns ids to all that it knows
             yield transformation.id
 
 
@@ -113,4 +113,4 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise TopologyError(f"byte {error.start}", "no UTF-8") from None
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", "Name a topology file.") from None
+        raise CommandLineError(f"{path} cannot be read: {error.strerror}", "Name a topology file.") from None

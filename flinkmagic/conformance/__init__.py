@@ -1,5 +1,6 @@
-"""Graphs and schedules as plain data, in the form in which Flink's own are written down for comparison.
+"""Graphs and schedules as plain data, in the form in which Flink's own are recorded for comparison.
 
-A room of its own: `flinkmagic compile` prints what is made here, and no layer that plans, schedules or runs a job knows
-of it. (`CompiledGraph.to_json` prints the same form of a session's graph; the import contract names that one line.)
+This package stands alone: `flinkmagic compile` prints what is made here, and no layer that plans, schedules or runs a
+job knows it. (`CompiledGraph.to_json` prints the same form of a session's graph; the import contract names that one
+line.)
 """

@@ -1,4 +1,4 @@
-"""The answer to a topology: all that Flink would make of it, section by section, or why it is refused."""
+"""The answer to a topology: all that Flink would make from it, section by section, or why it is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flinkmagic.graph.compilation import Compilation
 from flinkmagic.graph.slot_sharing import local_input_preferred
 
 ANSWER_SUFFIX = ".golden.json"
-"""How the name of a file ends that holds Flink's own answer; it is no topology."""
+"""The end of the name of a file that holds Flink's own answer; it is no topology."""
 
 
 def report_graphs(compilation: Compilation) -> Section:

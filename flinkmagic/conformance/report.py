@@ -1,8 +1,8 @@
-"""The graphs of a job as plain data: the sections that the conformance cases have, too.
+"""The graphs of a job as plain data: the sections that the conformance cases also have.
 
-Operators go by their transformation's id; the head and the tail of an iteration by ``iteration-source:<id>`` and
-``iteration-sink:<id>``. A job vertex goes by its head. Streams that are split and selected are reported as Flink 1.11
-did, the last version that had them.
+Operators have their transformation's id; the head and the tail of an iteration have ``iteration-source:<id>`` and
+``iteration-sink:<id>``. A job vertex has the id of its head. Streams that are split and selected are reported as in
+Flink 1.11, the last version that had them.
 """
 
 from __future__ import annotations

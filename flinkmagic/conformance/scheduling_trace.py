@@ -1,7 +1,7 @@
 """What the scheduler does with a job, step by step, as data.
 
-A job is run by the real scheduler on slots that are always there and tasks that finish when they are told
-to: those deployed first finish first. What it schedules, restarts and releases on the way is written down.
+The real scheduler runs a job on slots that are always available and tasks that finish when told to: those deployed
+first finish first. What it schedules, restarts and releases on the way is recorded.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from flinkmagic.scheduling.task_executor_gateway import (
 )
 
 MAX_VERTICES_OF_FAILOVER = 60
-"""Above so many execution vertices the sections on failures are left out: they grow with the square."""
+"""Above this number of execution vertices the sections on failures are left out: they grow with its square."""
 
 Vertex = list[int | str]
 """`[head, subtask]`."""
@@ -52,7 +52,7 @@ def scheduling_sections(job_graph: JobGraph) -> dict[str, Any]:
     Returns
     -------
     dict
-        The sections by name, None where there is nothing to say: no failures in jobs of more than
+        The sections by name, None if there is nothing to say: no failures in jobs of more than
         `MAX_VERTICES_OF_FAILOVER` vertices, and half way only where the job gets to its end.
     """
     run = _Run(job_graph)
@@ -70,7 +70,7 @@ def scheduling_sections(job_graph: JobGraph) -> dict[str, Any]:
 
 
 class _Run:
-    """A job on slots that are always there; its own slot provider, gateway and listener."""
+    """A job on slots that are always available; its own slot provider, gateway and listener."""
 
     def __init__(self, job_graph: JobGraph) -> None:
         clock = ManualClock()
@@ -101,7 +101,7 @@ class _Run:
             request.slot_future.complete(PhysicalSlot(f"slot-{self._slots}", self.resource_id, self._slots, self))
 
     def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
-        raise AssertionError(f"{slot_request_id} was fulfilled at once")
+        raise AssertionError(f"{slot_request_id} was fulfilled immediately")
 
     def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
         """Do nothing: each request gets a new slot."""
@@ -115,15 +115,15 @@ class _Run:
         self._canceled.append(attempt_id)
 
     def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
-        """Nothing is kept here."""
+        """Do nothing: no partitions are kept here."""
 
     def heartbeat_from_job_manager(self, job_id: str) -> None:
-        """Always alive."""
+        """Do nothing: the gateway is always alive."""
 
     # The listener.
 
     def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
-        """Read off the scheduler at the end."""
+        """Do nothing: the status is read from the scheduler at the end."""
 
     def on_execution_state_changed(
         self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
@@ -132,7 +132,7 @@ class _Run:
             self.scheduled.append(list(vertices))
 
     def _settle(self) -> None:
-        """Let the scheduler do all that it can, and every deployed task come to run."""
+        """Let the scheduler do all that it can, and start every deployed task."""
         self._main_thread.run_ready()
         while self._submitted or self._canceled:
             while self._canceled:
@@ -150,26 +150,26 @@ class _Run:
         return self.scheduler.update_task_execution_state(TaskExecutionStateTransition(attempt_id, state, error))
 
     def running(self) -> list[int]:
-        """The running tasks' vertices, those deployed first in front."""
+        """Return the running tasks' vertices, those deployed first in front."""
         running = [(a, self.scheduler.executions.vertex_of(a)) for a in self._running]
         alive = [(a, v) for a, v in running if v is not None and self.graph.state_of(v) is _S.RUNNING]
         self._running = deque(attempt_id for attempt_id, _ in alive)
         return [vertex for _, vertex in alive]
 
     def take_scheduled(self) -> list[list[Vertex]]:
-        """The scheduling calls since the last look."""
+        """Return the scheduling calls since the last look."""
         calls, self.scheduled = self.scheduled, []
         return [self.identify_all(call) for call in calls]
 
     def finish_next(self) -> dict[str, Any]:
-        """Finish the task that runs for longest."""
+        """Finish the task that has run longest."""
         vertex = self.running()[0]
         self._report(self.scheduler.executions.attempt_id(vertex), _S.FINISHED)
         self._settle()
         return {"finished": self.identify(vertex), "scheduled": self.take_scheduled()}
 
     def finish(self, count: int) -> None:
-        """Finish so many tasks."""
+        """Finish this many tasks."""
         for _ in range(count):
             self.finish_next()
 
@@ -192,7 +192,7 @@ class _Run:
         return report_vertices(self.graph, vertices)
 
     def identify_partition(self, partition: int) -> list[Any]:
-        """`[head, subtask, index of the data set]`."""
+        """Return `[head, subtask, index of the data set]`."""
         producer = self.identify(self.graph.producer_of(partition))
         return [*producer, self.graph.result_of(partition).dataset.index]
 
@@ -209,7 +209,7 @@ class _Run:
 
 
 class _Available:
-    """Says that the partitions are available for which a function says so."""
+    """Takes partitions as available if a function says so."""
 
     def __init__(self, is_available: Callable[[int], bool]) -> None:
         self._is_available = is_available
@@ -219,7 +219,7 @@ class _Available:
 
 
 def _failover(job_graph: JobGraph) -> list[dict[str, Any]]:
-    """Restart sets with every task running: all partitions available, none, and the first input's lost."""
+    """Return restart sets with every task running: all partitions available, none, and the first input's lost."""
     graph = build_execution_graph(job_graph)
     topology = SchedulingTopology(graph)
     everything = np.arange(graph.n_vertices)
@@ -258,7 +258,7 @@ def _failover(job_graph: JobGraph) -> list[dict[str, Any]]:
 
 
 def _failover_midway(run: _Run, after: int) -> dict[str, Any]:
-    """Restart sets of what runs after `after` tasks have finished."""
+    """Return restart sets of what runs after `after` tasks have finished."""
     run.finish(after)
     graph, topology = run.graph, run.scheduler.topology
     is_finished = _Available(lambda partition: graph.state_of(topology.producer_of[partition]) is _S.FINISHED)
@@ -282,16 +282,16 @@ def _failover_midway(run: _Run, after: int) -> dict[str, Any]:
 
 
 def _recovery(run: _Run, after: int) -> dict[str, Any]:
-    """The rest of the run after the task that runs for longest has failed."""
+    """Return the rest of the run after the task that has run longest has failed."""
     run.finish(after)
     failed = run.running()[0]
     return {"after_finishes": after, **_rest_after_failure(run, failed, RuntimeError("failed"))}
 
 
 def _recovery_partition_lost(run: _Run, after: int) -> dict[str, Any] | None:
-    """The same where a finished result turns out to be lost that a running task reads.
+    """Return the same for a finished result that turns out to be lost and that a running task reads.
 
-    It happens as soon after `after` as there is such a task. None where there is none to the end.
+    This happens as soon after `after` as there is such a task. None if there is none until the end.
     """
     run.finish(after)
     while run.running():
@@ -309,7 +309,7 @@ def _recovery_partition_lost(run: _Run, after: int) -> dict[str, Any] | None:
 
 
 def _first_finished_input(run: _Run) -> tuple[int, int] | None:
-    """A running task, and a finished partition that it reads and that could be read again."""
+    """Return a running task, and a finished partition that it reads and that could be read again."""
     for vertex in run.running():
         for group in run.graph.consumed_partition_groups(vertex):
             if group.result_type.is_reconsumable:

@@ -1,7 +1,8 @@
 """Planned jobs on the session's own SparkContext.
 
-Vertices run as Spark stages (`stages`), submitted when Flink's scheduler wants them (`spark_slot_provider`), and
-what Spark says of their tasks (`watching`) becomes the states of their executions (`vertices`).
+The session's dispatcher (`session_cluster`) runs a master for each job (`spark_job_master`). Vertices run as Spark
+stages (`stages`), submitted when Flink's scheduler wants them (`spark_slot_pool`), and what Spark reports about their
+tasks (`watching`) becomes the states of their executions (`vertices`).
 """
 
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot

@@ -1,4 +1,4 @@
-"""Which job vertices wait for which sinks, because of what these write."""
+"""Which job vertices wait for which sinks, because of what the sinks write."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def control_edges(planned: PlannedJob, sinks: Sequence[ExecutionJobVertex]) -> dict[int, list[int]]:
-    """By the index of a job vertex those of the sinks that must be finished before it is submitted.
+    """Return, by the index of a job vertex, the sinks that must be finished before it is submitted.
 
-    A sink waits for others because of its target. Where its functions may read what these write, all that is computed
-    for it alone waits, too. What an earlier sink needs never waits for a later one, so no two wait for each other.
+    A sink waits for others because of its target. If its functions may read what these write, all that is computed for
+    it alone waits, too. What an earlier sink needs never waits for a later one, so no two wait for each other.
 
     Parameters
     ----------

@@ -1,16 +1,18 @@
-"""How far a deployment has come."""
+"""The progress of a deployment."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from flinkmagic.deployment.watching.task_records import TaskRecord
+from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 
 
 @dataclass(frozen=True)
 class DeploymentSnapshot:
-    """How far a deployment has come at one instant; safe to keep and to read on any thread.
+    """The progress of a deployment at one instant; safe to keep and to read on any thread.
 
     Attributes
     ----------
@@ -26,3 +28,20 @@ class DeploymentSnapshot:
     tasks: tuple[TaskRecord, ...]
     slots_used: int
     slots_total: int
+
+    @classmethod
+    def of(cls, info: ExecutionGraphInfo, tasks: Sequence[TaskRecord], slots_total: int) -> DeploymentSnapshot:
+        """Return a job's snapshot with its tasks; a failure that was reported is not reported again as the job's."""
+        job = replace(info, exception_history=without_repetition(info.exception_history))
+        return cls(job, tuple(tasks), sum(task.end_ms is None for task in tasks), slots_total)
+
+
+def without_repetition(history: Sequence[RootExceptionHistoryEntry]) -> tuple[RootExceptionHistoryEntry, ...]:
+    """Leave out the end of a job that repeats a failure which was reported when it happened."""
+    told: set[int] = set()
+    kept = []
+    for entry in history:
+        if not (entry.root.is_global and id(entry.root.error) in told):
+            kept.append(entry)
+        told.add(id(entry.root.error))
+    return tuple(kept)

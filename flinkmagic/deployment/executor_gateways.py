@@ -10,18 +10,18 @@ from flinkmagic.graph.execution import ExecutionAttemptID
 
 
 class ExecutorGateways:
-    """Makes and keeps the gateways; on the main thread.
+    """Makes the gateways and holds them; on the main thread.
 
     Parameters
     ----------
     run_of : callable
-        The active run of a job vertex, by its id; None where there is none.
+        Returns the active run of a job vertex, by its id; None if there is none.
     unknown_task : callable
-        Told of an attempt to cancel that belongs to no active run.
+        Called with an attempt to cancel that belongs to no active run.
     is_active : callable
-        Whether Spark still has an executor, by its id.
+        Returns whether Spark still has an executor, by its id.
     answer_heartbeat : callable
-        Told the id of an executor that gives a sign of life.
+        Called with the id of an executor that gives a sign of life.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ExecutorGateways:
         self._gateways: dict[str, SparkTaskExecutorGateway] = {}
 
     def of(self, executor: str) -> SparkTaskExecutorGateway:
-        """The gateway to an executor."""
+        """Return the gateway to an executor."""
         gateway = self._gateways.get(executor)
         if gateway is None:
             gateway = self._gateways[executor] = SparkTaskExecutorGateway(
@@ -48,6 +48,6 @@ class ExecutorGateways:
         return gateway
 
     def _heartbeat(self, executor: str) -> None:
-        """Spark's listener bus drops events when it is flooded, the loss of an executor too: so Spark is asked."""
+        """Ask Spark for an executor: its listener bus drops events when flooded, the loss of an executor too."""
         if executor == NO_TASK or self._is_active(executor):
             self._answer_heartbeat(executor)

@@ -1,4 +1,4 @@
-"""A failure that no restart will mend does not take down the sinks that have nothing to do with it."""
+"""A failure that no restart will repair does not take down the sinks that are independent of it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from flinkmagic.errors.deployment import StageAbortedError
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.failover.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
 
-_FOR_EVER_MS = 1e10  # four months; a thread cannot wait much longer in one go
+_FOR_EVER_MS = 1e10  # four months; a thread cannot wait much longer in one call
 
 
 class FinishIndependentRegions:
     """Lets the regions that do not depend on a failed one finish before the job fails.
 
-    Flink fails a job at the first failure that may not be restarted, and cancels everything. A notebook's job often
-    has several sinks, and those that are sound are wanted. So where the strategy behind this one refuses a restart,
-    this one grants it, with a wait that never ends: what failed and what depends on it stays where it is, the rest
-    runs on. When nothing is left that could run, the deployment calls `give_up` and fails the job for good.
+    Flink fails a job at the first failure that may not be restarted, and cancels everything. A notebook's job often has
+    several sinks, and the intact ones are wanted. So if the strategy behind this one refuses a restart, this one grants
+    it, with a wait that never ends: what failed and what depends on it stays where it is, the rest continues. When
+    nothing is left that could run, the deployment calls `give_up` and fails the job for good.
 
     Tasks that Spark ended together with the stage of a failed one count as part of that failure.
 
     Parameters
     ----------
     strategy : RestartBackoffTimeStrategy, optional
-        Who decides about real restarts; without one there are none.
+        Decides about real restarts; without one there are none.
     clock : Clock
-        What real waits are counted by.
+        The clock that counts real waits.
     """
 
     def __init__(self, strategy: RestartBackoffTimeStrategy | None, clock: Clock) -> None:
@@ -33,7 +33,7 @@ class FinishIndependentRegions:
         self._given_up = False
         self._restart_due_ms = float("-inf")
         self.fatal_cause: BaseException | None = None
-        """The first failure that may not be restarted; from then on nothing is."""
+        """The first failure that may not be restarted; after it nothing is restarted."""
 
     def give_up(self) -> None:
         """Grant no further restart."""
@@ -46,7 +46,7 @@ class FinishIndependentRegions:
 
     @property
     def restart_due_in_ms(self) -> float:
-        """How long a real restart is still waited for; 0 where none is."""
+        """The remaining wait for a real restart; 0 if none is due."""
         return max(0.0, self._restart_due_ms - self._clock.now_ms())
 
     def notify_failure(self, cause: BaseException) -> bool:
@@ -59,11 +59,11 @@ class FinishIndependentRegions:
         return is_new
 
     def can_restart(self) -> bool:
-        """Always, until it has given up."""
+        """Return True, until it has given up."""
         return not self._given_up
 
     def backoff_ms(self) -> float:
-        """The wait before a real restart; without end where there will be none."""
+        """Return the wait before a real restart; infinite if there will be none."""
         if self.fatal_cause is not None:
             return _FOR_EVER_MS
         wait_ms = self._strategy.backoff_ms()

@@ -1,6 +1,6 @@
 """Deployment's Java classes, compiled inside the session's driver.
 
-The driver alone needs them, but for what `python_workers` sends to executors.
+Only the driver needs them, except those that `python_workers` sends to executors.
 """
 
 from __future__ import annotations

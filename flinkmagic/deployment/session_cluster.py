@@ -1,4 +1,4 @@
-"""A Spark session as a cluster of Flink's: who takes jobs in, and who knows the executors."""
+"""A Spark session as a Flink cluster: what takes jobs in, and what knows the executors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LOCK = threading.Lock()
 
 
 def session_cluster(sc: SparkContext) -> SessionCluster:
-    """The one cluster of a SparkContext."""
+    """Return the one cluster of a SparkContext."""
     with _LOCK:
         if sc not in _CLUSTERS:
             _CLUSTERS[sc] = SessionCluster(sc)
@@ -48,7 +48,7 @@ def session_cluster(sc: SparkContext) -> SessionCluster:
 
 
 def submitted_jobs() -> list[JobDetails]:
-    """The jobs of this process, those of sessions that were stopped too, as their dispatchers know them."""
+    """Return the jobs of this process, those of sessions that were stopped too, as their dispatchers know them."""
     with _LOCK:
         dispatchers = list(_DISPATCHERS)
     return [job for dispatcher in dispatchers for job in dispatcher.jobs()]

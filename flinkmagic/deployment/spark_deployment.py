@@ -1,4 +1,4 @@
-"""A planned job on the session's own Spark: scheduler, slots, gateways, monitor and results put together."""
+"""A planned job on the session's own Spark: connects scheduler, slots, gateways, monitor and results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.control_edges import control_edges
-from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
+from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot, without_repetition
 from flinkmagic.deployment.session_cluster import session_cluster
 from flinkmagic.deployment.spark_job_master import SparkJobMaster
 from flinkmagic.deployment.stage_host import StageHost
@@ -63,27 +62,27 @@ _LOG = logging.getLogger(__name__)
 class SparkDeployment:
     """Runs a compiled job once, as Spark stages on the session's SparkContext.
 
-    It is what the session's dispatcher is given to run (a `JobMasterServiceFactory`), and what others read of the
-    run. All state belongs to one thread; every method here may be called from any thread.
+    The session's dispatcher runs it (as a `JobMasterServiceFactory`), and others read the run through it. All state
+    belongs to one thread; every method here may be called from any thread.
 
     Parameters
     ----------
     planned_job : PlannedJob
-        What was planned; its handles are kept referenced until `release`.
+        What was planned; its handles stay referenced until `release`.
     execution_graph : ExecutionGraph
-        A fresh one of the planned job's job graph; this deployment is the only one to change it.
+        A new one of the planned job's job graph; only this deployment changes it.
     spark : SparkSession
         The user's session.
     slots : int, optional
         How many slots the job may use simultaneously; by default all that the session has.
     listener : JobListener, optional
-        Hears of each change, on the job's thread.
+        Is notified of each change, on the job's thread.
     restart_strategy : RestartBackoffTimeStrategy, optional
         Whether to restart after a failure; by default never.
     retention : Retention, optional
-        What the job takes up of earlier ones and leaves for later ones. With one, the plan is released at the end.
+        What the job reuses of earlier ones and leaves for later ones. With one, the plan is released at the end.
     checkpoint_dir : Path, optional
-        The dispatcher's store: where another process left, and will find, how far the job came.
+        The dispatcher's store: where another process recorded, and will find, how far the job came.
     """
 
     def __init__(
@@ -134,9 +133,9 @@ class SparkDeployment:
         Raises
         ------
         CheckpointInUseError
-            Where another process, or an earlier run, leads the job with the same folder for checkpoints.
+            If another process, or an earlier run, leads the job with the same folder for checkpoints.
         JobStoreError
-            Where the journal in that folder is damaged, or is none.
+            If the journal in that folder is damaged, or is none.
         """
         folder = self._checkpoint_dir
         try:
@@ -146,7 +145,7 @@ class SparkDeployment:
             if result.done() and result.exception() is not None:
                 result.result()
         except BaseException as error:
-            # Nothing was submitted to Spark; no thread may stay behind.
+            # Nothing was submitted to Spark; no thread may remain.
             self._monitor.stop()
             self.main_thread.stop()
             self._observations.close()
@@ -162,7 +161,7 @@ class SparkDeployment:
         listeners: Sequence[JobListener],
         on_over: OnCompletion,
     ) -> SparkJobMaster:
-        """Make the job's master, and start it with what is there already (`JobMasterServiceFactory`)."""
+        """Make the job's master, and start it with what exists already (`JobMasterServiceFactory`)."""
         planned = self._planned
         assert planned is not None
         self._job_master = SparkJobMaster(
@@ -195,9 +194,9 @@ class SparkDeployment:
     def _recovered(
         self, planned: PlannedJob, former: StoredJob | None, journal: JobJournal | None
     ) -> RecoveredJob | None:
-        """Find what earlier jobs of the session, or a former leader of this one, have done already.
+        """Find what earlier jobs of the session, or a former leader of this one, have already done.
 
-        A former leader's finished tasks say nothing by themselves: what they made went with its session, but for the
+        A former leader's finished tasks mean nothing by themselves: what they made went with its session, except the
         rows and the writes that the journal names by their keys.
         """
         if self._retention is not None:
@@ -217,11 +216,11 @@ class SparkDeployment:
 
     @property
     def scheduler(self) -> DefaultScheduler:
-        """The job's; once it is started."""
+        """The job's scheduler, once it is started."""
         return self._job_master.scheduler
 
     def wait(self, timeout: float | None = None) -> JobStatus:
-        """Wait until the job is over, `timeout` seconds at most; the status that it has then."""
+        """Wait until the job is over, at most `timeout` seconds; return its status then."""
         try:
             return self.termination_future.result(timeout)
         except (FutureTimeoutError, TimeoutError):
@@ -246,21 +245,21 @@ class SparkDeployment:
 
     @property
     def status(self) -> JobStatus:
-        """The state of the job as a whole, as its master says it."""
+        """The state of the job as a whole, according to its master."""
         return self._job_master.status
 
     def tasks(self) -> list[TaskRecord]:
-        """One record for each task attempt of Spark's, in the order of launch."""
+        """Return one record for each task attempt of Spark's, in the order of launch."""
         return self._host.log.records()
 
     def exceptions(self) -> tuple[RootExceptionHistoryEntry, ...]:
-        """The failures of the job, oldest first."""
-        return _without_repetition(self.scheduler.request_job().exception_history)
+        """Return the failures of the job, oldest first."""
+        return without_repetition(self.scheduler.request_job().exception_history)
 
     def finished_sinks(self) -> list[PlannedSink]:
         """Return the sinks whose writes are committed, or whose rows are kept, even if others failed.
 
-        This includes a write that was committed while it was being cancelled: its execution is CANCELED then.
+        This includes a write that was committed while it was being cancelled: its execution is then CANCELED.
         """
         return [
             sink
@@ -270,44 +269,38 @@ class SparkDeployment:
 
     @property
     def taken_up(self) -> TakenUp:
-        """What was there already, and is not run."""
+        """What exists already and does not run."""
         return self._taken_up
 
     @property
     def not_retained(self) -> dict[str, str]:
-        """By the name of a stage why no later run can use its result."""
+        """By the name of a stage, why no later run can use its result."""
         return dict(self._retention.reasons) if self._retention is not None else {}
 
     def partition_bytes(self) -> dict[str, tuple[int, ...]]:
-        """By the id of a job vertex that wrote a shuffle, the bytes of each of its partitions."""
+        """Return the bytes of each partition by the id of the job vertex that wrote the shuffle."""
         return dict(self._host.partition_bytes)
 
     def adaptations(self) -> dict[str, StageAdaptation]:
-        """By the id of a job vertex how its stage was run otherwise than planned."""
+        """Return how a stage's run differed from its plan, by the id of its job vertex."""
         return dict(self._host.adaptations)
 
     def snapshot(self) -> DeploymentSnapshot:
-        """How far the job has come."""
-        tasks = tuple(self.tasks())
-        job = self._job_master.request_job()
-        return DeploymentSnapshot(
-            job=replace(job, exception_history=_without_repetition(job.exception_history)),
-            tasks=tasks,
-            slots_used=sum(task.end_ms is None for task in tasks),
-            slots_total=self._slots or self._cluster.resource_manager.slots.total,
-        )
+        """Return the job's progress."""
+        slots_total = self._slots or self._cluster.resource_manager.slots.total
+        return DeploymentSnapshot.of(self._job_master.request_job(), self.tasks(), slots_total)
 
     def result(self, name: str) -> DataFrame:
-        """A DataFrame of the user's session over the rows of a result.
+        """Return a DataFrame of the user's session over the rows of a result.
 
         Raises
         ------
         UnknownNameError
-            Where the job has no result of that name.
+            If the job has no result of that name.
         ResultReleasedError
             After `release`.
         ResultNotReadyError
-            Where it is not computed, or not yet.
+            If it is not computed, or not yet.
         """
         sink = next((sink for sink in self._sinks if sink.kind == "result" and sink.name == name), None)
         if sink is None:
@@ -322,7 +315,7 @@ class SparkDeployment:
         return self._kept.frame(handle)
 
     def kept_boundaries(self) -> list[tuple[PlannedBoundary, DataFrame]]:
-        """The boundaries whose rows are kept, each with a DataFrame of the user's session over them."""
+        """Return the boundaries whose rows are kept, each with a DataFrame of the user's session over them."""
         found = []
         for boundary, vertex in self._boundaries:
             handle = vertex.job_vertex.operator_factory
@@ -333,7 +326,7 @@ class SparkDeployment:
     # -- inside ----------------------------------------------------------------------------------------
 
     def _run(self, action: Callable[[], object]) -> None:
-        """Hand a call to the job's thread; nothing is left to do for one that comes after the end."""
+        """Hand a call to the job's thread; nothing remains to be done for one that comes after the end."""
         try:
             self.main_thread.execute(action)
         except RuntimeError:
@@ -345,7 +338,7 @@ class SparkDeployment:
         return bool((states == ExecutionState.FINISHED.value).all())
 
     def _leave(self) -> None:
-        """At the end: retain what later jobs can use, and hold nothing else of the JVM's but kept rows."""
+        """End the deployment: retain what later jobs can use, and hold only kept rows in the JVM."""
         if self._retention is None or self._planned is None:
             return
         planned, self._planned = self._planned, None
@@ -366,7 +359,7 @@ class SparkDeployment:
                     vertex.job_vertex.operator_factory.let_go()
 
     def _let_go(self) -> None:
-        """Keep no rows of a job that was cancelled."""
+        """Release the rows of a job that was cancelled."""
         try:
             self._kept.clear()
         except (Py4JError, OSError) as gone:
@@ -381,7 +374,7 @@ class SparkDeployment:
         self._job_master.fail(error)
 
     def _over(self, on_over: OnCompletion, info: ExecutionGraphInfo) -> None:
-        """On the job's thread: the job is over, and nothing of it runs."""
+        """Note, on the job's thread, that the job is over and nothing of it runs."""
         self._monitor.stop()
         self._host.close()
         self._observations.close()
@@ -395,20 +388,7 @@ class SparkDeployment:
         self.termination_future.set_result(result.result())
 
 
-def _without_repetition(
-    history: Sequence[RootExceptionHistoryEntry],
-) -> tuple[RootExceptionHistoryEntry, ...]:
-    """Without the end of a job that repeats a failure which was told when it happened."""
-    told: set[int] = set()
-    kept = []
-    for entry in history:
-        if not (entry.root.is_global and id(entry.root.error) in told):
-            kept.append(entry)
-        told.add(id(entry.root.error))
-    return tuple(kept)
-
-
 def _vertices_of(operators: Sequence[int], graph: ExecutionGraph) -> list[ExecutionJobVertex]:
-    """The job vertex of each operator."""
+    """Return the job vertex of each operator."""
     by_node = {node.id: vertex for vertex in graph.job_vertices for node in vertex.job_vertex.operators}
     return [by_node[operator] for operator in operators]

@@ -1,4 +1,4 @@
-"""The master of a job on Spark: Flink's `JobMaster`, with what decides about Spark's stages, and how the job ends."""
+"""The master of a job on Spark: Flink's `JobMaster`, plus decisions about Spark's stages and about the job's end."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ class SparkSchedulerFactory:
 class SparkJobMaster(JobMaster):
     """Runs the stages of one job under Flink's scheduler; on the main thread.
 
-    It knows Spark only by what it is given: a monitor that tells of tasks, the slots of the session, and the stages
-    that `host.make_stage` makes. Where a failure allows no restart, it lets the regions finish that do not depend on
-    the failed one, before the job fails (`FinishIndependentRegions`).
+    It knows Spark only through its parameters: a monitor that reports tasks, the slots of the session, and the stages
+    that `host.make_stage` makes. If a failure allows no restart, it lets the regions finish that do not depend on the
+    failed one, before the job fails (`FinishIndependentRegions`).
 
     Parameters
     ----------
@@ -86,17 +86,17 @@ class SparkJobMaster(JobMaster):
     job_name : str
         For descriptions in Spark's UI.
     prefix : str
-        What the tags of the job's Spark jobs begin with.
+        How the tags of the job's Spark jobs begin.
     main_thread : ComponentMainThreadExecutor
-        Where all of it happens.
+        The thread on which all of it happens.
     clock : Clock
-        What waits are counted by.
+        The clock that counts waits.
     event_log : JobEventLog
-        The job's.
+        The job's event log.
     monitor : TaskMonitor
-        Tells of tasks.
+        Reports tasks.
     session_slots : SessionSlots
-        Of the session.
+        The slots of the session.
     resource_manager : LeaderRetrievalService of ResourceManagerGateway
         The session's.
     slots : int, optional
@@ -106,9 +106,9 @@ class SparkJobMaster(JobMaster):
     restart_strategy : RestartBackoffTimeStrategy, optional
         Whether to restart after a failure; by default never.
     listeners : sequence of JobListener
-        Hear of each change.
+        Are notified of each change.
     on_over : callable
-        Told the last picture of the job, once, when it is over and nothing of it runs any more.
+        Called with the last snapshot of the job, once, when it is over and nothing of it runs any more.
     """
 
     slot_pool: SparkSlotPool
@@ -154,13 +154,13 @@ class SparkJobMaster(JobMaster):
     def status(self) -> JobStatus:
         """The state of the job as a whole.
 
-        FAILING also while the regions that do not depend on a failed one are let finish; the scheduler itself says
-        RESTARTING then.
+        FAILING also while the regions that do not depend on a failed one are still finishing; the scheduler itself then
+        says RESTARTING.
         """
         return self._status_of(self.scheduler.job_status)
 
     def request_job(self) -> ExecutionGraphInfo:
-        """A picture of the job at this instant, with `status`; callable from any thread."""
+        """Return a snapshot of the job, with `status`; callable from any thread."""
         info = super().request_job()
         return replace(info, job_status=self._status_of(info.job_status))
 
@@ -169,19 +169,19 @@ class SparkJobMaster(JobMaster):
         return JobStatus.FAILING if is_endgame else status
 
     def fail(self, error: BaseException) -> None:
-        """End the job for good, for a reason that is no single task's."""
+        """End the job for good, for a reason that concerns no single task."""
         if not self.scheduler.job_status.is_terminal:
             self._endgame.give_up()
             self.scheduler.handle_global_failure(error)
 
     def lose_session(self, cause: BaseException) -> None:
-        """End the job, as Spark is gone: nothing runs any more, and no news will come."""
+        """End the job because Spark is gone: nothing runs any more, and no news will come."""
         if not self.scheduler.job_status.is_terminal:
             self._endgame.give_up()
             self.host.lose_session(cause)
 
     def _on_idle(self) -> None:
-        """Nothing runs. The job is over, or can go no further, or waits for a restart."""
+        """Handle that nothing runs: the job is over, or can go no further, or waits for a restart."""
         if self.slot_pool.active_runs() or self.scheduler.job_status.is_terminal:
             return
         if self._endgame.fatal_cause is not None and not self._endgame.has_given_up:

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 class SparkResourceManager:
     """Knows what the jobs of a session require, and what it has (a `ResourceManagerGateway`); on any thread.
 
-    It stands apart from Flink's `ResourceManager` because Spark hands out slots itself: executors register with Spark,
-    and Spark's own scheduler decides which task of which job goes to which core. So no executor is asked to offer a
-    slot, and no job is told that there are too few: its tasks wait their turn at Spark.
+    It is not Flink's `ResourceManager` because Spark hands out slots itself: executors register with Spark, and Spark's
+    own scheduler decides which task of which job goes to which core. So no executor is asked to offer a slot, and no
+    job is told that there are too few: its tasks wait their turn at Spark.
 
     Parameters
     ----------
     slots : SessionSlots
-        Of the session.
+        The slots of the session.
     """
 
     def __init__(self, slots: SessionSlots) -> None:
@@ -29,13 +29,13 @@ class SparkResourceManager:
         self._required: dict[str, int] = {}
 
     def register_job_master(self, job_master: JobMasterGateway) -> None:
-        """Take on a job's master."""
+        """Register a job's master."""
         self._masters[job_master.job_id] = job_master
         self.slots.refresh()
         job_master.event_log.add("resource manager", f"the master of job {job_master.job_id} registers")
 
     def declare_required_resources(self, job_id: str, slots: int) -> None:
-        """Hear how many slots a job needs in all, and say in its log how many there are."""
+        """Note how many slots a job needs in all, and log how many there are."""
         master, before = self._masters.get(job_id), self._required.get(job_id)
         if master is not None and slots not in (before, 0):
             self._required[job_id] = slots

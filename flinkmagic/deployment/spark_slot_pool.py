@@ -1,4 +1,4 @@
-"""The slots of a job on Spark: when a vertex goes there, and which launched task fulfils which request."""
+"""The slots of a job on Spark: when a vertex is submitted, and which launched task fulfils which request."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _FINISHED = ExecutionState.FINISHED.value
 class SparkSlotPool:
     """Asks Spark for tasks, and takes each launched task as a slot for the request of its subtask (`SlotPoolService`).
 
-    It stands apart from Flink's `DeclarativeSlotPool` because a slot of Spark's is a launched task. It is never idle,
-    is never lent a second time, and only one request can use it. So there is no pool of free slots to match requests
-    with: the offer names the subtask (`SlotOffer.vertex`). What is decided here instead is which vertices go to Spark:
+    It is not Flink's `DeclarativeSlotPool` because a slot of Spark's is a launched task. It is never idle, is never
+    lent a second time, and only one request can use it. So there is no pool of free slots to match requests with: the
+    offer names the subtask (`SlotOffer.vertex`). What is decided here instead is which vertices go to Spark:
 
     1. A request is for the execution vertices that run within one Spark task (`StageMembers`), and is fulfilled when
        Spark launches that task; `VertexRun` offers it then. "Vertex" below is the one that represents the stage.
-    2. A vertex goes to Spark as one stage, and only when all of its subtasks that are not finished are asked for:
-       Spark would run the others too.
-    3. It goes when it is promised its first slot. Without a limit the session's slots are promised twice over (at
-       least `LEAST_PROMISES` of them), so that Spark always has tasks to launch next; with `slots` a vertex goes only
-       if all of its tasks fit beside those that are there, or if it is alone (a wider one runs in waves, and Spark may
-       go beyond the limit).
-    4. Of several vertices that could go, the one with the longest remaining path goes first, then the first in
-       program order. Where the session is FIFO, Spark keeps this order among those that find the slots promised
-       (`StageHost`): what fits beside each other runs side by side anyway.
+    2. A vertex goes to Spark as one stage, and only when all of its unfinished subtasks are requested: Spark would run
+       the others too.
+    3. It goes when it is promised its first slot. Without a limit the session's slots are promised twice (at least
+       `LEAST_PROMISES` of them), so that Spark always has tasks to launch next; with `slots` a vertex goes only if all
+       of its tasks fit beside those already there, or if it is alone (a wider one runs in waves, and Spark may exceed
+       the limit).
+    4. Of several vertices that could go, the one with the longest remaining path goes first, then the first in program
+       order. If the session is FIFO, Spark keeps this order among those that find the slots promised (`StageHost`):
+       what fits simultaneously runs simultaneously anyway.
     5. A write that must run after an earlier one waits until that one is finished.
     6. A request for an execution that replaces a lost one goes to the run in which Spark runs it again.
 
@@ -50,15 +50,15 @@ class SparkSlotPool:
     execution_graph : ExecutionGraph
         The job.
     main_thread : ComponentMainThreadExecutor
-        Where decisions are made: after the call that asks, so that all that one event sets free is compared.
+        The thread of decisions: after the call that asks, so that all that one event sets free is compared.
     start_run : callable
         Submits a vertex (by its index) with its requests.
     session_slots : callable
-        How many slots the session has now.
+        Returns how many slots the session has now.
     event_log : JobEventLog
-        Where it tells what is required, and what goes to Spark.
+        Where it logs what is required, and what goes to Spark.
     declare : callable
-        Told how many slots the job needs in all, when that has changed.
+        Called with the number of slots that the job needs in all, when that has changed.
     slots : int, optional
         The limit.
     after : mapping of int to sequence of int
@@ -92,7 +92,7 @@ class SparkSlotPool:
         self.on_idle: Callable[[], None] = lambda: None
         """Called after a decision that leaves nothing running."""
         self.on_lost: Callable[[str], None] = lambda _executor: None
-        """Told of an executor that gives no sign of life."""
+        """Called with an executor that gives no sign of life."""
         self._path = remaining_paths(execution_graph)
         self._pending: dict[int, PhysicalSlotRequest] = {}
         """By the execution vertex that represents the task."""
@@ -107,22 +107,22 @@ class SparkSlotPool:
         self._closed: CompletableFuture[None] | None = None
 
     def run_of(self, job_vertex_id: str) -> StageSubtasks | None:
-        """The active run of the stage in which a job vertex runs, else the one that makes its lost outputs again."""
+        """Return the active run of a job vertex's stage, else the one that makes its lost outputs again."""
         index = self._stages.lead_of(self._graph.job_vertex_by_id(job_vertex_id).index)
         return self._active.get(index) or self._remade.get(index)
 
     def remade_run(self, index: int, make: Callable[[], RemadeRun]) -> RemadeRun:
-        """Return the run that makes lost outputs of a vertex again; it is made when it is first needed."""
+        """Return the run that makes lost outputs of a vertex again, and make it when it is first needed."""
         if index not in self._remade:
             self._remade[index] = make()
         return self._remade[index]
 
     def remade_runs(self) -> list[RemadeRun]:
-        """Return all runs that make, or once made, lost outputs again."""
+        """Return all runs that make, or made, lost outputs again."""
         return list(self._remade.values())
 
     def active_runs(self) -> list[VertexRun]:
-        """All that Spark is running."""
+        """Return all runs that are active at Spark."""
         return list(self._active.values())
 
     # -- PhysicalSlotProvider --------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class SparkSlotPool:
         request.slot_future.when_complete(done)
 
     def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
-        """Give up a request, whether its vertex was submitted or not."""
+        """Cancel a request, whether its vertex was submitted or not."""
         index, subtask = self._where.pop(slot_request_id)
         vertex = self._graph.job_vertices[index].first + subtask
         if vertex in self._pending and self._pending[vertex].slot_request_id == slot_request_id:
@@ -164,7 +164,7 @@ class SparkSlotPool:
         self._decide_soon()
 
     def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
-        """A slot is free when Spark says that its task has ended; what the scheduler thinks of it adds nothing."""
+        """Do nothing: a slot is free when Spark reports that its task has ended, whatever the scheduler thinks."""
         self._fulfilled.discard(allocation_id)
         self._decide_soon()
 
@@ -178,7 +178,7 @@ class SparkSlotPool:
     def offer_slots(
         self, offers: Sequence[SlotOffer], resource_id: str, gateway: TaskExecutorGateway
     ) -> list[SlotOffer]:
-        """Give each slot to the request of the subtask whose task was launched in it; return those that are taken."""
+        """Give each slot to the request of the subtask whose task was launched in it; return the slots taken."""
         accepted = []
         for offer in offers:
             request = self._pending.get(offer.vertex) if offer.vertex is not None else None
@@ -191,16 +191,16 @@ class SparkSlotPool:
         return accepted
 
     def fail_allocation(self, allocation_id: str) -> bool:
-        """Refuse: a slot of Spark's is lost only with its task, which Spark tells of."""
+        """Refuse: a slot of Spark's is lost only with its task, which Spark reports."""
         raise NotImplementedError(f"Spark loses tasks and executors, but no slot alone ({allocation_id})")
 
     def release_task_manager(self, resource_id: str, cause: BaseException) -> bool:
-        """Tell of an executor that is gone; Spark itself runs again what is lost with it, so the scheduler need not."""
+        """Handle the loss of an executor; Spark itself runs again what is lost with it, so the scheduler need not."""
         self.on_lost(resource_id)
         return False
 
     def notify_not_enough_resources(self, acquired: int) -> None:
-        """Nothing: what does not fit beside the rest waits its turn at Spark."""
+        """Do nothing: what does not fit waits its turn at Spark."""
 
     def close_async(self) -> CompletableFuture[None]:
         """Wait until Spark runs nothing of the job."""
@@ -209,15 +209,15 @@ class SparkSlotPool:
             self._closed.complete(None)
         return self._closed
 
-    # -- what runs say ---------------------------------------------------------------------------------
+    # -- what runs report ------------------------------------------------------------------------------
 
     def hand_back(self, job_vertex: ExecutionJobVertex, requests: Mapping[int, PhysicalSlotRequest]) -> None:
-        """Take requests that a failed run did not fulfil; a later run of the vertex will."""
+        """Take back requests that a failed run did not fulfil; a later run of the vertex will."""
         for subtask, request in requests.items():
             self._wait(job_vertex.index, subtask, request)
 
     def run_over(self, run: EndedRun) -> None:
-        """A run has ended."""
+        """Note that a run has ended."""
         self._active.pop(run.job_vertex.index, None)
         self._decide_soon()
 
@@ -283,7 +283,7 @@ class SparkSlotPool:
 
 
 def remaining_paths(graph: ExecutionGraph) -> list[int]:
-    """By the index of a job vertex, how many vertices the longest path from it to an end of the job has."""
+    """Return, by job vertex index, how many vertices the longest path from it to an end of the job has."""
     path = [1] * len(graph.job_vertices)
     for job_vertex in reversed(graph.job_vertices):
         for result in job_vertex.produced_results:

@@ -10,26 +10,27 @@ from flinkmagic.scheduling.task_executor_gateway import ResultPartitionID, TaskD
 
 
 class SparkTaskExecutorGateway:
-    """Takes executions for tasks that Spark has launched on one executor.
+    """Assigns executions to tasks that Spark has launched on one executor.
 
     Departures from Flink, all because Spark places tasks and keeps their outputs:
 
     * `submit_task` starts nothing: the slot was given because Spark had launched the task;
-    * `cancel_task` ends the Spark stage of the whole vertex: Spark has no way to take one task out of a stage;
+    * `cancel_task` ends the Spark stage of the whole vertex: Spark cannot take one task out of a stage;
     * `free_slot` frees nothing: a slot ends with its task;
     * `release_partitions` releases nothing: a shuffle's files go when the planned job is released, as a whole;
-    * the executor itself is not asked for a sign of life: Spark hears its heartbeats, and says whether it still has it.
+    * the executor itself is not asked for a sign of life: Spark receives its heartbeats, and says whether it still has
+      it.
 
     Parameters
     ----------
     resource_id : str
         Spark's id of the executor.
     run_of : callable
-        The active run of a job vertex, by its id; None where there is none.
+        Returns the active run of a job vertex, by its id; None if there is none.
     unknown_task : callable
-        Told of an attempt to cancel that belongs to no active run.
+        Called with an attempt to cancel that belongs to no active run.
     answer_heartbeat : callable
-        Gives a sign of life where Spark still has the executor.
+        Gives a sign of life if Spark still has the executor.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class SparkTaskExecutorGateway:
         run.accept(descriptor)
 
     def cancel_task(self, attempt_id: ExecutionAttemptID, timeout_ms: float) -> None:
-        """End the stage of the attempt's vertex; answered when the attempt's task has really ended."""
+        """End the stage of the attempt's vertex; the answer comes when the attempt's task has really ended."""
         run = self._run_of(attempt_id.job_vertex_id)
         if run is None:
             self._unknown_task(attempt_id)
@@ -65,11 +66,11 @@ class SparkTaskExecutorGateway:
             run.cancel(attempt_id)
 
     def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
-        """Nothing: a slot ends with the task that was launched in it."""
+        """Do nothing: a slot ends with the task that was launched in it."""
 
     def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
-        """Nothing: see the class."""
+        """Do nothing: see the class."""
 
     def heartbeat_from_job_manager(self, job_id: str) -> None:
-        """Answered with a sign of life where Spark still has the executor."""
+        """Answer with a sign of life if Spark still has the executor."""
         self._answer_heartbeat()

@@ -1,4 +1,4 @@
-"""Submits vertices to Spark, and carries news between their runs and the scheduler."""
+"""Submits vertices to Spark, and passes news between their runs and the scheduler."""
 
 from __future__ import annotations
 
@@ -39,41 +39,41 @@ from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
 from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
 
 _LOG = logging.getLogger(__name__)
 
 LONGEST_TURN_MS = 1000
 """How long a run waits until those ahead of it are with Spark: one that takes longer to prepare is overtaken."""
 LONGEST_SILENCE_MS = 60_000.0
-"""How long after the end of a stage the ends of its tasks are waited for."""
+"""How long to wait for the ends of a stage's tasks after the end of the stage."""
 
 MakeStage = Callable[[StageHandle, str, str, EarlierRun | None, OnOutcome], StageRun]
-"""Makes, and does not start, the run of a handle under a tag with a description."""
+"""Makes, without starting it, the run of a handle under a tag with a description."""
 
 _KEEPS_EACH_TASK = (ShuffleMapStageHandle, ResultStageHandle, BoundaryStageHandle)
-"""Stages of which Spark keeps what each task made: resubmitted, they run only what is missing."""
+"""Stages for which Spark keeps what each task made: resubmitted, they run only what is missing."""
 
 
 class StageHost:
-    """The surroundings of the runs of one deployment (`RunHost`); on the main thread.
+    """The environment of the runs of one deployment (`RunHost`); on the main thread.
 
     Parameters
     ----------
     execution_graph : ExecutionGraph
         The job.
     prefix : str
-        What the tags of this deployment begin with.
+        How the tags of this deployment begin.
     monitor : TaskMonitor
-        Tells of tasks.
+        Reports tasks.
     main_thread : ComponentMainThreadExecutor
-        Where stages' threads bring their outcomes.
+        The thread to which stages' threads bring their outcomes.
     job_name : str
         For descriptions in Spark's UI.
     slots : SessionSlots
-        Of the session.
+        The slots of the session.
     clock : Clock
-        What is dated that Spark does not tell.
+        Dates what Spark does not.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class StageHost:
     def connect(
         self, job_master: JobMaster, scheduler: DefaultScheduler, pool: SparkSlotPool, *, restarts: bool
     ) -> None:
-        """Name those that are told; they need this object before they can be made."""
+        """Set the objects to notify; they need this object before they can be made."""
         self._job_master = job_master
         self._scheduler = scheduler
         self._pool = pool
@@ -129,18 +129,19 @@ class StageHost:
     # -- executors -------------------------------------------------------------------------------------
 
     def handle(self, events: Sequence[TaskEvent]) -> None:
-        """Take news of Spark's."""
+        """Handle Spark's events."""
         self.tracker.handle(events)
         for event in events:
             if isinstance(event, ExecutorAdded):
                 self._removed.discard(event.executor)
             elif isinstance(event, ExecutorRemoved):
                 self._removed.add(event.executor)
+                # Its tasks were told of by the tracker, one by one (`Losses`): this ends its registration alone.
                 error = TaskExecutorLostError(event.executor, event.reason)
                 self._job_master.disconnect_task_manager(event.executor, error)
 
     def _executor_lost(self, executor: str) -> None:
-        """Take an executor for lost whose loss Spark did not tell."""
+        """Handle an executor whose loss Spark did not report."""
         if executor in self._removed:
             return
         self._job_master.event_log.add("executors", f"{executor} is gone: Spark has it no more, and did not say so")
@@ -171,10 +172,10 @@ class StageHost:
         return run
 
     def _turn(self) -> Callable[[], None] | None:
-        """What a run waits for that finds the slots promised: Spark ranks jobs by the order in which it gets them.
+        """Return what a run waits for if the slots are promised: Spark ranks jobs by the order of submission.
 
-        Each run is prepared on a thread of its own, and they take different times. Where slots are free none waits: it
-        would keep them empty.
+        Each run is prepared on its own thread, and they take different times. If slots are free, none waits: that would
+        keep them empty.
         """
         ahead = self._pool.active_runs()
         if sum(run.unfinished for run in ahead) < self._slots.total:
@@ -183,7 +184,7 @@ class StageHost:
         return partial(self._monitor.await_submission, tags, LONGEST_TURN_MS) if tags else None
 
     def _on_outcome(self, stage_run: StageRun, outcome: StageOutcome) -> None:
-        """On the stage's thread: its news ends with a marker, behind all that Spark has said of its tasks."""
+        """Take an outcome, on the stage's thread: a marker follows all that Spark has reported about its tasks."""
         self._main_thread.execute(lambda: self._expect(stage_run.tag, outcome))
         try:
             self._monitor.flush(stage_run.tag)
@@ -213,7 +214,7 @@ class StageHost:
             self._job_master.event_log.add("stages", f"{job_vertex.name}: {merged}")
 
     def _overdue(self, tag: str, run: VertexRun) -> None:
-        """Spark's listener bus drops events when it is flooded; a job must not wait for them forever."""
+        """Check a stage for overdue events: Spark's listener bus drops some when flooded; no job may wait forever."""
         if run.is_over:
             return
         _LOG.warning(
@@ -246,18 +247,15 @@ class StageHost:
         attempt: ExecutionAttemptID,
         state: ExecutionState,
         error: BaseException | None = None,
-        io_metrics: IOMetrics | None = None,
         at_ms: float | None = None,
     ) -> None:
         """Tell the scheduler."""
         if at_ms is not None:
             at_ms = self._not_before_last_move(attempt, at_ms)
-        self._job_master.update_task_execution_state(
-            TaskExecutionStateTransition(attempt, state, error, io_metrics, at_ms)
-        )
+        self._job_master.update_task_execution_state(TaskExecutionStateTransition(attempt, state, error, at_ms))
 
     def _not_before_last_move(self, attempt: ExecutionAttemptID, at_ms: float) -> float:
-        """The time of Spark's clock, unless we ourselves dated the move before it later: news takes a while."""
+        """Return the time of Spark's clock, unless we ourselves dated the move before it later: news takes a while."""
         index = self._graph.job_vertex_by_id(attempt.job_vertex_id).first + attempt.subtask
         last = self._graph.timestamps(self._graph.state_of(index))[index]
         return max(at_ms, float(last))
@@ -265,7 +263,7 @@ class StageHost:
     def replace(
         self, job_vertex: ExecutionJobVertex, subtask: int, loss: ExecutorRecoveryError | None, at_ms: float | None
     ) -> bool:
-        """A new execution, and for what runs within the same task too."""
+        """Return a new execution, and for what runs within the same task too."""
         vertex = job_vertex.first + subtask
         if loss is None:
             executor = self._scheduler.executions.last_resource.get(vertex)
@@ -281,11 +279,11 @@ class StageHost:
         return self._pool.remade_run(job_vertex.index, lambda: RemadeRun(job_vertex, handle, self))
 
     def hand_back(self, job_vertex: ExecutionJobVertex, requests: dict[int, PhysicalSlotRequest]) -> None:
-        """Requests wait for the vertex's next run."""
+        """Keep requests for the vertex's next run."""
         self._pool.hand_back(job_vertex, requests)
 
     def run_over(self, run: EndedRun) -> None:
-        """A run has ended."""
+        """Note that a run has ended."""
         index, before = run.job_vertex.index, self._earlier.get(run.job_vertex.index)
         launched = run.has_launched or (before is not None and before.launched)
         self._earlier[index] = EarlierRun(launched, reached_commit=run.has_all_successes)
@@ -294,7 +292,7 @@ class StageHost:
         self._pool.run_over(run)
 
     def later(self, action: Callable[[], None]) -> None:
-        """After the call that is under way."""
+        """Run an action after the running call."""
         self._main_thread.execute(action)
 
     def _answer_canceled(self, attempt: ExecutionAttemptID) -> None:

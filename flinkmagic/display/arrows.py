@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from flinkmagic.display import labels, palette
+from flinkmagic.display import palette, printable
 from flinkmagic.display.cards import PAD, STRIPE
 from flinkmagic.display.placement import Box, Placement, Point, Route
 from flinkmagic.display.scene import Element, box, element, number, tooltip
@@ -18,14 +18,14 @@ MAX_LINES = 256
 
 
 def label_size(edge: EdgeView) -> Point:
-    """How much room an edge's label needs; none for what is chained, which passes nothing on."""
+    """Return how much room an edge's label needs; none for a chained edge, which passes nothing on."""
     if edge.chained:
         return 0.0, 0.0
     return _pill_width(edge) + 6, PILL_HEIGHT + 2
 
 
 def _pill_width(edge: EdgeView) -> float:
-    return labels.width(labels.visible(edge.label), TEXT) + 16
+    return printable.width(printable.visible(edge.label), TEXT) + 16
 
 
 class Arrows:
@@ -45,7 +45,7 @@ class Arrows:
         return [_line(edge, route, fan) for (edge, route), fan in zip(self._routed, self._fans, strict=True)]
 
     def labels(self) -> list[Element]:
-        """Draw every edge's label: beside its line, or in the middle of its fan of lines where there is room."""
+        """Draw every edge's label: beside its line, or in the middle of its fan of lines if there is room."""
         spots = [
             Box(0, 0, *label_size(edge)) if route.label is None else _pill(edge, (route.label[0] + 3, route.label[1]))
             for edge, route in self._routed
@@ -64,7 +64,7 @@ class Arrows:
         return sum(ports) / 2, (source.y + source.height + target.y) / 2
 
     def _fan(self, edge: EdgeView) -> str | None:
-        """Lines between subtasks, from the foot of a card to the head of another; None where a third is in the way."""
+        """Return lines between subtasks, from one card's foot to another's head; None if a third is in the way."""
         source, target = self._boxes[edge.source], self._boxes[edge.target]
         start_y, end_y = source.y + source.height, target.y
         if not edge.pairs or end_y <= start_y or len(edge.pairs) > MAX_LINES or self._in_the_way(source, target):
@@ -79,9 +79,9 @@ class Arrows:
         return "".join(parts)
 
     def _in_the_way(self, source: Box, target: Box) -> bool:
-        """Whether a card stands where lines from `source` down to `target` would pass.
+        """Return whether a card is where lines from `source` down to `target` would pass.
 
-        Lines leave and arrive upright, so they are under their source first, over their target last, and cross in
+        Lines leave and arrive vertically, so they are under their source first, over their target last, and cross in
         the middle.
         """
         top, gap = source.y + source.height, target.y - source.y - source.height
@@ -98,7 +98,7 @@ class Arrows:
 
 
 def port(parallelism: int, subtask: int, width: float) -> float:
-    """How far from a card's left the lines of one subtask start."""
+    """Return how far from a card's left the lines of one subtask start."""
     left, inner = STRIPE + PAD, width - STRIPE - 2 * PAD
     if chips(parallelism) and parallelism <= 8:
         return left + chip_center(parallelism, subtask, inner)
@@ -106,7 +106,7 @@ def port(parallelism: int, subtask: int, width: float) -> float:
 
 
 def _port(parallelism: int, placed: Box) -> float:
-    """Where the middle of all lines of a card is."""
+    """Return where the middle of all lines of a card is."""
     return placed.x + (port(parallelism, 0, placed.width) + port(parallelism, parallelism - 1, placed.width)) / 2
 
 
@@ -150,7 +150,7 @@ def _pill(edge: EdgeView, center: Point) -> Box:
 
 
 def _label(edge: EdgeView, spot: Box) -> Element:
-    partitioner, _, rest = labels.visible(edge.label).partition(" · ")
+    partitioner, _, rest = printable.visible(edge.label).partition(" · ")
     x, y = spot.center
     words = element("text", element("tspan", partitioner, font_weight="700", fill=palette.INK, class_="fm-edge-strong"),
                     x=x, y=y + 3.7, font_size=TEXT, text_anchor="middle", fill=palette.MUTED,

@@ -1,8 +1,8 @@
 """The boxes of a picture: how large each is, and how it is drawn.
 
-A card shows, from top to bottom: its part in the graph and its parallelism; the operators, the user's words first
-and Spark's second; in execution graphs its subtasks; and how far its subtasks are. It has the same size in every
-state, so that painting never moves anything.
+A card shows, from top to bottom: its part in the graph and its parallelism; the operators, the user's words first and
+Spark's second; in execution graphs its subtasks; and how far its subtasks are. It has the same size in every state, so
+that painting never moves anything.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from flinkmagic import amounts
-from flinkmagic.display import labels, palette
+from flinkmagic.display import palette, printable
 from flinkmagic.display.scene import Element, box, element, moved, tooltip
 from flinkmagic.display.snapshot import STATE_NAMES, NodeView, OperatorLine, leading_state, state_counts
 from flinkmagic.display.subtasks import draw_subtasks, subtasks_size
@@ -32,7 +32,7 @@ class Row:
     """One operator of a card: lines of the user's call, then a note."""
 
     title: tuple[str, ...]
-    face: labels.Face
+    face: printable.Face
     note: str
     hint: str
 
@@ -42,8 +42,8 @@ class Row:
 
     @property
     def width(self) -> float:
-        title = max(labels.width(line, CALL_SIZE, self.face, bold=True) for line in self.title)
-        return max(title, labels.width(self.note, NOTE_SIZE))
+        title = max(printable.width(line, CALL_SIZE, self.face, bold=True) for line in self.title)
+        return max(title, printable.width(self.note, NOTE_SIZE))
 
 
 @dataclass(frozen=True)
@@ -89,15 +89,15 @@ def _rows(lines: Sequence[OperatorLine]) -> tuple[Row, ...]:
 
 
 def _row(line: OperatorLine) -> Row:
-    face: labels.Face = "mono" if line.call and line.title == line.call else "sans"
-    room = MAX_TEXT if face == "mono" else MAX_TEXT / labels.BOLD
-    title = labels.wrap(labels.visible(line.title), room, CALL_SIZE, face)
-    note = labels.shorten(labels.visible(line.subtitle), MAX_TEXT, NOTE_SIZE)
+    face: printable.Face = "mono" if line.call and line.title == line.call else "sans"
+    room = MAX_TEXT if face == "mono" else MAX_TEXT / printable.BOLD
+    title = printable.wrap(printable.visible(line.title), room, CALL_SIZE, face)
+    note = printable.shorten(printable.visible(line.subtitle), MAX_TEXT, NOTE_SIZE)
     return Row(tuple(title), face, note, _hint(line))
 
 
 def _hint(line: OperatorLine) -> str:
-    """The whole text of an operator, for its tooltip."""
+    """Return the whole text of an operator, for its tooltip."""
     place = f"{line.where}: {line.code.strip()}" if line.code else line.where
     parts = [line.name, line.phrase, line.call, line.operator, place]
     if line.variable:
@@ -107,17 +107,17 @@ def _hint(line: OperatorLine) -> str:
 
 
 def _header_width(node: NodeView) -> float:
-    word = labels.width(palette.ROLES[node.role].word.upper(), 10.5) * 1.12 + 24
+    word = printable.width(palette.ROLES[node.role].word.upper(), 10.5) * 1.12 + 24
     pills = sum(_pill_width(text) + 6 for text in _pills(node))
     return word + 14 + pills
 
 
 def _pills(node: NodeView) -> list[str]:
-    return [*map(labels.visible, node.badges), f"×{node.parallelism:,}"]
+    return [*map(printable.visible, node.badges), f"×{node.parallelism:,}"]
 
 
 def _pill_width(text: str) -> float:
-    return labels.width(text, 10.5, bold=True) + 14
+    return printable.width(text, 10.5, bold=True) + 14
 
 
 def draw(card: Card, x: float, y: float, *, far_title: bool = False) -> Element:
@@ -141,13 +141,13 @@ def draw(card: Card, x: float, y: float, *, far_title: bool = False) -> Element:
 
 
 def _far_title(card: Card) -> list[Element]:
-    """The card's title as large as it fits, for looking at a large graph from afar."""
+    """Return the card's title as large as it fits, for looking at a large graph from afar."""
     size, line = 25.0, 29.0
     room = card.height - 16
     if card.with_subtasks:
         room -= subtasks_size(card.node.parallelism)[1] + FOOTER
-    title = labels.visible(card.node.title)
-    lines = labels.wrap(title, (card.width - 30) / 1.1, size, max_lines=max(1, int(room / line)))
+    title = printable.visible(card.node.title)
+    lines = printable.wrap(title, (card.width - 30) / 1.1, size, max_lines=max(1, int(room / line)))
     return [
         element("text", text, x=STRIPE + PAD, y=8 + line * (index + 0.8), font_size=size, font_weight="600",
                 fill=palette.INK, class_="fm-far-title")
@@ -220,7 +220,7 @@ def _draw_row(row: Row, top: float) -> Element:
 
 
 def draw_footer(node: NodeView, width: float, height: float) -> Element:
-    """Draw how far a card's subtasks are, and what they took: sign, words, and a bar of shares."""
+    """Draw a card's footer: how far its subtasks are, and their costs, as sign, words and a bar of shares."""
     states = node.states
     left, right = STRIPE + PAD, width - PAD
     state = leading_state(states)
@@ -257,10 +257,10 @@ BAR_ORDER = (
 
 
 def footer_words(node: NodeView, width: float) -> str:
-    """Return the words under a card of some width: how far its subtasks are, or what they took."""
+    """Return the words under a card of some width: how far its subtasks are, or their costs."""
     if node.cost is not None:
         room, choices = width - STRIPE - 2 * PAD - 18, node.cost.words()
-        return next((words for words in choices if labels.width(words, NOTE_SIZE) <= room), choices[-1])
+        return next((words for words in choices if printable.width(words, NOTE_SIZE) <= room), choices[-1])
     return footer_text(node.states, node.parallelism)
 
 

@@ -1,4 +1,4 @@
-"""A large graph drawn small: vertices that belong together as one box.
+"""A large graph drawn small: related vertices as one box.
 
 In this order, and as long as it makes the graph smaller: vertices of one pipelined region; chains, where each has one
 reader that reads nothing else; siblings, which read the same and are read by the same.
@@ -33,7 +33,7 @@ def collapse(view: GraphView, together: Iterable[Sequence[str]] = ()) -> GraphVi
 
 
 class _Groups:
-    """A partition of the nodes of a view; each group goes by its first node's position."""
+    """A partition of the nodes of a view; each group has its first node's position."""
 
     def __init__(self, view: GraphView) -> None:
         self._view = view

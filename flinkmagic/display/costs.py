@@ -1,4 +1,4 @@
-"""What a job vertex took: time, rows and bytes, added up over its tasks."""
+"""The costs of a job vertex: time, rows and bytes, added up over its tasks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flinkmagic import amounts
 
 @dataclass(frozen=True)
 class VertexCost:
-    """What the tasks of one job vertex took together; what is not known is None.
+    """The costs of all tasks of one job vertex; an unknown value is None.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class VertexCost:
     bytes_out: int | None = None
 
     def words(self) -> tuple[str, ...]:
-        """Time, rows and bytes in one line, then the same with less and less of it."""
+        """Return time, rows and bytes in one line, then ever shorter versions of it."""
         took = amounts.duration(self.took_ms)
         rows = _arrow(amounts.magnitude(self.rows_in), amounts.magnitude(self.rows_out))
         rows = f" · {rows} rows" if rows else ""
@@ -38,12 +38,12 @@ class VertexCost:
 
 
 def costs(tasks: Iterable[tuple[str, float | None, float | None, tuple[int | None, ...]]]) -> dict[str, VertexCost]:
-    """By job vertex what its tasks took.
+    """Return the costs of tasks by job vertex.
 
     Parameters
     ----------
     tasks : iterable of tuple
-        Of each task that is done its vertex, its start and its end (ms), and its rows in and out and bytes in and out.
+        For each finished task its vertex, its start and its end (ms), and its rows in and out and bytes in and out.
     """
     found: dict[str, tuple[float, float, list[int | None]]] = {}
     for vertex, start, end, numbers in tasks:

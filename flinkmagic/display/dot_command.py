@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
             print(f"dot: option {argument!r} is not known here (only -K, -T and -V)", file=sys.stderr)
             return 2
     source = sys.stdin.buffer.read().decode("utf-8")
-    if not source:  # started ahead, and not needed
+    if not source:  # started ahead, but not needed
         return 0
     graph = pygraphviz.AGraph(string=source)
     sys.stdout.buffer.write(graph.draw(format=output_format, prog=engine))
@@ -34,6 +34,6 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    # The script's own folder comes first on the path, and its modules would stand in for others of the same name.
+    # The script's own folder comes first on the path, and its modules would shadow others of the same name.
     del sys.path[0]
     sys.exit(main(sys.argv[1:]))

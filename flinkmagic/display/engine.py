@@ -1,4 +1,4 @@
-"""The layout engine: Graphviz' `dot`, in whichever of its two forms the machine has.
+"""The layout engine: Graphviz's `dot`, in whichever of its two forms the machine has.
 
 It is `dot` from PATH, else the Graphviz inside the pip-installed `pygraphviz`, behind a small `dot` command of our own
 (`dot_command.py`), because inside pygraphviz it is not thread-safe and may end the process that it runs in. Starting
@@ -30,7 +30,7 @@ _spare: subprocess.Popen[bytes] | None = None
 
 
 def engine_available() -> bool:
-    """Whether pictures can be laid out on this machine."""
+    """Return whether pictures can be laid out on this machine."""
     return shutil.which("dot") is not None or importlib.util.find_spec("pygraphviz") is not None
 
 
@@ -40,9 +40,9 @@ def render_dot(source: str, output_format: str) -> str:
     Raises
     ------
     LayoutEngineNotFoundError
-        Where there is neither `dot` nor `pygraphviz`.
+        If there is neither `dot` nor `pygraphviz`.
     LayoutFailedError
-        Where it refuses the text.
+        If it refuses the text.
     """
     if use_own_command():
         return _render_with_own(source, output_format)
@@ -56,7 +56,7 @@ def render_dot(source: str, output_format: str) -> str:
 
 
 def warm_up() -> None:
-    """Start the engine ahead of the next picture, where starting it takes long; return immediately."""
+    """Start the engine ahead of the next picture if starting it takes long; return immediately."""
     global _spare
     if not engine_available() or not use_own_command():
         return
@@ -67,7 +67,7 @@ def warm_up() -> None:
 
 @lru_cache(maxsize=1)
 def use_own_command() -> bool:
-    """Whether there is no `dot` on PATH; then the `graphviz` package is given our own command, too."""
+    """Return whether PATH has no `dot`; then the `graphviz` package is given our own command, too."""
     from graphviz.backend import dot_command
 
     if shutil.which(str(dot_command.DOT_BINARY)) is not None:

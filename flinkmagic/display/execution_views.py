@@ -1,4 +1,4 @@
-"""Views of an ExecutionGraph, live or archived, and how far its job has come."""
+"""Views of an ExecutionGraph, live or archived, and its job's progress."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.intermediate_result import Connection
 
 MAX_PAIRS = 256
-"""Connections of single subtasks are listed where an edge has no more of them."""
+"""Connections of single subtasks are listed if an edge has at most this many."""
 
 
 def states_by_vertex(graph: AccessExecutionGraph) -> dict[str, bytes]:
-    """Return the states of each job vertex' subtasks, one byte each."""
+    """Return the states of each job vertex's subtasks, one byte each."""
     codes = graph.state.astype(np.uint8, copy=False)
     return {v.id: codes[v.first : v.first + v.parallelism].tobytes() for v in graph.job_vertices}
 
@@ -49,7 +49,7 @@ def job_snapshot(
     facts: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
     costs: Mapping[str, VertexCost] | None = None,
 ) -> JobSnapshot:
-    """Return how far a job has come.
+    """Return a job's progress.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ def job_snapshot(
         Name of the JobStatus.
     tasks : sequence of TaskView
         All task attempts, or those that changed since the snapshot before.
-    reused : frozenset of str
+    Ids of job vertices that did not run, because their results existed already.
         Ids of job vertices that did not run, because their results were there already.
-    facts : mapping of str to tuple of (str, str), optional
+    What the run has found out about each job vertex, by its id: readable names and values.
         By the id of a job vertex what the run has found out about it: names and values, for people.
-    costs : mapping of str to VertexCost, optional
+    By the id of a job vertex, what its tasks cost.
         By the id of a job vertex what its tasks took.
     """
     return JobSnapshot(
@@ -73,10 +73,10 @@ def job_snapshot(
 
 
 def execution_view(graph: AccessExecutionGraph) -> GraphView:
-    """Return the view of the ExecutionGraph: each job vertex with its subtasks, and who reads of whom.
+    """Return the view of the ExecutionGraph: each job vertex with its subtasks, and who reads from whom.
 
-    Connections of single subtasks are in an edge's `pairs` where they are at most `MAX_PAIRS`; a larger edge stands
-    for all of them.
+    Connections of single subtasks are in an edge's `pairs` if there are at most `MAX_PAIRS`; a larger edge represents
+    all of them.
     """
     nodes = _nodes(graph)
     edges = tuple(_edge(connection) for connection in graph.connections)
@@ -91,8 +91,8 @@ def execution_view(graph: AccessExecutionGraph) -> GraphView:
 def regions_view(graph: AccessExecutionGraph) -> GraphView:
     """Return the job vertices framed by the pipelined regions that their subtasks form.
 
-    Vertices that share a region stand in one frame. Where each subtask is a region of its own, as over blocking
-    edges, the frame of its vertex says so.
+    Vertices that share a region are in one frame. If each subtask is a region of its own, as over blocking edges, the
+    frame of its vertex says so.
     """
     clusters = tuple(_region_frame(graph, index, group) for index, group in enumerate(_region_groups(graph)))
     counts = graph.pipelined_regions.count
@@ -123,7 +123,7 @@ def _pairs(connection: Connection) -> tuple[tuple[int, int], ...] | None:
 
 
 def _region_groups(graph: AccessExecutionGraph) -> Iterable[list[ExecutionJobVertex]]:
-    """Job vertices that have a region in common, directly or through others, in topological order."""
+    """Return job vertices that share a region, directly or through others, in topological order."""
     region_of = graph.pipelined_regions.region_of
     owner: dict[int, int] = {}
     groups: list[list[ExecutionJobVertex]] = []

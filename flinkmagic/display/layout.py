@@ -1,7 +1,7 @@
-"""Where boxes and arrows stand: asked of the layout engine.
+"""Where boxes and arrows go: asked of the layout engine.
 
-No text of the user's reaches it: it is given sizes and numbered names, and answers with positions. What it answered
-is kept, so that painting the same graph again costs no layout.
+None of the user's text reaches it: it gets sizes and numbered names, and answers with positions. Its answer is kept, so
+that painting the same graph again needs no layout.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def place(request: LayoutRequest) -> Placement:
     Raises
     ------
     LayoutEngineNotFoundError
-        Where there is neither `dot` nor `pygraphviz`.
+        If there is neither `dot` nor `pygraphviz`.
     """
     if not request.sizes:
         return Placement(0.0, 0.0, (), (), ())

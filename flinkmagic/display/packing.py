@@ -1,4 +1,4 @@
-"""Parts of a graph that nothing connects, set in rows like words on a page.
+"""Unconnected parts of a graph, set in rows like words on a page.
 
 dot puts them all side by side: a job of thirty independent pipelines would be a strip thirty times as wide as high.
 """
@@ -53,7 +53,7 @@ def pack(request: LayoutRequest, placed: Placement) -> Placement:
 
 
 def parts(request: LayoutRequest) -> list[int]:
-    """Number the connected parts, by node; the nodes of a cluster are connected."""
+    """Assign numbers to the connected parts, by node; the nodes of a cluster are connected."""
     parent = list(range(len(request.sizes)))
 
     def root(node: int) -> int:
@@ -71,7 +71,7 @@ def parts(request: LayoutRequest) -> list[int]:
 
 
 def _frames(request: LayoutRequest, placed: Placement, part_of: Sequence[int], count: int) -> list[Box]:
-    """The rectangle that each part takes up: its boxes, frames, arrows and labels."""
+    """Return the rectangle that each part takes up: its boxes, frames, arrows and labels."""
     left, top = [math.inf] * count, [math.inf] * count
     right, bottom = [-math.inf] * count, [-math.inf] * count
 

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from flinkmagic.display import labels, palette
+from flinkmagic.display import palette, printable
 from flinkmagic.display.collapse import LARGE, collapse
 from flinkmagic.display.engine import engine_available
 from flinkmagic.display.picture import draw_picture, to_svg
@@ -31,7 +31,8 @@ def to_html(
     """Return pictures under headings that open and close; the one of `open_kind` is open.
 
     Each picture is an <img> that carries its SVG in itself: inside one a browser runs no script and loads nothing.
-    `summary` and `notes` stand above as text; with `snapshot` a progress line does, and its errors stand below.
+    `summary` and `notes` are shown above as text; with `snapshot` so is a progress line, and its errors are shown
+    below.
     """
     several = _several(views)
     pictures = _pictures(several)
@@ -55,7 +56,7 @@ def to_html(
 
 
 SMALLEST_SCALE = 0.7
-"""A picture shrinks to the width that there is, but not below this: its smallest words would not be readable."""
+"""Pictures shrink to the available width, but not below this scale: their smallest words would be unreadable."""
 
 
 def image(view: GraphView) -> str:
@@ -70,22 +71,21 @@ def image(view: GraphView) -> str:
 def mime_bundle(
     views: GraphView | Sequence[GraphView],
     *,
-    open_kind: str = "job",
     summary: str = "",
     snapshot: JobSnapshot | None = None,
     notes: Sequence[str] = (),
 ) -> Mapping[str, str]:
-    """Return what a notebook keeps: ``image/svg+xml``, ``text/html``, ``text/plain``.
+    """Return what a notebook stores: ``image/svg+xml``, ``text/html``, ``text/plain``.
 
-    The SVG and the text are of the view of `open_kind` (the first one where it is missing). Where nothing can lay
-    pictures out, the bundle holds the tree as text and says what to install.
+    The SVG and the text show the job graph (the first view if it is missing). If nothing can lay out pictures, the
+    bundle holds the tree as text and says what to install.
     """
     several = _several(views)
-    shown = next((view for view in several if view.kind == open_kind), several[0])
+    shown = next((view for view in several if view.kind == "job"), several[0])
     plain = [to_text(shown), *notes]
     if snapshot is not None:
         plain.append(progress_line(snapshot))
-        plain += [f"✗ {labels.visible(error.where)} {labels.visible(error.message)}" for error in snapshot.errors]
+        plain += [f"✗ {printable.visible(error.where)} {printable.visible(error.message)}" for error in snapshot.errors]
     if not engine_available():
         why = str(LayoutEngineNotFoundError())
         return {"text/plain": "\n".join([*plain, why])}
@@ -97,13 +97,13 @@ def mime_bundle(
 
 
 def _several(views: GraphView | Sequence[GraphView]) -> list[GraphView]:
-    """The views as they are kept in a notebook: a large job graph is drawn small."""
+    """Return the views as they are stored in a notebook: a large job graph is drawn small."""
     several = [views] if isinstance(views, GraphView) else list(views)
     return [collapse(view) if view.kind == "job" and len(view.nodes) > LARGE else view for view in several]
 
 
 def _pictures(views: Sequence[GraphView]) -> list[str]:
-    """The pictures as HTML; they are laid out side by side, each in a process of its own."""
+    """Return the pictures as HTML; they are laid out simultaneously, each in a process of its own."""
     with ThreadPoolExecutor(max_workers=4) as pool:
         return list(pool.map(_picture, views))
 
@@ -125,4 +125,4 @@ def _errors(snapshot: JobSnapshot) -> list[str]:
 
 
 def _text(text: str) -> str:
-    return labels.xml(labels.lines_visible(text))
+    return printable.xml(printable.lines_visible(text))

@@ -70,7 +70,7 @@ CELLS: dict[str, tuple[tuple[float, float], ...]] = {
         (0.3, 1.0), (0.0, 1.0), (0.34, 0.5),
     ),
 }  # fmt: skip
-"""The outline of a subtask's cell in a grid, in a square of side 1: a shape for each stage of life."""
+"""The outline of a subtask's cell in a grid, in a square of side 1: a shape for each stage of its life."""
 
 ATTENTION = (
     "FAILED",
@@ -83,7 +83,7 @@ ATTENTION = (
     "CREATED",
     "FINISHED",
 )
-"""States by how much a reader wants to know of them."""
+"""States by how much readers want to know of them."""
 
 JOB_GLYPHS: dict[str, str] = {
     "INITIALIZING": "○", "CREATED": "○", "RUNNING": "▶", "FAILING": "✗", "FAILED": "✗", "CANCELLING": "◌",

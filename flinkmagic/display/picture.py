@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flinkmagic import amounts
-from flinkmagic.display import labels, palette
+from flinkmagic.display import palette, printable
 from flinkmagic.display.arrows import Arrows, label_size
 from flinkmagic.display.cards import Card, draw, measure
 from flinkmagic.display.layout import place
@@ -20,7 +20,7 @@ LEGEND = 30.0
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished drawing and where its boxes stand (for the widget)."""
+    """A finished drawing and the positions of its boxes (for the widget)."""
 
     root: Element
     width: float
@@ -37,7 +37,7 @@ def draw_picture(view: GraphView, *, heading: bool = True, far_titles: bool = Fa
     """Lay `view` out and draw it.
 
     `heading` adds title, legend and background; `far_titles` adds to each card the large words that the widget shows
-    instead of the small ones when the graph is seen from afar.
+    instead of the small ones when the graph is zoomed out.
     """
     cards = _cards(view)
     placement = place(_request(view, cards))
@@ -93,7 +93,7 @@ def _request(view: GraphView, cards: list[Card]) -> LayoutRequest:
     edges = tuple((number_of[edge.source], number_of[edge.target], *label_size(edge)) for edge in view.edges)
     clusters = tuple(
         (
-            labels.width(labels.visible(cluster.label), 10.5) + 8,
+            printable.width(printable.visible(cluster.label), 10.5) + 8,
             16.0,
             tuple(number_of[node] for node in cluster.nodes),
         )
@@ -114,9 +114,9 @@ def _draw_cluster(cluster: ClusterView, placed: Box) -> Element:
 
 
 def _cluster_label(cluster: ClusterView, placed: Box) -> Element:
-    """The frame's words, on a ground of their own: arrows into the frame pass behind them."""
-    text = labels.visible(cluster.label)
-    width = labels.width(text, 10.5, bold=True)
+    """Return the frame's label with its own background: arrows into the frame pass behind it."""
+    text = printable.visible(cluster.label)
+    width = printable.width(text, 10.5, bold=True)
     return moved(
         placed.x, placed.y,
         box(9, 7, width + 8, 15, rx=4, fill=palette.CLUSTER, class_="fm-frame-label"),
@@ -127,13 +127,13 @@ def _cluster_label(cluster: ClusterView, placed: Box) -> Element:
 
 def _heading_width(view: GraphView) -> float:
     return max(
-        labels.width(_heading_title(view), 15) + labels.width(_status_text(view), 11.5) + 90,
-        labels.width(labels.visible(view.summary), 11.5) + 2 * MARGIN,
+        printable.width(_heading_title(view), 15) + printable.width(_status_text(view), 11.5) + 90,
+        printable.width(printable.visible(view.summary), 11.5) + 2 * MARGIN,
     )
 
 
 def _heading_title(view: GraphView) -> str:
-    return f"{labels.shorten(labels.visible(view.name), 420, 15)} · {view.title}"
+    return f"{printable.shorten(printable.visible(view.name), 420, 15)} · {view.title}"
 
 
 def _status_text(view: GraphView) -> str:
@@ -144,18 +144,18 @@ def _status_text(view: GraphView) -> str:
 
 
 def _heading(view: GraphView, width: float) -> Element:
-    name = labels.shorten(labels.visible(view.name), 420, 15)
+    name = printable.shorten(printable.visible(view.name), 420, 15)
     group = element(
         "g",
         element("text", element("tspan", name, font_weight="700", fill=palette.INK), f" · {view.title}",
                 x=MARGIN, y=31, font_size=15, fill=palette.MUTED),
-        element("text", labels.visible(view.summary), x=MARGIN, y=50, font_size=11.5, fill=palette.MUTED),
+        element("text", printable.visible(view.summary), x=MARGIN, y=50, font_size=11.5, fill=palette.MUTED),
         class_="fm-heading",
     )  # fmt: skip
     text = _status_text(view)
     if text:
         style = palette.STATES[palette.JOB_STYLES.get(view.status, "CREATED")]
-        pill = labels.width(text, 11.5, bold=True) + 38
+        pill = printable.width(text, 11.5, bold=True) + 38
         group.add(moved(
             width - MARGIN - pill, 14,
             box(0, 0, pill, 24, rx=12, fill=palette.CARD, stroke=style.fill, stroke_width=1.6),
@@ -179,5 +179,5 @@ def _legend(view: GraphView, x: float, y: float) -> Element | None:
             moved(at, 0, element("path", d=style.icon, fill=style.ink, fill_rule="evenodd")),
             element("text", style.word, x=at + 17, y=10, font_size=11, fill=palette.MUTED),
         )
-        at += 17 + labels.width(style.word, 11) + 16
+        at += 17 + printable.width(style.word, 11) + 16
     return group

@@ -1,4 +1,4 @@
-"""What is asked of the layout engine and what it answers: sizes, rectangles, ways."""
+"""What is asked of the layout engine and what it answers: sizes, rectangles, routes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Box:
         return self.x + self.width / 2, self.y + self.height / 2
 
     def meets(self, other: Box, margin: float = 0.0) -> bool:
-        """Whether the two rectangles, this one widened by `margin`, have a point in common."""
+        """Return whether the two rectangles, this one widened by `margin`, have a point in common."""
         return (
             self.x - margin < other.x + other.width
             and other.x < self.x + self.width + margin
@@ -32,7 +32,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Route:
-    """An arrow's way: the control points of a chain of cubic curves, its tip, where its label's middle stands."""
+    """An arrow's route: the control points of a chain of cubic curves, its tip, and the middle of its label."""
 
     points: tuple[Point, ...]
     tip: Point
@@ -41,7 +41,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Placement:
-    """A finished layout; lists are in the order of what was asked for."""
+    """A finished layout; lists are in the order of the request."""
 
     width: float
     height: float
@@ -90,5 +90,5 @@ class LayoutRequest:
 
 
 def _spacer(width: float, height: float) -> str:
-    """A label that takes up room and shows nothing: what stands there is drawn by `flinkmagic.display.svg`."""
+    """Return a label that takes up room and shows nothing: `flinkmagic.display.svg` draws what belongs there."""
     return f'<<table border="0" fixedsize="true" width="{width:.0f}" height="{height:.0f}"><tr><td></td></tr></table>>'

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkmagic.display.labels import lines_visible, xml
+from flinkmagic.display.printable import lines_visible, xml
 
 TAGS = frozenset({"svg", "g", "rect", "path", "text", "tspan", "title", "circle", "line"})
 _ATTRIBUTES = """
@@ -97,5 +97,5 @@ def moved(x: float, y: float, *children: Element | None, **attributes: Any) -> E
 
 
 def tooltip(text: str) -> Element:
-    """Make a <title>, which a browser shows when the pointer rests on the group that it stands in."""
+    """Make a <title>, which a browser shows when the pointer rests on the enclosing group."""
     return element("title", text)

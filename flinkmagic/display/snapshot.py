@@ -1,4 +1,4 @@
-"""Immutable snapshots: what the pictures, the texts and the widget are drawn from.
+"""Immutable snapshots, from which the pictures, the texts and the widget are drawn.
 
 `GraphView` is one graph of a job as a reader sees it: boxes, arrows, clusters. `JobSnapshot` is how far the job has
 come at one moment. A view is built once (`flinkmagic.display.views`), then painted with one snapshot after another;
@@ -44,11 +44,11 @@ def state_counts(states: bytes) -> dict[str, int]:
 
 
 def leading_state(states: bytes) -> str:
-    """Return the state that speaks for several subtasks.
+    """Return the state that represents several subtasks.
 
-    As in Flink's ExecutionJobVertex.getAggregateState: any failed one speaks for all, then cancelled ones, then
-    running ones; a vertex with some subtasks finished and others not begun counts as RUNNING. Departure:
-    INITIALIZING, DEPLOYING and SCHEDULED speak too, where nothing runs yet.
+    As in Flink's ExecutionJobVertex.getAggregateState: any failed subtask makes the vertex FAILED, then any cancelled
+    one CANCELED, then any running one RUNNING; a vertex with some subtasks finished and others not begun counts as
+    RUNNING. Departure: INITIALIZING, DEPLOYING and SCHEDULED count too, if nothing runs yet.
     """
     if not states:
         return "CREATED"
@@ -61,10 +61,10 @@ def leading_state(states: bytes) -> str:
 
 @dataclass(frozen=True)
 class OperatorLine:
-    """One operator of a box: the user's word for it first, Spark's second."""
+    """One operator of a box: the user's words for it first, Spark's second."""
 
     call: str = ""
-    """What the user wrote, such as ``groupBy("hour").agg(...)``; empty where an operator is the planner's own."""
+    """What the user wrote, such as ``groupBy("hour").agg(...)``; empty if an operator is the planner's own."""
     operator: str = ""
     """The physical operator (or the Flink operator's name)."""
     where: str = ""
@@ -74,15 +74,15 @@ class OperatorLine:
     variable: str = ""
     """The name that the result was bound to."""
     text: str = ""
-    """What Spark itself says of the operator: its columns, keys, files."""
+    """What Spark itself says about the operator: its columns, keys, files."""
     node_id: int | None = None
     """Id of the StreamNode."""
     name: str = ""
-    """The name that the user gave the operator; empty where he gave none."""
+    """The name that the user gave the operator; empty if there is none."""
     reads: str = ""
-    """Of a part of a SQL text: the tables that it reads."""
+    """For a part of a SQL text: the tables that it reads."""
     does: tuple[str, ...] | None = None
-    """Of a part of a SQL text: what it does. The call is the whole text then, and says nothing of the part."""
+    """For a part of a SQL text: what it does. The call is then the whole text, which says nothing about the part."""
 
     @property
     def phrase(self) -> str:
@@ -116,9 +116,9 @@ class NodeView:
     states: bytes = b""
     facts: tuple[tuple[str, str], ...] = ()
     members: tuple[str, ...] = ()
-    """The job vertices that a box represents, where there are several."""
+    """The job vertices that a box represents, if there are several."""
     cost: VertexCost | None = None
-    """What its tasks took, once all of them are done."""
+    """What its tasks cost, once all of them are done."""
 
     @property
     def main_operator(self) -> OperatorLine:
@@ -128,7 +128,7 @@ class NodeView:
 
     @property
     def title(self) -> str:
-        """The box's name for people."""
+        """The box's display name."""
         return self.main_operator.title
 
     @property
@@ -149,11 +149,11 @@ class EdgeView:
     partitioner: str
     result_type: str = ""
     pattern: str = ""
-    """POINTWISE or ALL_TO_ALL, where it is known."""
+    """POINTWISE or ALL_TO_ALL, if known."""
     chained: bool = False
     """Whether both ends run in one job vertex."""
     pairs: tuple[tuple[int, int], ...] | None = None
-    """(producing subtask, consuming subtask), where there are few enough of them to be drawn."""
+    """(producing subtask, consuming subtask), if there are few enough of them to be drawn."""
     facts: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -176,7 +176,7 @@ class ClusterView:
 
 @dataclass(frozen=True)
 class TaskView:
-    """One task attempt (Flink: Execution); what is not known is None."""
+    """One task attempt (Flink: Execution); an unknown value is None."""
 
     vertex_id: str
     subtask: int
@@ -195,7 +195,7 @@ class TaskView:
 
 @dataclass(frozen=True)
 class ErrorView:
-    """A failure: what happened, where, and the lines of the traceback that are the user's."""
+    """A failure: what happened, where, and the traceback's lines that are the user's."""
 
     message: str
     where: str = ""
@@ -207,7 +207,7 @@ class ErrorView:
 
 @dataclass(frozen=True)
 class JobSnapshot:
-    """How far a job has come at one moment.
+    """A job's progress at one moment.
 
     `states` holds, by job vertex id, one byte for each subtask (see `STATE_NAMES`). `tasks` may be all attempts or
     only those that changed since the snapshot before: a reader merges them by vertex, subtask and attempt.
@@ -224,11 +224,11 @@ class JobSnapshot:
     errors: Sequence[ErrorView] = ()
     note: str = ""
     reused: frozenset[str] = frozenset()
-    """Job vertices that did not run, because their results were there already."""
+    """Job vertices that did not run, because their results existed already."""
     facts: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """What the run has found out, by job vertex: names and values, for people."""
+    """What the run has found out, by job vertex: readable names and values."""
     costs: Mapping[str, VertexCost] = field(default_factory=dict)
-    """What the tasks that are done took, by job vertex."""
+    """What the finished tasks cost, by job vertex."""
 
     @property
     def task_counts(self) -> dict[str, int]:
@@ -236,18 +236,18 @@ class JobSnapshot:
         return state_counts(b"".join(self.states.values()))
 
     def states_of(self, node: NodeView) -> bytes:
-        """Return the states of the subtasks that `node` represents; its own where nothing is known of it."""
+        """Return the states of the subtasks that `node` represents; its own if nothing is known about it."""
         if node.members:
             return b"".join(self.states.get(member, b"") for member in node.members)
         return self.states.get(node.vertex_id, node.states)
 
     def cost_of(self, node: NodeView) -> VertexCost | None:
-        """Return what the tasks of `node` took, once all have run; None for a part of a vertex, and for several."""
+        """Return what the tasks of `node` cost, once all have run; None for a part of a vertex, and for several."""
         is_done = leading_state(self.states_of(node)) == "FINISHED"
         return self.costs.get(node.vertex_id) if is_done and node.id == node.vertex_id else None
 
     def longest_first(self, nodes: Iterable[NodeView]) -> list[NodeView]:
-        """Return boxes by the time that their tasks took, longest first; those without a known time come last."""
+        """Return boxes by the time of their tasks, longest first; those without a known time come last."""
 
         def took(node: NodeView) -> float:
             cost = self.costs.get(node.vertex_id)
@@ -256,7 +256,7 @@ class JobSnapshot:
         return sorted(nodes, key=took, reverse=True)
 
     def badges_of(self, node: NodeView) -> tuple[str, ...]:
-        """Return the badges of `node`, and that it is reused where all that it represents is."""
+        """Return the badges of `node`, including that it is reused if all that it represents is."""
         members = node.members or (node.vertex_id,)
         return (*node.badges, REUSED) if self.reused.issuperset(members) and REUSED not in node.badges else node.badges
 
@@ -283,7 +283,7 @@ class GraphView:
         return KIND_TITLES[self.kind]
 
     def node(self, node_id: str) -> NodeView:
-        """Return the box of that id."""
+        """Return the box with that id."""
         for node in self.nodes:
             if node.id == node_id:
                 return node

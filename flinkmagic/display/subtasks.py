@@ -1,4 +1,4 @@
-"""Subtasks inside a card: numbered chips where there are few, a grid of cells where there are many.
+"""Subtasks inside a card: numbered chips if there are few, a grid of cells if there are many.
 
 Each state has a cell of its own shape, not only of its own colour. A grid is drawn as one path for each state, so a
 vertex of ten thousand subtasks is nine elements.
@@ -19,7 +19,7 @@ MAX_GRID_WIDTH = 400.0
 
 
 def chips(parallelism: int) -> bool:
-    """Whether that many subtasks are shown one by one."""
+    """Return whether that many subtasks are shown one by one."""
     return parallelism <= MAX_CHIPS
 
 
@@ -32,7 +32,7 @@ def cell_pitch(parallelism: int) -> float:
 
 
 def columns(parallelism: int) -> int:
-    """Return how many cells or chips stand in a row."""
+    """Return how many cells or chips are in a row."""
     if chips(parallelism):
         rows = math.ceil(parallelism / CHIPS_IN_ROW)
         return math.ceil(parallelism / rows)
@@ -57,13 +57,13 @@ def chip_width(parallelism: int, width: float) -> float:
 
 
 def chip_center(parallelism: int, subtask: int, width: float) -> float:
-    """Return how far the middle of a subtask's chip stands from the left of a row `width` wide."""
+    """Return the distance of the middle of a subtask's chip from the left of a row `width` wide."""
     one = chip_width(parallelism, width)
     return subtask % columns(parallelism) * (one + CHIP_GAP) + one / 2
 
 
 def draw_subtasks(node: NodeView, x: float, y: float, width: float) -> Element:
-    """Draw a vertex' subtasks as chips or as a grid, at most `width` wide."""
+    """Draw a vertex's subtasks as chips or as a grid, at most `width` wide."""
     states = node.states or bytes(node.parallelism)
     group = moved(x, y, class_="fm-subtasks", data_vertex=node.vertex_id)
     across = columns(node.parallelism)

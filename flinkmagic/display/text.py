@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flinkmagic import amounts
-from flinkmagic.display import labels, palette
+from flinkmagic.display import palette, printable
 from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.snapshot import STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
 
 _WIDTH = 110
+_BAR_WIDTH = 20
+_LONGEST = 3
 _NARROWEST = 18
 
 
 def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
-    """Return `view` as a tree that begins at the sinks; what several of them read is written out once."""
-    lines = [_cut(f"{labels.visible(view.name)} · {view.title}{_status(view)}", width)]
+    """Return `view` as a tree that begins at the sinks; what several of them read is written only once."""
+    lines = [_cut(f"{printable.visible(view.name)} · {view.title}{_status(view)}", width)]
     if view.summary:
-        lines.append(_cut(labels.visible(view.summary), width))
+        lines.append(_cut(printable.visible(view.summary), width))
     inputs: dict[str, list[EdgeView]] = {node.id: [] for node in view.nodes}
     consumed = set()
     for arrow in view.edges:
@@ -27,8 +29,8 @@ def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
     numbers = {node.id: index + 1 for index, node in enumerate(view.nodes)}
     roots = [node.id for node in view.nodes if node.id not in consumed]
     written: set[str] = set()
-    # A stack, not recursion: a chain of a thousand vertices is a deep tree. A cycle (an iteration) has no root of
-    # its own and is entered by whichever of its nodes comes first.
+    # A stack, not recursion: a chain of a thousand vertices is a deep tree. A cycle (an iteration) has no root of its
+    # own and is entered at the first of its nodes.
     for root in [*roots, *(node.id for node in view.nodes)]:
         if root in written:
             continue
@@ -49,7 +51,7 @@ def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
 
 
 class _Place(NamedTuple):
-    """What stands before the first line of an entry and before its other lines, and how wide the terminal is."""
+    """What comes before the first line of an entry and before its other lines, and how wide the terminal is."""
 
     first: str
     rest: str
@@ -57,11 +59,11 @@ class _Place(NamedTuple):
 
 
 def _entry(node: NodeView, number: int, place: _Place, edge: EdgeView | None, again: bool) -> list[str]:
-    by = f"{labels.visible(edge.label)} ← " if edge else ""
-    title = labels.visible(node.title)
+    by = f"{printable.visible(edge.label)} ← " if edge else ""
+    title = printable.visible(node.title)
     if again:
         return [_cut(f"{place.first}{by}[{number}] {title}", place.width - 12) + " (see above)"]
-    tail = " ".join([f"  ×{node.parallelism}", *(f"({labels.visible(badge)})" for badge in node.badges)])
+    tail = " ".join([f"  ×{node.parallelism}", *(f"({printable.visible(badge)})" for badge in node.badges)])
     tail += _states(node)
     head = f"{place.first}{by}[{number}] {palette.ROLES[node.role].word}: "
     lines = [head + _cut(title, max(place.width - len(head) - len(tail), 24)) + tail]
@@ -69,7 +71,7 @@ def _entry(node: NodeView, number: int, place: _Place, edge: EdgeView | None, ag
         is_told = operator is node.main_operator
         text = operator.subtitle if is_told else f"{operator.title}  {operator.subtitle}"
         if text:
-            lines.append(_cut(f"{place.rest}     {labels.visible(text)}", place.width))
+            lines.append(_cut(f"{place.rest}     {printable.visible(text)}", place.width))
     return lines
 
 
@@ -93,7 +95,7 @@ def _cut(line: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def progress_line(snapshot: JobSnapshot, *, bar_width: int = 20) -> str:
+def progress_line(snapshot: JobSnapshot) -> str:
     """Return one line: state, bar, tasks by state, slots, time.
 
     Such as ``delays ▶ RUNNING [███████▒▒▒      ] 7/17 tasks · 3 running · 4/4 slots · 2.1 s``.
@@ -101,8 +103,8 @@ def progress_line(snapshot: JobSnapshot, *, bar_width: int = 20) -> str:
     counts, total = snapshot.task_counts, snapshot.n_tasks
     done = counts.get("FINISHED", 0)
     under_way = sum(counts.get(name, 0) for name in ("DEPLOYING", "INITIALIZING", "RUNNING"))
-    full = bar_width * done // max(total, 1)
-    half = min(bar_width - full, -(-bar_width * under_way // max(total, 1)))
+    full = _BAR_WIDTH * done // max(total, 1)
+    half = min(_BAR_WIDTH - full, -(-_BAR_WIDTH * under_way // max(total, 1)))
     parts = [f"{done:,}/{total:,} tasks"]
     parts += [
         f"{counts[name]:,} {palette.STATES[name].word}"
@@ -114,17 +116,17 @@ def progress_line(snapshot: JobSnapshot, *, bar_width: int = 20) -> str:
     if snapshot.elapsed_ms is not None:
         parts.append(amounts.duration(snapshot.elapsed_ms))
     if snapshot.note:
-        parts.append(labels.visible(snapshot.note))
-    bar = "█" * full + "▒" * half + " " * (bar_width - full - half)
+        parts.append(printable.visible(snapshot.note))
+    bar = "█" * full + "▒" * half + " " * (_BAR_WIDTH - full - half)
     glyph = palette.JOB_GLYPHS.get(snapshot.status, "○")
-    return f"{labels.visible(snapshot.name)} {glyph} {snapshot.status} [{bar}] {' · '.join(parts)}"
+    return f"{printable.visible(snapshot.name)} {glyph} {snapshot.status} [{bar}] {' · '.join(parts)}"
 
 
 def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> str:
     """Return one line for each job vertex, those that took longest first; then the errors.
 
-    A line tells the tasks by state, time, rows and bytes in and out. Names of vertices are cut so that the lines are
-    `width` columns wide at most.
+    A line shows the tasks by state, time, rows and bytes in and out. Names of vertices are cut so that the lines are at
+    most `width` columns wide.
     """
     header = ("vertex", "tasks", "time", "rows in", "rows out", "bytes in", "bytes out")
     rows = [header, *(_row(node, snapshot) for node in snapshot.longest_first(view.nodes))]
@@ -138,22 +140,24 @@ def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> 
         lines.append("  ".join(padded).rstrip())
     lines.insert(1, "  ".join("─" * wide for wide in widths))
     for error in snapshot.errors:
-        lines.append(f"✗ {labels.visible(error.where)}{': ' if error.where else ''}{labels.visible(error.message)}")
-        lines += [f"    {labels.visible(line)}" for line in error.traceback.splitlines()]
+        lines.append(
+            f"✗ {printable.visible(error.where)}{': ' if error.where else ''}{printable.visible(error.message)}"
+        )
+        lines += [f"    {printable.visible(line)}" for line in error.traceback.splitlines()]
     return "\n".join(lines)
 
 
-def longest_line(view: GraphView, snapshot: JobSnapshot, *, most: int = 3) -> str:
-    """Return which vertices of a job that is over took longest: ``"longest: lineitem: scan, filter (6.7 s); …"``."""
+def longest_line(view: GraphView, snapshot: JobSnapshot) -> str:
+    """Return which vertices of a finished job took longest: ``"longest: lineitem: scan, filter (6.7 s); …"``."""
     if snapshot.status not in ("FINISHED", "FAILED", "CANCELED"):
         return ""
-    costs = [(node, snapshot.costs.get(node.vertex_id)) for node in snapshot.longest_first(view.nodes)[:most]]
+    costs = [(node, snapshot.costs.get(node.vertex_id)) for node in snapshot.longest_first(view.nodes)[:_LONGEST]]
     told = [f"{_cut(node.title, 60)} ({amounts.duration(cost.took_ms)})" for node, cost in costs if cost is not None]
     return f"longest: {'; '.join(told)}" if len(told) > 1 else ""
 
 
 def _display_width(text: str) -> int:
-    return round(labels.width(text, 1, "mono") / 0.61)
+    return round(printable.width(text, 1, "mono") / 0.61)
 
 
 def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
@@ -164,7 +168,7 @@ def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
     ]
     rows = ["–" if each is None else f"{each:,}" for each in (cost.rows_in, cost.rows_out)]
     return (
-        labels.visible(node.title),
+        printable.visible(node.title),
         ", ".join(words) or f"{node.parallelism:,}",
         amounts.duration(cost.took_ms),
         *rows,

@@ -1,7 +1,7 @@
-"""Views of the graphs: what a reader is shown of a StreamGraph, a JobGraph, an ExecutionGraph.
+"""Views of the graphs: what readers see of a StreamGraph, a JobGraph, an ExecutionGraph.
 
-A node's words come from what its transformation carried: `metadata` (``call``, ``cell``, ``line``, ``code``,
-``variable``, ``name``, ``operator``, ``text``; all optional), then `description`, then Flink's name for it.
+A node's words come from its transformation: from `metadata` (``call``, ``cell``, ``line``, ``code``, ``variable``,
+``name``, ``operator``, ``text``; all optional), then `description`, then Flink's name for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flinkmagic.graph.stream_graph import Invokable, StreamEdge, StreamGraph, St
 
 
 class Words:
-    """Turns nodes into operator lines; knows whether all of a job's lines stand in one cell."""
+    """Turns nodes into operator lines; knows whether all of a job's lines are in one cell."""
 
     def __init__(self, nodes: Iterable[StreamNode]) -> None:
         cells = {str(node.metadata["cell"]) for node in nodes if node.metadata and node.metadata.get("cell")}
@@ -62,7 +62,7 @@ def role(node: StreamNode) -> str:
 
 
 def merged(lines: Sequence[OperatorLine]) -> tuple[OperatorLine, ...]:
-    """Return `lines` with neighbours of one and the same call joined: ``HashAggregate → Project``."""
+    """Return `lines` with neighbours that have the same call joined: ``HashAggregate → Project``."""
     kept: list[OperatorLine] = []
     for line in lines:
         last = kept[-1] if kept else None
@@ -109,7 +109,7 @@ def stream_view(stream_graph: StreamGraph, job_graph: JobGraph | None = None) ->
 
 
 def _vertex_of(job_graph: JobGraph | None) -> dict[int, str]:
-    """Which job vertex runs each stream node."""
+    """Return which job vertex runs each stream node."""
     vertices = job_graph.vertices.values() if job_graph else ()
     return {node.id: vertex.id for vertex in vertices for node in vertex.operators}
 
@@ -140,7 +140,7 @@ def _stream_facts(node: StreamNode) -> tuple[tuple[str, str], ...]:
 
 
 def _chains(job_graph: JobGraph | None) -> tuple[ClusterView, ...]:
-    """Frame the operators that run in one vertex, where there are several."""
+    """Frame the operators that run in one vertex, if there are several."""
     if job_graph is None:
         return ()
     return tuple(
@@ -157,7 +157,7 @@ def _chains(job_graph: JobGraph | None) -> tuple[ClusterView, ...]:
 
 
 def _parallelism(vertex: JobVertex) -> int:
-    """A parallelism that is undecided in the job graph is 1 in the execution graph."""
+    """Return a vertex's parallelism; one that is undecided in the job graph is 1 in the execution graph."""
     return max(vertex.parallelism, 1)
 
 
@@ -195,7 +195,7 @@ def vertex_nodes(job_graph: JobGraph) -> tuple[NodeView, ...]:
 
 
 def _vertex_role(vertex: JobVertex) -> str:
-    """A vertex is what its most telling operator is: a sink, else a join or a union, else a source."""
+    """Return the role of a vertex's most telling operator: a sink, else a join or a union, else a source."""
     roles = [role(node) for node in vertex.operators]
     for name in ("sink", "iteration", "join", "union"):
         if name in roles:

@@ -5,23 +5,22 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
 
-from flinkmagic.display import labels, wire
+from flinkmagic.display import printable, wire
 from flinkmagic.display.collapse import LARGE, collapse
-from flinkmagic.display.page import mime_bundle
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView
 from flinkmagic.errors.base import FlinkMagicError
 
 _STATIC = Path(__file__).with_name("static")
 _SCRIPTS = ("dom", "tasks", "graph", "details", "timeline", "slots", "view", "places")
 _TASK_BYTES_PER_SECOND = 250_000
-"""Jupyter drops messages of a kernel that sends more than 1 MB a second; tasks are sent so that much less often."""
+"""Jupyter drops messages of a kernel that sends more than 1 MB a second; tasks are sent at most this fast."""
 
 View = GraphView | Callable[[], GraphView]
 
@@ -34,13 +33,12 @@ class JobView(anywidget.AnyWidget):
     views : mapping of str to GraphView or to a function that returns one
         By kind: ``job`` is needed, ``stream``, ``execution`` and ``regions`` make the other tabs. The picture of the
         tab that is open is laid out immediately, the others (and what functions return) on a thread of their own.
-    snapshot : JobSnapshot, optional
-        How far the job is; without one it has not been run.
+    How far the job is; without one it has not run.
     on_run, on_cancel : callable, optional
         Called without arguments when Run (or Run again) and Cancel are clicked. A FlinkMagicError that they raise is
-        shown in the view. They should return soon: the kernel hears of no other click until they do.
+        shown in the view. They should return soon: until they do, the kernel learns of no other click.
     on_touch : callable, optional
-        Called without arguments while somebody points, types or scrolls in the view, every few seconds.
+        Called without arguments every few seconds while the view is used: pointed at, typed or scrolled in.
 
     Attributes
     ----------
@@ -79,7 +77,7 @@ class JobView(anywidget.AnyWidget):
         self._views: dict[str, View] = dict(views)
         self._on_run, self._on_cancel, self._on_touch = on_run, on_cancel, on_touch
         self._snapshot = snapshot
-        self._log = wire.TaskLog()
+        self._log = wire.TaskColumns()
         self._tasks_sent_at, self._tasks_dirty = 0.0, False
         self._lock = threading.RLock()
         job = self.view("job")
@@ -128,13 +126,8 @@ class JobView(anywidget.AnyWidget):
         if collapsed is not None and not self._collapsed:
             self._collapsed = wire.picture(collapsed)
 
-    def wait_drawn(self, timeout: float | None = None) -> bool:
-        """Wait until every picture is laid out; return whether they are."""
-        self._drawing.join(timeout)
-        return not self._drawing.is_alive()
-
     def update(self, snapshot: JobSnapshot) -> None:
-        """Show how far the job is; from any thread, two to five times a second, and once when it has ended."""
+        """Show the job's progress; from any thread, two to five times a second, and once when it has ended."""
         with self._lock:
             self._snapshot = snapshot
             self._tasks_dirty |= self._log.add(snapshot.tasks)
@@ -184,32 +177,21 @@ class JobView(anywidget.AnyWidget):
     def _leave_routing_to_the_front_end(self) -> None:
         """Let clicks reach the kernel while it is busy.
 
-        JupyterLab sends them to a subshell, a thread of the kernel that is free. ipykernel 7.4 sends them on to the
+        JupyterLab sends them to a subshell, a thread of the kernel that is free. ipykernel 7.4 forwards them to the
         shell that wrote to the widget last: for a view that is updated all the time that is the busy one, and Cancel
-        would be heard when there is nothing left to cancel. Forgetting who wrote last leaves the choice to the front
-        end; where ipykernel remembers nothing of the kind, there is nothing to forget.
+        would arrive when there is nothing left to cancel. Forgetting who wrote last leaves the choice to the front end;
+        if ipykernel remembers no such thing, there is nothing to forget.
         """
         if self.comm is not None:
             self.comm.__dict__.pop("_reply_subshell_id", None)
 
     def in_place_of(self, bundle: Mapping[str, Any]) -> dict[str, Any]:
-        """Return `bundle` with its HTML marked as the place in which this view stands as long as it is open.
+        """Return `bundle` with its HTML marked as the place where this view is shown as long as it is open.
 
         A notebook is saved without the states of its widgets: an output that holds a widget reopens as an error once
         the kernel is gone. One that holds this bundle reopens with the bundle's picture. Front ends that make a
         widget's model only for an output that holds the widget (JupyterLab and Notebook make it immediately) keep
         showing the picture.
         """
-        html = bundle.get("text/html") or f"<pre>{labels.xml(bundle['text/plain'])}</pre>"
+        html = bundle.get("text/html") or f"<pre>{printable.xml(bundle['text/plain'])}</pre>"
         return {**bundle, "text/html": f'<div class="{self._place}">{html}</div>'}
-
-    def static_bundle(self, *, summary: str = "", notes: Sequence[str] = ()) -> Mapping[str, str]:
-        """Return the MIME bundle that stays in the saved notebook: all graphs in the colours of the last snapshot.
-
-        It takes the widget's place with ``display_handle.update(view.static_bundle(), raw=True)``.
-        """
-        kinds = [kind for kind in ("stream", "job", "execution", "regions") if kind in self._views]
-        views = [self.view(kind) for kind in kinds]
-        if self._snapshot is not None:
-            views = [view.paint(self._snapshot) for view in views]
-        return mime_bundle(views, summary=summary, snapshot=self._snapshot, notes=notes)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flinkmagic.display import labels, palette
+from flinkmagic.display import palette, printable
 from flinkmagic.display.cards import BAR_ORDER, footer_text
 from flinkmagic.display.picture import draw_picture
 from flinkmagic.display.snapshot import (
@@ -22,7 +22,7 @@ from flinkmagic.display.snapshot import (
 )
 
 MANY_NODES = 30
-"""From this many boxes on a picture is likely to be looked at from afar: it carries large titles too."""
+"""From this many boxes on, a picture is likely to be viewed zoomed out: it carries large titles too."""
 
 FLOAT_COLUMNS = ("start_ms", "end_ms", "rows_in", "rows_out", "bytes_in", "bytes_out")
 
@@ -33,13 +33,14 @@ def about(job: GraphView, collapsed: GraphView | None) -> dict[str, Any]:
     """Return what does not change while a job runs; `job` is the view of its JobGraph."""
     groups = {node.id: node for node in collapsed.nodes if node.members} if collapsed else {}
     return {
-        "name": labels.visible(job.name),
+        "name": printable.visible(job.name),
         "look": _look(),
         "vertices": {node.vertex_id: _vertex(node) for node in job.nodes},
         "order": [node.vertex_id for node in job.nodes],
         "edges": [[edge.source, edge.target] for edge in job.edges],
         "groups": {
-            name: {"title": labels.visible(node.name), "members": list(node.members)} for name, node in groups.items()
+            name: {"title": printable.visible(node.name), "members": list(node.members)}
+            for name, node in groups.items()
         },
         "group_of": {member: name for name, node in groups.items() for member in node.members},
         "search": [[node.vertex_id, _searched(node)] for node in job.nodes],
@@ -59,7 +60,7 @@ def _look() -> dict[str, Any]:
 
 
 def _vertex(node: NodeView) -> dict[str, Any]:
-    seen = labels.visible
+    seen = printable.visible
     return {
         "title": seen(node.title),
         "name": seen(node.name),
@@ -72,9 +73,9 @@ def _vertex(node: NodeView) -> dict[str, Any]:
                 "call": seen(": ".join(filter(None, (line.name or line.phrase, line.call)))),
                 "operator": seen(line.operator),
                 "where": seen(line.where),
-                "code": labels.lines_visible(line.code),
+                "code": printable.lines_visible(line.code),
                 "variable": seen(line.variable),
-                "text": labels.lines_visible(line.text),
+                "text": printable.lines_visible(line.text),
             }
             for line in node.operators
         ],
@@ -85,7 +86,7 @@ def _searched(node: NodeView) -> str:
     words = [node.name]
     for line in node.operators:
         words += [line.name, line.phrase, line.call, line.operator, line.variable, line.code, line.where, line.text]
-    return labels.visible(" ".join(filter(None, words))).lower()
+    return printable.visible(" ".join(filter(None, words))).lower()
 
 
 def picture(view: GraphView) -> dict[str, Any]:
@@ -97,12 +98,12 @@ def picture(view: GraphView) -> dict[str, Any]:
 def frame(
     snapshot: JobSnapshot | None, boxes: Iterable[NodeView], *, can_run: bool, can_cancel: bool
 ) -> dict[str, Any]:
-    """Return how far the job has come: header, and the state of each of `boxes` by the vertex that paints it."""
+    """Return the job's progress: header, and the state of each of `boxes` by the vertex that paints it."""
     if snapshot is None:
         return {"status": "", "action": "run" if can_run else "none", "vertices": {}, "errors": []}
     counts, total = snapshot.task_counts, snapshot.n_tasks
     return {
-        "status": labels.visible(snapshot.status),
+        "status": printable.visible(snapshot.status),
         "glyph": palette.JOB_GLYPHS.get(snapshot.status, "○"),
         "tone": palette.JOB_STYLES.get(snapshot.status, "CREATED"),
         "live": snapshot.status not in TERMINAL,
@@ -112,12 +113,12 @@ def frame(
         "bar": _shares(counts, total),
         "slots_used": snapshot.slots_used,
         "slots_total": snapshot.slots_total,
-        "note": labels.visible(snapshot.note),
+        "note": printable.visible(snapshot.note),
         "action": _action(snapshot.status, can_run, can_cancel),
         "errors": [_error(error) for error in snapshot.errors],
         "vertices": {box.vertex_id: _states(snapshot, box) for box in boxes if box.vertex_id},
         "facts": {
-            vertex: [[labels.visible(name), labels.visible(value)] for name, value in facts]
+            vertex: [[printable.visible(name), printable.visible(value)] for name, value in facts]
             for vertex, facts in snapshot.facts.items()
         },
     }
@@ -149,15 +150,15 @@ def _states(snapshot: JobSnapshot, box: NodeView) -> dict[str, Any]:
 
 def _error(error: ErrorView) -> dict[str, Any]:
     return {
-        "message": labels.lines_visible(error.message),
-        "where": labels.visible(error.where),
+        "message": printable.lines_visible(error.message),
+        "where": printable.visible(error.where),
         "vertex": error.vertex_id,
         "subtask": error.subtask,
-        "traceback": labels.lines_visible(error.traceback),
+        "traceback": printable.lines_visible(error.traceback),
     }
 
 
-class TaskLog:
+class TaskColumns:
     """All task attempts that were ever reported; the newest report of each counts."""
 
     def __init__(self) -> None:
@@ -167,7 +168,7 @@ class TaskLog:
         return len(self._tasks)
 
     def add(self, tasks: Sequence[TaskView]) -> bool:
-        """Take reports in; return whether anything is new."""
+        """Add reports; return whether anything is new."""
         changed = False
         for task in tasks:
             key = (task.vertex_id, task.subtask, task.attempt)
@@ -187,7 +188,7 @@ class TaskLog:
         vertices: dict[str, int] = {}
 
         def number(text: str | None) -> int:
-            return -1 if text is None else strings.setdefault(labels.lines_visible(text), len(strings))
+            return -1 if text is None else strings.setdefault(printable.lines_visible(text), len(strings))
 
         integers = {
             "vertex": [vertices.setdefault(task.vertex_id, len(vertices)) for task in tasks],

@@ -11,10 +11,10 @@ class UserError(FlinkMagicError):
     """A mistake in what the user wrote; its text alone is shown, without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython prints in place of a traceback (its hook for classes that render themselves).
+        """Return what IPython prints instead of a traceback (its hook for classes that render themselves).
 
-        It goes to a terminal as it is, and may hold what a task's data put into an exception: control characters and
-        those that change the direction of text are written out.
+        It goes to a terminal unchanged, and may hold what a task's data put into an exception: control characters and
+        characters that change the direction of text are written out.
         """
         told = "\n".join([str(self), *getattr(self, "__notes__", ())])
         text = "".join(c if c == "\n" or c.isprintable() else f"⟨U+{ord(c):04X}⟩" for c in told.expandtabs(4))
@@ -22,5 +22,5 @@ class UserError(FlinkMagicError):
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Add a line to what is shown of an error (PEP 678; IPython shows it on Python 3.10, too)."""
+    """Add a line to the text of an error (PEP 678; IPython shows it on Python 3.10, too)."""
     error.__notes__ = [*getattr(error, "__notes__", ()), note]  # type: ignore[attr-defined]

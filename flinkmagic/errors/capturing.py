@@ -1,4 +1,4 @@
-"""What a captured cell may not do, or not here."""
+"""What a captured cell may not do, or may not do in this place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from flinkmagic.errors.base import UserError
 
 
 class TopLevelAwaitError(UserError):
-    """A captured cell that awaits outside of a function."""
+    """A captured cell that awaits outside a function."""
 
     def __init__(self, line: int) -> None:
         self.line = line
@@ -64,7 +64,7 @@ class PendingWriteError(UserError):
 
 
 class AwaitedMetricsError(UserError):
-    """The metrics of an observation are asked for before the graph has run whose write collects them.
+    """The metrics of an observation are asked for before the graph whose write collects them has run.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class AwaitedMetricsError(UserError):
     write_path, write_location
         The write.
     graph
-        The graph's name, where it has one.
+        The graph's name, if it has one.
     """
 
     def __init__(self, name: object, write_path: str, write_location: object, graph: str | None) -> None:
@@ -90,7 +90,7 @@ class OverwritesInputError(UserError):
     Parameters
     ----------
     path, location
-        What is overwritten, and where that is asked for.
+        What is overwritten, and where.
     source, reader
         What is read, and who reads it: a line or a result's name.
     """
@@ -187,7 +187,7 @@ class OperatorOptionsError(UserError):
 
 
 class NotCapturedError(UserError):
-    """`with_options` outside of a captured cell or block."""
+    """`with_options` outside a captured cell or block."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -203,7 +203,7 @@ class UndeferrableWriteError(UserError):
         self.method, self.version, self.location = method, version, location
         super().__init__(
             f"{location}: {method} cannot be deferred with Spark {version}, which makes the command of such a write "
-            "only to run it at once; Spark 4.3 is known to make it beforehand. Write it in a plain cell, or write "
+            "only to run it immediately; Spark 4.3 is known to make it beforehand. Write it in a plain cell, or write "
             "files: saves to parquet, csv, json, orc and text, and to sources like JDBC, are deferred here too."
         )
 

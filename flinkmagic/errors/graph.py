@@ -6,7 +6,7 @@ from flinkmagic.errors.base import UserError
 
 
 class GraphRefusedError(UserError):
-    """A program of which no graph can be made; `stage` says which graph refused it, as Flink would."""
+    """A program from which no graph can be made; `stage` says which graph refused it, as Flink would."""
 
     stage = ""
 
@@ -200,7 +200,7 @@ class HybridInStreamingError(JobGraphRefusedError):
 
 
 class HybridWithSlotSharingGroupError(JobGraphRefusedError):
-    """A hybrid exchange and a slot sharing group of one's own."""
+    """A hybrid exchange together with an operator's own slot sharing group."""
 
     def __init__(self, vertex: str, group: str) -> None:
         self.vertex, self.group = vertex, group
@@ -244,7 +244,7 @@ class CoLocationAcrossRegionsError(ExecutionGraphRefusedError):
 
 
 class TopologyError(UserError):
-    """A topology file that is none: bad JSON, a wrong type, an id that nothing has."""
+    """An invalid topology file: bad JSON, a wrong type, an id that does not exist."""
 
     def __init__(self, place: str, problem: str) -> None:
         self.place, self.problem = place, problem

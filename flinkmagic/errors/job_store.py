@@ -1,4 +1,4 @@
-"""What goes wrong with the jobs that are recorded on disk."""
+"""What goes wrong with jobs that are recorded on disk."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from flinkmagic.errors.base import UserError
 
 
 class JobStoreError(UserError):
-    """A store of jobs that cannot be used as it is."""
+    """A store of jobs that cannot be used in its present state."""
 
 
 class ForeignJournalError(JobStoreError):
-    """A file in a store of jobs that is no journal of this program."""
+    """A file in a store of jobs that is not a journal of this program."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path, self.reason = path, reason
@@ -29,7 +29,7 @@ class TornJournalError(JobStoreError):
 
 
 class CheckpointInUseError(JobStoreError):
-    """A graph is run with a folder for checkpoints that another process runs it with."""
+    """A graph is run with a checkpoint folder that another process is using."""
 
     def __init__(self, name: str, folder: str) -> None:
         self.name, self.folder = name, folder

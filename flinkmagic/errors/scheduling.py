@@ -1,4 +1,4 @@
-"""What goes wrong with tasks, slots, executors and restarts, and what the scheduler is asked for wrongly."""
+"""What goes wrong with tasks, slots, executors and restarts, and wrong requests to the scheduler."""
 
 from __future__ import annotations
 
@@ -52,13 +52,17 @@ class NoResourceAvailableError(FlinkMagicError):
         self.needed, self.available, self.groups = needed, available, groups
         waited = f" within {duration(waited_ms)}" if waited_ms is not None else ""
         super().__init__(
-            f"A region needs {count(needed, 'slot')} at once, and {available} could be had{waited}. It asks for: "
+            f"A region needs {count(needed, 'slot')} together, and {available} could be had{waited}. It asks for: "
             f"{', '.join(groups)}. Give the job more slots, or lower the parallelism of these groups."
         )
 
 
 class TaskExecutorLostError(FlinkMagicError):
-    """A task executor is gone, and what ran or lay there with it."""
+    """A task executor is gone, and so is what ran or was stored there.
+
+    The simulator's. On Spark it only ends the executor's registration with the job's master: Spark runs again itself
+    what was lost, and each such task is told of with an `ExecutorRecoveryError`.
+    """
 
     def __init__(self, resource_id: str, reason: str) -> None:
         self.resource_id, self.reason = resource_id, reason
@@ -66,12 +70,12 @@ class TaskExecutorLostError(FlinkMagicError):
 
 
 class ExecutorRecoveryError(FlinkMagicError):
-    """A loss that the executors' own scheduler makes good: the job goes on, and asks no restart strategy.
+    """A loss that the executors' own scheduler repairs: the job continues and asks no restart strategy.
 
     Attributes
     ----------
     resource_id : str or None
-        The executor that is lost, where that is known.
+        The executor that is lost, if known.
     """
 
     def __init__(self, text: str, resource_id: str | None) -> None:
@@ -79,12 +83,12 @@ class ExecutorRecoveryError(FlinkMagicError):
         super().__init__(text)
 
     def belongs_with(self, other: ExecutorRecoveryError) -> bool:
-        """Whether two losses are of one accident."""
+        """Return whether two losses have the same cause."""
         return self.resource_id == other.resource_id or other.resource_id is None
 
 
 class ExecutorLostError(ExecutorRecoveryError):
-    """An executor is gone, and the tasks that ran on it are run again elsewhere."""
+    """An executor is gone, and the tasks that ran on it run again elsewhere."""
 
     def __init__(self, resource_id: str, reason: str) -> None:
         self.reason = reason
@@ -92,7 +96,7 @@ class ExecutorLostError(ExecutorRecoveryError):
 
 
 class OutputLostError(ExecutorRecoveryError):
-    """What a finished task had made is gone with its executor, and is made once more."""
+    """The output of a finished task is gone with its executor, and is made again."""
 
     def __init__(self, task: str, resource_id: str | None) -> None:
         self.task = task
@@ -117,7 +121,7 @@ class JobSuspendedError(FlinkMagicError):
 
 
 class TaskCanceledError(FlinkMagicError):
-    """A task was cancelled though no one asked for it."""
+    """A task was cancelled although no one asked for that."""
 
     def __init__(self, task_name: str) -> None:
         self.task_name = task_name
@@ -125,7 +129,7 @@ class TaskCanceledError(FlinkMagicError):
 
 
 class SlotRequestCanceledError(FlinkMagicError):
-    """A slot is not wanted any more: its task was cancelled before it came."""
+    """A slot is no longer needed: its task was cancelled before the slot came."""
 
     def __init__(self) -> None:
         super().__init__("The slot is not wanted any more: its task was cancelled.")

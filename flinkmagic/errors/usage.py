@@ -1,4 +1,4 @@
-"""Wrong arguments, and names that there are not: of magics, of functions and on the command line."""
+"""Wrong arguments, and names that do not exist: of magics, of functions and on the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WHERE_THERE_IS_NONE = {
 
 
 class UnknownNameError(UserError):
-    """A name that nothing of its kind has.
+    """A name that nothing of the expected kind has.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ class UnknownNameError(UserError):
     name : str
         The name.
     known : collection of str
-        The names that there are.
+        The existing names.
     is_listed : bool
-        Whether they are told; variables are too many.
+        Whether the message lists them; variables are too many.
     """
 
     def __init__(self, kind: str, name: str, known: Collection[str], *, is_listed: bool = True) -> None:
@@ -38,7 +38,7 @@ class UnknownNameError(UserError):
 
 
 class InvalidValueError(UserError):
-    """A value that an option, an argument or a word of it cannot have.
+    """A value that an option or an argument, or a word in it, cannot have.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class InvalidValueError(UserError):
     expected : str
         What it should be.
     name : str, optional
-        Of what: the option's or argument's name.
+        What has the value: the option's or argument's name.
     """
 
     def __init__(self, value: object, expected: str, name: str | None = None) -> None:
@@ -92,7 +92,7 @@ class DemoFailedError(UserError):
 
 
 class LayoutEngineNotFoundError(UserError):
-    """Neither `dot` nor the pip-installed Graphviz is there, so no picture can be laid out."""
+    """Neither `dot` nor the pip-installed Graphviz is installed, so no picture can be laid out."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -117,7 +117,7 @@ class JobFailedError(UserError):
         super().__init__("\n".join([f"The job {name!r} failed.", *causes]))
 
 
-class UsageError(UserError):
+class CommandLineError(UserError):
     """A command whose words do not fit together."""
 
     def __init__(self, problem: str, remedy: str) -> None:

@@ -1,14 +1,13 @@
-"""A fingerprint of a Python function as Spark's workers get it: what it does, not where it stands.
+"""A fingerprint of a Python function as Spark's workers get it: what it does, not where it is defined.
 
-PySpark ships a function as a pickle that cloudpickle made. These bytes are the truth of what will run: they hold the
+PySpark ships a function as a pickle that cloudpickle made. These bytes say exactly what will run: they hold the
 function's instructions, constants, defaults, closure and referenced globals as they were when PySpark pickled them. But
-equal functions have unequal bytes, for the name of the file and the lines are in them, and a random id for each class
-that a cell defines. So the pickle is read into inert records (`inert_pickle`), of which a digest is made that leaves
-out file names, lines and such ids. What a function only refers to by the name of its module is followed into the
-module's source (`user_modules`).
+equal functions have unequal bytes: these also hold the file name, the line numbers, and a random id for each class that
+a cell defines. So the pickle is read into inert records (`inert_pickle`), whose digest leaves out file names, lines and
+such ids. What a function only refers to by its module's name is followed into the module's source (`user_modules`).
 
-Where something cannot be followed, as a module that cannot be read, there is no fingerprint, and what uses the function
-is not comparable. Whether a function does the same each time that it is called is another question: `purity`.
+If something cannot be followed, such as a module that cannot be read, there is no fingerprint, and what uses the
+function cannot be compared. Whether a function does the same on each call is another question: `purity`.
 
 Rejected: loading the pickle and looking at the function (runs what its globals' reducers like, on the driver);
 remembering the user's function by the Java object that PySpark makes of it (its globals have changed since).
@@ -30,7 +29,7 @@ from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources,
 
 _SUBIMPORT, _BROADCAST = "subimport", "_from_id"
 _RANDOM_IDS = {"_make_skeleton_class": 4, "_make_skeleton_enum": 5, "_make_typevar": 5}
-"""Functions of cloudpickle's, and which of their arguments is an id that it made up."""
+"""Functions of cloudpickle, and which of their arguments is an id that it made up."""
 _PLACES = frozenset({"__file__", "__path__", "__firstlineno__"})
 _CONSTS = 7
 """Which argument of `types.CodeType` holds the constants, in all versions."""
@@ -45,7 +44,7 @@ class CodeFingerprint:
     digest : str
         Equal for functions that do the same.
     portable : bool
-        Whether it means the same in another process. What refers to a broadcast variable does not.
+        Whether it means the same in another process; not if it refers to a broadcast variable.
     """
 
     digest: str
@@ -53,19 +52,19 @@ class CodeFingerprint:
 
 
 def fingerprint(pickled: bytes, sources: ModuleSources | None = None) -> CodeFingerprint:
-    """The fingerprint of a pickled function, or of anything else that cloudpickle made a pickle of.
+    """Return the fingerprint of a pickled function, or of any other pickle that cloudpickle made.
 
     Parameters
     ----------
     pickled : bytes
         What PySpark ships.
     sources : ModuleSources, optional
-        Looks modules up; to be handed in where several functions are looked at at one time.
+        Looks modules up; pass one when looking at several functions together.
 
     Raises
     ------
     CannotCompareError
-        Where the function holds or refers to something that cannot be followed.
+        If the function holds or refers to something that cannot be followed.
     """
     digest = _Digest(sources or ModuleSources())
     try:
@@ -123,7 +122,7 @@ class _Digest:
             self.add(value)
 
     def _sorted(self, values: set[Any] | frozenset[Any]) -> list[Any]:
-        """In an order that does not depend on where objects lie in memory or on the process's hash seed."""
+        """Sort in an order that does not depend on memory addresses or on the process's hash seed."""
 
         def order(value: Any) -> str:
             alone = _Digest(self._sources)
@@ -185,7 +184,7 @@ class _Digest:
             self._modules.update(self._sources.of(name))
 
     def _add_code(self, record: Record) -> None:
-        """All of a code object but its file name, first line and line table."""
+        """Add all of a code object but its file name, first line and line table."""
         args = list(record.args)
         consts = args[_CONSTS]
         args[_CONSTS] = (None,) * len(consts)
@@ -200,7 +199,7 @@ class _Digest:
 
 
 def _imported_in(code: types.CodeType, consts: tuple[Any, ...]) -> Iterator[str]:
-    """What a function imports inside its body; what is taken out of a package may be a module."""
+    """Yield what a function imports inside its body; what is taken from a package may be a module."""
     origin, level = "", 0
     for instruction in dis.get_instructions(code):
         if instruction.opname == "LOAD_CONST" and isinstance(consts[instruction.arg or 0], int):

@@ -1,9 +1,9 @@
-"""What a function's instructions refer to: names, modules, attributes, and what they bring into reach.
+"""What a function's instructions refer to: names, modules, attributes, and what these give access to.
 
-A function does only what it can name. So it is not followed what is called with what: whatever a function refers to, it
-may call, hand on or keep, and each reference is judged by itself. ``map(open, paths)`` needs no more than that it names
-``open``. Only modules are followed further, through variables, too: what is taken out of them are references again. A
-module that is handed on as a value cannot be followed, nor an attribute whose name is computed.
+A function does only what it can name. So call graphs are not followed: a function may call, pass on or keep whatever it
+refers to, and each reference is judged by itself. ``map(open, paths)`` is rejected merely because it names ``open``.
+Only modules are followed further, also through variables: what is taken from them is a reference again. A module that
+is passed on as a value cannot be followed, nor can an attribute whose name is computed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from flinkmagic.functions.code_view import CodeView
 
 
 class NotKnownPureError(Exception):
-    """Why a function is not known to be pure. No user's error: it costs a reuse."""
+    """Why a function is not known to be pure. Users never see it: it only prevents a reuse."""
 
 
 @dataclass(frozen=True)
@@ -44,30 +44,30 @@ Meaning = Module | Symbol | None
 Meanings = frozenset[Meaning]
 VALUE: Meanings = frozenset({None})
 Names = Callable[[str], Meanings]
-"""Looks a global name up."""
+"""Looks up a global name."""
 _Scope = dict[str, set[Meaning]]
 
 
 class Judge(Protocol):
-    """Says of each reference whether it is known to be pure; raises `NotKnownPureError` where not."""
+    """Decides whether each reference is known to be pure; raises `NotKnownPureError` if not."""
 
     def module(self, name: str) -> None:
-        """It imports a module."""
+        """Judge the import of a module."""
 
     def attribute_of_module(self, module: str, name: str) -> Meanings:
-        """It takes a name out of a module."""
+        """Judge a name that is taken from a module."""
 
     def attribute_of_symbol(self, symbol: Symbol, name: str) -> None:
-        """It takes an attribute of a library's class or function."""
+        """Judge an attribute of a library's class or function."""
 
     def attribute(self, name: str, called: bool) -> None:
-        """It takes an attribute of a value."""
+        """Judge an attribute of a value."""
 
     def define(self, name: str) -> None:
-        """It gives an attribute of that name to an object of the user's."""
+        """Judge an attribute that an object of the user's is given under this name."""
 
     def text(self, text: str) -> None:
-        """It holds a text."""
+        """Judge a text constant."""
 
 
 REFLECTIVE = frozenset(
@@ -84,24 +84,24 @@ _LOCAL_LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR
 _GLOBAL_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _PATH_OPTIONS = frozenset({"buf", "path_or_buf", "path_or_buffer"})
 _TEXT_WRITERS = frozenset({"to_csv", "to_html", "to_json", "to_latex", "to_markdown", "to_string", "to_xml"})
-"""Methods of pandas that give text where they are told no path."""
+"""Methods of pandas that return text if they are given no path."""
 _STAR = 2
 """The intrinsic function that takes all names of a module."""
 
 
 class CodeReader:
-    """Reads code, and all code in it, and tells a judge what it refers to.
+    """Reads code, and all code inside it, and tells a judge what it refers to.
 
     Parameters
     ----------
     judge : Judge
         Judges each reference.
     names : callable
-        Looks global names up.
+        Looks up global names.
     package : str
         What relative imports start from.
     bind : callable, optional
-        Of a module's own code: takes what a name is bound to.
+        For a module's own code: takes what a name is bound to.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class CodeReader:
         scope: _Scope = {name: {None} for name in view.parameters}
         scope |= {name: enclosing.setdefault(name, set()) for name in view.code.co_freevars}
         known = -1
-        # A name may be bound behind the place where it is used, as in a loop.
+        # A name may be bound after the place where it is used, as in a loop.
         while known != sum(map(len, scope.values())):
             known = sum(map(len, scope.values()))
             _Pass(self, view, scope, outer, top).run()
@@ -155,7 +155,7 @@ class _Pass:
             self._top = self._step(one, top)
 
     def _step(self, one: dis.Instruction, top: Meanings) -> Meanings:
-        """Judge an instruction by what lies on the top of the stack; what lies there after it."""
+        """Judge an instruction by the top of the stack; return what is on top after it."""
         name = one.opname
         if name in ("LOAD_ATTR", "LOAD_METHOD"):
             return self._attribute(one.argval, top)
@@ -205,11 +205,11 @@ class _Pass:
 
     def _local(self, name: str, opname: str) -> Meanings:
         if opname.startswith("LOAD_FAST") and name not in self._view.code.co_varnames:
-            return VALUE  # the cell of a variable, which is handed to a function in here
+            return VALUE  # the cell of a variable, which is passed to an inner function
         return frozenset(self._scope.get(name) or VALUE)
 
     def _global(self, name: str) -> Meanings:
-        if name in self._scope:  # a class's own
+        if name in self._scope:  # one of the class's own names
             return frozenset(self._scope[name])
         if name in _SPECIAL_NAMES:
             return VALUE
@@ -249,7 +249,7 @@ class _Pass:
             parts = self._reader._package.split(".")
             name = ".".join([*parts[: len(parts) - level + 1], *filter(None, [name])])
         self._judge.module(name)
-        # Without names to take, the package at the top is what an import gives.
+        # Without names to take, an import returns the package at the top.
         self._imported = frozenset({Module(name if taken else name.partition(".")[0])})
         return self._imported
 
@@ -264,7 +264,7 @@ class _Pass:
 
     def _pop(self, top: Meanings) -> Meanings:
         if self._follows("SWAP") or self._follows("ROT_TWO"):
-            # ``import a.b as c``: what was taken out of the package is what the next name is taken out of.
+            # ``import a.b as c``: the next name is taken from what was taken from the package.
             self._imported = top
             return top
         return VALUE
@@ -298,7 +298,7 @@ class _Pass:
         return arguments is not None and not arguments[0] and not _PATH_OPTIONS.intersection(arguments[1])
 
     def _watched(self, meanings: Meanings) -> Meanings:
-        """What was loaded; where it takes attributes by names that are values, the names must be constants."""
+        """Return what was loaded; if it takes attributes by names that are values, the names must be constants."""
         for symbol in meanings & REFLECTIVE:
             assert isinstance(symbol, Symbol)
             names = self._names_given(symbol)
@@ -335,7 +335,7 @@ def _texts(values: Any) -> Iterator[str]:
 
 
 def _is_comparison(text: object) -> bool:
-    """Whether text for ``DataFrame.query`` only compares and computes."""
+    """Return whether text for ``DataFrame.query`` only compares and computes."""
     if not isinstance(text, str):
         return False
     try:

@@ -17,7 +17,7 @@ _NO_STEP = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN", "RESUME"})
 _LEAVES = ("POP_TOP", "STORE_", "POP_JUMP_", "SWAP", "ROT_", "COPY", "DELETE_")
 """Instructions that leave what lies under their operands as it is, though the stack is no higher after them."""
 _OPENS = frozenset({"BEFORE_WITH", "LOAD_ATTR", "LOAD_METHOD", "UNPACK_EX", "UNPACK_SEQUENCE"})
-"""Instructions that put more in the place of what they take."""
+"""Instructions that put more in place of what they take."""
 _JUMPS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE")
 _CALLS = frozenset({"CALL", "CALL_FUNCTION", "CALL_METHOD", "PRECALL"})
 _OPTIMIZED = 0x1
@@ -40,7 +40,7 @@ class CodeView:
 
     @classmethod
     def of(cls, code: Record | types.CodeType) -> CodeView:
-        """The view of a code object, or of the record of one."""
+        """Return the view of a code object, or of the record of one."""
         if isinstance(code, types.CodeType):
             consts = code.co_consts
         else:
@@ -74,7 +74,7 @@ class CodeView:
         return (const for const in self.consts if isinstance(const, CodeView))
 
     def const(self, place: int) -> Any:
-        """The constant that an instruction loads; None where it loads none."""
+        """Return the constant that an instruction loads; None if it loads none."""
         if not 0 <= place < len(self.instructions):
             return None
         one = self.instructions[place]
@@ -83,14 +83,14 @@ class CodeView:
         return self.consts[one.arg or 0] if one.opname == "LOAD_CONST" else None
 
     def after(self, place: int) -> int:
-        """The place of the next instruction, but for that which makes room for a call."""
+        """Return the place of the next instruction, except the one that makes room for a call."""
         place += 1
         while place < len(self.instructions) and self.instructions[place].opname == "PUSH_NULL":
             place += 1
         return place
 
     def is_called(self, place: int) -> bool:
-        """Whether what an instruction loads is called; True as well where that cannot be told."""
+        """Return whether what an instruction loads is called; also True if that cannot be told."""
         one = self.instructions[place]
         if one.opname == "LOAD_METHOD" or (one.opname == "LOAD_ATTR" and self._loads_method(one)):
             return True
@@ -98,7 +98,7 @@ class CodeView:
         return consumer is None or self._is_callee(*consumer)
 
     def call_of(self, place: int) -> int | None:
-        """The place of the instruction that calls what one loads; None where none does, or that cannot be told."""
+        """Return the place of the instruction that calls what one loads; None if there is none, or it is unknown."""
         consumer = self._consumer(place)
         return consumer[0] if consumer is not None and self._is_callee(*consumer) else None
 
@@ -108,7 +108,7 @@ class CodeView:
         return "LOAD_METHOD" not in dis.opmap and bool((one.arg or 0) & 1)
 
     def _consumer(self, place: int) -> tuple[int, int] | None:
-        """Which instruction takes off the stack what one loads, and what lies above it by then; None: unknown."""
+        """Return which instruction pops what one loads, and what lies above it by then; None if unknown."""
         above = 0
         at = place + 1
         while at < len(self.instructions):
@@ -130,7 +130,7 @@ class CodeView:
         return None
 
     def _is_callee(self, call: int, above: int) -> bool:
-        """Whether a call calls that above which so much lies; else it is an argument of it, or no call."""
+        """Return whether a call calls what has so much above it; else that is an argument of it, or it is no call."""
         one = self.instructions[call]
         if one.opname == "CALL_FUNCTION_EX":
             return above >= (2 if sys.version_info >= (3, 14) else 1 + ((one.arg or 0) & 1))
@@ -142,7 +142,7 @@ class CodeView:
         return next((at for at, one in enumerate(self.instructions) if one.offset >= offset), None)
 
     def arguments(self, call: int) -> tuple[int, tuple[str, ...]] | None:
-        """How many positional arguments a call has, and the names of the others; None where it unpacks some."""
+        """Return how many positional arguments a call has, and the names of the others; None if it unpacks some."""
         one = self.instructions[call]
         if one.opname == "CALL_FUNCTION_EX":
             return None

@@ -1,6 +1,6 @@
-"""Reads what cloudpickle made of a function into inert records, **without running any of it**.
+"""Reads a function that cloudpickle pickled into inert records, **without running any of it**.
 
-No class is looked up and no function called: each is a name with its arguments.
+No class is looked up and no function is called: each is a name with its arguments.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SKELETONS = frozenset({"_make_skeleton_class", "_make_skeleton_enum"})
 
 
 class Record:
-    """What a class or a function of the pickle would have made of its arguments; as a class, its name in the pickle.
+    """What a class or function of the pickle would have made from its arguments; for a class, its name in the pickle.
 
     Attributes
     ----------
@@ -25,13 +25,13 @@ class Record:
     args, options
         Its arguments.
     items : list
-        What was added to it, as to a list or a dict.
+        What was added to it, as to a list or dict.
     state : object
-        What it was given as its state.
+        The state that it was given.
     callee : Record, optional
-        For what was called by another record and not by its name: that record.
+        For what another record called, instead of a name: that record.
     skeleton : Record, optional
-        Of a class that the pickle brings along (a cell's, say) and of its instances: what cloudpickle makes it of.
+        For a class that the pickle includes (a cell's, for example) and its instances: what cloudpickle makes it from.
     """
 
     symbol = ("", "")
@@ -45,7 +45,7 @@ class Record:
         record.items, record.callee = [], None
         cls.made.append(record)
         if cls.symbol[1] in _SKELETONS and cls.skeleton is None:
-            # A class that the pickle brings along. Instances are only made of what is a class here, too.
+            # A class that the pickle includes. Instances are made only of what is a class here, too.
             return type("Skeleton", (Record,), {"symbol": cls.symbol, "skeleton": record, "made": cls.made})  # type: ignore[return-value]
         return record
 
@@ -55,7 +55,7 @@ class Record:
     callee: Record | None
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        """Arguments were taken when it was made."""
+        """Ignore the arguments: they were taken when it was made."""
 
     def __call__(self, *args: Any, **options: Any) -> Record:
         called = type(self)(*args, **options)
@@ -81,12 +81,12 @@ class Record:
 
 
 def is_symbol(value: Any) -> bool:
-    """Whether it is a mere reference to a class or function, by its name."""
+    """Return whether it is merely a reference to a class or function, by name."""
     return isinstance(value, type) and issubclass(value, Record) and value.skeleton is None
 
 
 def skeleton_of(value: Any) -> Record | None:
-    """For a class that the pickle brings along, what it is made of; else None."""
+    """Return what a class that the pickle includes is made from; None for anything else."""
     return value.skeleton if isinstance(value, type) and issubclass(value, Record) else None
 
 
@@ -107,15 +107,15 @@ class _InertUnpickler(pickle.Unpickler):
 
 
 def read_pickle(pickled: bytes) -> tuple[Any, list[Record]]:
-    """What was pickled, and all records that were made on the way.
+    """Return what was pickled, and all records that were made on the way.
 
-    What is done to an object after it was made (the state of a function, say) is a call whose value is held nowhere:
-    it is found only among the latter.
+    What is done to an object after it was made (setting a function's state, for example) is a call whose value is held
+    nowhere: it is found only among the latter.
 
     Raises
     ------
     CannotCompareError
-        Where it is no pickle, or one that cannot be read so.
+        If it is no pickle, or one that cannot be read in this way.
     """
     unpickler = _InertUnpickler(pickled)
     try:

@@ -1,7 +1,7 @@
-"""Which names of a module of the user's are known to be pure.
+"""Which names of a user's module are known to be pure.
 
-A worker that imports the module runs all that stands at its top, so that must be pure. A function or class of it counts
-where it is referred to, and only then: a module may hold a job's helpers beside code that reads files.
+A worker that imports the module runs its top level, so that must be pure. A function or class in it counts only if it
+is referred to: a module may hold a job's helpers beside code that reads files.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from flinkmagic.functions.code_view import CodeView
 from flinkmagic.functions.user_modules import CannotCompareError, absolute, find_module, read_source
 
 Stamp = tuple[str, str, int, int]
-"""A module, its file, and the size and modification time of that."""
+"""A module, its file, and that file's size and modification time."""
 
 
 class ModuleJudge(Judge, Protocol):
     """A judge that knows the user's modules."""
 
     def builtin(self, name: str) -> Meanings:
-        """A name of Python's own."""
+        """Judge a builtin name of Python."""
 
     def user_module(self, name: str) -> UserModule:
-        """A module of the user's."""
+        """Return a module of the user's."""
 
     def is_user_module(self, name: str) -> bool:
-        """Whether it is a module of the user's that can be found."""
+        """Return whether it is a module of the user's that can be found."""
 
 
 class UserModule:
-    """A module of the user's, as its file says.
+    """A module of the user's, as its file describes it.
 
     Parameters
     ----------
@@ -98,12 +98,12 @@ class UserModule:
             self._statements.append(statement)
 
     def run(self) -> None:
-        """Judge what importing it does.
+        """Judge what importing the module does.
 
         Raises
         ------
         NotKnownPureError
-            Where that is not known to be pure.
+            If that is not known to be pure.
         """
         statements, self._statements = self._statements, []
         if self.name != self.package and self.package:
@@ -133,11 +133,11 @@ class UserModule:
         self._bound.setdefault(name, set()).update(meanings)
 
     def has(self, name: str) -> bool:
-        """Whether it binds a name."""
+        """Return whether it binds a name."""
         return name in self._bound or name in self._lazy
 
     def meanings_of(self, name: str) -> Meanings:
-        """What a name refers to in its code."""
+        """Return what a name refers to in its code."""
         found: set[object] = set(self._bound.get(name, ()))
         for statement in self._lazy.get(name, ()):
             if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -171,7 +171,7 @@ class UserModule:
 
 
 def stamp_of(module: str) -> Stamp | None:
-    """What a module's file is now, or the archive that holds it; None where there is none."""
+    """Return the current state of a module's file, or of the archive that holds it; None if there is none."""
     spec = find_module(module)
     path = spec.origin if spec is not None else None
     while path:
@@ -187,7 +187,7 @@ def stamp_of(module: str) -> Stamp | None:
 
 
 def _is_skipped(statement: ast.stmt) -> bool:
-    """What a worker does not run: the main programme, and what is for type checkers."""
+    """Return whether a worker does not run a statement: the main program, and what is for type checkers."""
     if not isinstance(statement, ast.If):
         return False
     names = {node.id for node in ast.walk(statement.test) if isinstance(node, ast.Name)}

@@ -1,4 +1,4 @@
-"""What the pickle of a function holds: functions, classes and values, each judged."""
+"""What a function's pickle holds: functions, classes and values, each judged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PickleJudge(ModuleJudge, Protocol):
     """A judge of pickles."""
 
     def symbol(self, module: str, name: str) -> None:
-        """A pickle refers to a function or class of a module."""
+        """Judge a reference of a pickle to a function or class of a module."""
 
 
 _NO_VALUES = frozenset(
@@ -34,10 +34,10 @@ _NO_VALUES = frozenset(
      "__firstlineno__", "__globals__", "__closure__", "__module__", "__name__", "__qualname__", "__static_attributes__",
      "__type_params__", "__weakref__", "_cloudpickle_submodules"}
 )  # fmt: skip
-"""Of the state of a function or class what does nothing, or is looked at in another way."""
+"""Parts of a function's or class's state that do nothing, or are looked at in another way."""
 
 _GENERATORS = ("abc", "contextlib", "dataclasses", "enum", "functools", "reprlib", "typing")
-"""Modules of Python's that make functions and classes around the user's: cloudpickle brings these functions along."""
+"""Python's modules that make functions and classes around the user's: cloudpickle includes these functions."""
 _STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"]
 _GENERATED_IN = frozenset(
     [os.path.join(_STANDARD_LIBRARY, f"{module}.py") for module in _GENERATORS]
@@ -74,7 +74,7 @@ class PickleReader:
         Raises
         ------
         NotKnownPureError
-            Where something is not known to be pure.
+            If something is not known to be pure.
         """
         self._value(self._root)
 
@@ -187,7 +187,7 @@ class PickleReader:
         CodeReader(self._judge, global_name).read(view, closure)
 
     def _meanings(self, value: Any) -> Meanings:
-        """What a name refers to that is bound to a value of the pickle, which is judged."""
+        """Return what a name refers to that is bound to a value of the pickle, and judge the value."""
         if _is_module(value):
             return frozenset({Module(str(value.args[0]))})
         if is_symbol(value):
@@ -217,7 +217,7 @@ def _is_module(value: Any) -> bool:
 
 
 def _is_known_code(filename: str, module: str) -> bool:
-    """Whether a function's code is not the user's, and known to be pure; what it holds is another matter."""
+    """Return whether a function's code is known to be pure and not the user's; what it holds is judged separately."""
     if filename in _GENERATED_IN:
         return True
     return known.is_all_pure(module) and filename.endswith(module.replace(".", os.sep) + ".py")

@@ -1,11 +1,11 @@
 """Whether a pickled function is known to be pure: it sees and changes nothing but its arguments.
 
-A function is known to be pure where all that it refers to is: names of `known`'s tables, and functions and classes of
-the user's own of which the same is true, whether the pickle brings them along or their modules are found. It is read
-(`code_references`), not run. What is not known costs a computation; the opposite would cost a wrong result.
+A function is known to be pure if all that it refers to is: names in `known`'s tables, and the user's own functions and
+classes for which the same is true, whether the pickle includes them or their modules are found. It is read
+(`code_references`), not run. A false negative costs a computation; a false positive would cost a wrong result.
 
-Only what a function does by itself counts. A broadcast variable or a module that has been edited make a function
-another one than it was, but no less pure: that is the fingerprint's concern.
+Only what a function does by itself counts. An edited broadcast variable or module makes a function a different one, but
+no less pure: that is the fingerprint's concern.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from flinkmagic.functions.user_modules import CannotCompareError, find_module, l
 
 _MOST = 4096
 _known: dict[bytes, tuple[str | None, tuple[Stamp, ...]]] = {}
-"""By the digest of a pickle the answer, and the files of the user's modules that it was read from."""
+"""The answer by the digest of a pickle, with the files of the user's modules that it was read from."""
 
 
 def impurity(pickled: bytes) -> str | None:
-    """Why a pickled function is not known to be pure; None where it is.
+    """Return why a pickled function is not known to be pure; None if it is.
 
-    Sources of the user's modules are read, as often as they change.
+    Sources of the user's modules are read whenever they change.
 
     Parameters
     ----------
@@ -75,19 +75,19 @@ class _Judge:
         self._has_paths = False
 
     def stamps(self) -> tuple[Stamp, ...]:
-        """The files of the user's modules that were read."""
+        """Return the files of the user's modules that were read."""
         return tuple(module.stamp for module in self._modules.values() if module.stamp is not None)
 
     # -- modules and their names ------------------------------------------------------------------------------
 
     def is_user_module(self, name: str) -> bool:
-        """Whether it is a module of the user's that can be found."""
+        """Return whether it is a module of the user's that can be found."""
         if name not in self._libraries:
             self._libraries[name] = library_version(name) is None and find_module(name) is not None
         return self._libraries[name]
 
     def user_module(self, name: str) -> UserModule:
-        """A module of the user's, which importing does no harm."""
+        """Return a module of the user's that can be imported without harm."""
         if name not in self._modules:
             module = UserModule(name, self)
             self._modules[name] = module
@@ -95,12 +95,12 @@ class _Judge:
         return self._modules[name]
 
     def module(self, name: str) -> None:
-        """It imports a module."""
+        """Judge the import of a module."""
         if self.is_user_module(name):
             self.user_module(name)
 
     def builtin(self, name: str) -> Meanings:
-        """A name of Python's own."""
+        """Judge a builtin name of Python."""
         if name == "getattr" or known.is_pure("builtins", name):
             return frozenset({Symbol("builtins", name)})
         if name in known.BUILTINS:
@@ -108,7 +108,7 @@ class _Judge:
         raise NotKnownPureError(f"it names {name}, which was not shipped with it")
 
     def attribute_of_module(self, module: str, name: str) -> Meanings:
-        """It takes a name out of a module."""
+        """Judge a name that is taken from a module."""
         if self.is_user_module(module):
             return self._of_user_module(module, name)
         public = known.public_module(module)
@@ -130,13 +130,13 @@ class _Judge:
         return found.meanings_of(name)
 
     def attribute_of_symbol(self, symbol: Symbol, name: str) -> None:
-        """It takes an attribute of a library's class or function."""
+        """Judge an attribute of a library's class or function."""
         if name not in known.METHODS and name not in known.SPECIAL:
             raise NotKnownPureError(f"it uses {symbol}.{name}, which is not known to be pure")
         self.attribute(name, called=False)
 
     def symbol(self, module: str, name: str) -> None:
-        """A pickle refers to a function or class of a module."""
+        """Judge a reference of a pickle to a function or class of a module."""
         if module == "__main__":
             raise NotKnownPureError("it refers to a name of __main__ that was not shipped with it")
         first, *rest = name.split(".")
@@ -153,7 +153,7 @@ class _Judge:
     # -- attributes of values ---------------------------------------------------------------------------------
 
     def attribute(self, name: str, called: bool) -> None:
-        """It takes an attribute of a value."""
+        """Judge an attribute of a value."""
         if name.startswith("__") and name.endswith("__"):
             if name not in known.SPECIAL:
                 raise NotKnownPureError(f"it uses {name}")
@@ -161,22 +161,22 @@ class _Judge:
             self._attributes[name] = self._attributes.get(name, False) or called
 
     def define(self, name: str) -> None:
-        """It gives an attribute of that name to an object of the user's."""
+        """Judge an attribute that an object of the user's is given under this name."""
         self._defined.add(name)
 
     def text(self, text: str) -> None:
-        """It holds a text. Two of them pandas and numpy take for the time at which they read them."""
+        """Judge a text constant. Pandas and numpy take two texts for the time at which they read them."""
         if text.strip().lower() in ("now", "today"):
             raise NotKnownPureError(f"it holds {text!r}, which may stand for the time of the run")
         self._texts.add(text)
 
     def finish(self) -> None:
-        """Judge the attributes, when all is read that the user's objects have.
+        """Judge the attributes, once all attributes of the user's objects have been read.
 
         Raises
         ------
         NotKnownPureError
-            Where one of them is not known to be pure.
+            If one of them is not known to be pure.
         """
         for name, called in sorted(self._attributes.items()):
             of_path = self._has_paths and name in known.PATHS

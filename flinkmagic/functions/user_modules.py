@@ -1,9 +1,9 @@
-"""The sources of the modules that a function of the user's imports, followed from module to module.
+"""The sources of the modules that a user's function imports, followed from module to module.
 
-A worker imports a module by its name, so what the function does there is what the module's *file* says when it does so.
-Modules of the standard library and of installed packages do not change under a running session and count by name and
-version; every other module counts by what its source says. Comments and line numbers do not count: two sources are
-equal where Python's parser makes the same tree of them.
+A worker imports a module by name, so what the function does there is what the module's *file* says at that time.
+Modules of the standard library and of installed packages do not change during a session and count by name and version;
+every other module counts by its source. Comments and line numbers do not count: two sources are equal if Python's
+parser makes the same tree from them.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _LIBRARIES = frozenset({"py4j", "pyspark"})
-"""Packages that are libraries wherever they lie: Spark's own distribution has them outside of site-packages."""
+"""Packages that are libraries wherever they are: Spark's own distribution has them outside site-packages."""
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 class CannotCompareError(Exception):
-    """Something of a plan that cannot be compared with that of another run. No user's error: it costs a reuse."""
+    """A part of a plan that cannot be compared with another run's. Users never see it: it only prevents a reuse."""
 
 
 def library_version(module: str) -> str | None:
-    """For a module of Python's or of an installed package its package's version, empty where unknown; else None."""
+    """Return a library module's package version, empty if unknown; None if the module is the user's."""
     top = module.partition(".")[0]
     if top in sys.builtin_module_names or top in sys.stdlib_module_names or top in _LIBRARIES:
         return str(getattr(sys.modules.get(top), "__version__", ""))
@@ -47,7 +47,7 @@ def _is_installed(path: Path) -> bool:
 
 
 def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
-    """The module's spec, found without importing anything (`importlib.util.find_spec` imports the packages above)."""
+    """Return the module's spec without importing anything (`importlib.util.find_spec` imports parent packages)."""
     search: list[str] | None = None
     spec = None
     name = ""
@@ -62,14 +62,14 @@ def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
 
 
 class ModuleSources:
-    """Digests of the user's modules, each looked at once; to be made again for each time of looking.
+    """Digests of the user's modules, each read once; create a new one for each time of reading.
 
     Parameters
     ----------
     seen : dict of str to str, optional
-        The session's memory, which is added to: what each module said when it was first looked at. Spark's Python
-        workers serve many tasks, and keep a module as it was when they imported it. So it is unknown by which state of
-        an edited one rows are computed from then on.
+        The session's memory, which is extended: what each module said when it was first read. Spark's Python workers
+        serve many tasks, and keep a module as it was when they imported it. So once a module is edited, it is unknown
+        which version computes rows from then on.
     """
 
     def __init__(self, seen: dict[str, str] | None = None) -> None:
@@ -77,12 +77,12 @@ class ModuleSources:
         self._seen: dict[str, str] = {} if seen is None else seen
 
     def of(self, module: str) -> dict[str, str]:
-        """By module, `module` itself and all modules of the user's that it leads to, what their sources say.
+        """Return what the sources of a module, and of all user modules that it leads to, say, by module.
 
         Raises
         ------
         CannotCompareError
-            Where a source cannot be read or followed, or was edited since the session first met it.
+            If a source cannot be read or followed, or was edited since the session first met it.
         """
         digests: dict[str, str] = {}
         open_ = [module]
@@ -106,7 +106,7 @@ class ModuleSources:
         return digest
 
     def _look_at(self, module: str) -> Iterator[tuple[str, str]]:
-        """What a module says, under the empty name, and the names that it leads to."""
+        """Yield what a module says, under the empty name, and the names that it leads to."""
         version = library_version(module)
         if version is not None:
             yield "", f"library {version}"
@@ -136,12 +136,12 @@ class ModuleSources:
 
 
 def read_source(module: str, spec: importlib.machinery.ModuleSpec) -> bytes:
-    """What the file of a module holds, which may lie in an archive.
+    """Return the text of a module's file, which may lie in an archive.
 
     Raises
     ------
     CannotCompareError
-        Where it cannot be read.
+        If it cannot be read.
     """
     assert spec.origin is not None
     get_data = getattr(spec.loader, "get_data", None)
@@ -152,21 +152,21 @@ def read_source(module: str, spec: importlib.machinery.ModuleSpec) -> bytes:
 
 
 def _imports(tree: ast.Module, base: str) -> Iterator[str]:
-    """Absolute names of what a module imports, at its top or anywhere else in it."""
+    """Yield the absolute names of what a module imports, at its top level or anywhere else."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             origin = absolute(node.module or "", node.level, base)
             yield origin
-            # What is taken out of a package may be a module of it.
+            # What is taken from a package may be one of its modules.
             for alias in node.names:
                 if alias.name != "*" and find_module(f"{origin}.{alias.name}") is not None:
                     yield f"{origin}.{alias.name}"
 
 
 def absolute(name: str, level: int, package: str) -> str:
-    """The absolute name of an import that was written with `level` dots in a module of `package`."""
+    """Return the absolute name of an import that was written with `level` dots in a module of `package`."""
     if level == 0:
         return name
     above = package.split(".")[: len(package.split(".")) - level + 1]

@@ -16,7 +16,6 @@ from flinkmagic.graph.execution_topology import ExecutionTopology
 from flinkmagic.graph.intermediate_result import (
     Connection,
     ConsumedPartitionGroup,
-    ConsumerVertexGroup,
     ExecutionEdge,
     IntermediateResult,
 )
@@ -26,13 +25,13 @@ from flinkmagic.graph.pipelined_region import PipelinedRegions
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 NO_NAME = -1
-"""In a column of names: none."""
+"""In a column of names: no name."""
 
 
 class Columns:
-    """What changes while a job runs, by global index of the execution vertex.
+    """The data that changes while a job runs, by global index of the execution vertex.
 
-    ``timestamps`` has a column for each state that anything came into; ``names`` are the texts that the ``resource``
+    ``timestamps`` has a column for each state that any vertex entered; ``names`` are the texts that the ``resource``
     and ``slot`` columns refer to. The optional columns are allocated when first written.
     """
 
@@ -62,7 +61,7 @@ class Columns:
         self.priors: dict[int, tuple[Execution, ...]] = {}
 
     def copy(self) -> Columns:
-        """Return columns that nothing writes to."""
+        """Return a copy that nothing writes to."""
         other = Columns(0, self.created_at_ms)
         other.state = _frozen(self.state)
         other.attempt = _frozen(self.attempt)
@@ -78,8 +77,8 @@ class Columns:
 class AccessExecutionGraph:
     """Reads the structure and the columns of an ExecutionGraph.
 
-    Execution vertices go by a global index: job vertices in topological order, subtasks ascending. Result partitions
-    and groups have global indices of their own.
+    Execution vertices have a global index: job vertices in topological order, subtasks ascending. Result partitions and
+    groups have global indices of their own.
 
     Attributes
     ----------
@@ -90,7 +89,7 @@ class AccessExecutionGraph:
     connections : tuple of Connection
         In the order of their consumers, input by input; it is the order of the groups.
     pipelined_regions : PipelinedRegions
-        Which vertices must run side by side.
+        Which vertices must run simultaneously.
     """
 
     def __init__(self, topology: ExecutionTopology, columns: Columns) -> None:
@@ -99,7 +98,7 @@ class AccessExecutionGraph:
 
     @property
     def job_graph(self) -> JobGraph:
-        """What it was made of."""
+        """The JobGraph that it was made from."""
         return self._topology.job_graph
 
     @property
@@ -124,7 +123,7 @@ class AccessExecutionGraph:
 
     @property
     def pipelined_regions(self) -> PipelinedRegions:
-        """Which vertices must run side by side."""
+        """Which vertices must run simultaneously."""
         return self._topology.pipelined_regions
 
     @property
@@ -153,7 +152,7 @@ class AccessExecutionGraph:
         return self._columns.attempt
 
     def timestamps(self, state: ExecutionState) -> npt.NDArray[np.float64]:
-        """When the current executions came into a state, in milliseconds; NaN for those that did not."""
+        """Return when the current executions entered a state, in milliseconds; NaN for those that did not."""
         column = self._columns.timestamps.get(state.value)
         if column is not None:
             return column
@@ -163,31 +162,31 @@ class AccessExecutionGraph:
     # Vertices
 
     def job_vertex_of(self, index: int) -> ExecutionJobVertex:
-        """The job vertex of an execution vertex."""
+        """Return the job vertex of an execution vertex."""
         topology = self._topology
         return topology.job_vertices[bisect_right(topology.first_vertices, index) - 1]
 
     def job_vertex_by_id(self, job_vertex_id: str) -> ExecutionJobVertex:
-        """The job vertex with an id."""
+        """Return the job vertex with an id."""
         return self._topology.by_id[job_vertex_id]
 
     def execution_vertex(self, index: int) -> ExecutionVertex:
-        """A view of an execution vertex."""
+        """Return a view of an execution vertex."""
         if not 0 <= index < self.n_vertices:
             raise IndexError(f"the graph has {self.n_vertices} execution vertices, no number {index}")
         return ExecutionVertex(self, index, self.job_vertex_of(index))
 
     def execution_vertex_by_id(self, job_vertex_id: str, subtask: int) -> ExecutionVertex:
-        """A view of a subtask."""
+        """Return a view of a subtask."""
         job_vertex = self._topology.by_id[job_vertex_id]
         return ExecutionVertex(self, job_vertex.vertices[subtask], job_vertex)
 
     def state_of(self, index: int) -> ExecutionState:
-        """The state of the current execution of a vertex."""
+        """Return the state of the current execution of a vertex."""
         return STATES[int(self._columns.state[index])]
 
     def current_execution(self, index: int) -> Execution:
-        """The current attempt of a vertex, as it stands."""
+        """Return a snapshot of a vertex's current attempt."""
         columns = self._columns
         job_vertex = self.job_vertex_of(index)
         return Execution(
@@ -200,7 +199,7 @@ class AccessExecutionGraph:
         )
 
     def prior_executions(self, index: int) -> tuple[Execution, ...]:
-        """The earlier attempts of a vertex, oldest first, as far as they are kept."""
+        """Return the earlier attempts of a vertex that are kept, oldest first."""
         return self._columns.priors.get(index, ())
 
     def _timestamps_of(self, index: int) -> Mapping[ExecutionState, float]:
@@ -222,43 +221,33 @@ class AccessExecutionGraph:
     # Partitions and groups
 
     def result_of(self, partition: int) -> IntermediateResult:
-        """The result that a partition belongs to."""
+        """Return the result that a partition belongs to."""
         topology = self._topology
         return topology.results[bisect_right(topology.first_partitions, partition) - 1]
 
     def producer_of(self, partition: int) -> int:
-        """The execution vertex that makes a partition."""
+        """Return the execution vertex that makes a partition."""
         result = self.result_of(partition)
         return result.producer.first + partition - result.first_partition
 
     def produced_partitions(self, index: int) -> list[int]:
-        """The partitions that a vertex makes, result by result."""
+        """Return the partitions that a vertex makes, result by result."""
         job_vertex = self.job_vertex_of(index)
         return [result.first_partition + index - job_vertex.first for result in job_vertex.produced_results]
 
     def consumed_partition_groups(self, index: int) -> list[ConsumedPartitionGroup]:
-        """What a vertex reads, input by input."""
+        """Return what a vertex reads, input by input."""
         job_vertex = self.job_vertex_of(index)
         subtask = index - job_vertex.first
         group = self._topology.group
         return [group(c.first_group + c.group_of_consumer(subtask)) for c in job_vertex.inputs]
 
-    def consumer_vertex_groups(self, partition: int) -> list[ConsumerVertexGroup]:
-        """Who reads a partition, edge by edge."""
-        result = self.result_of(partition)
-        found = []
-        for connection in result.consumers:
-            number = connection.group_of_partition(partition - result.first_partition)
-            group = self._topology.group(connection.first_group + number)
-            found.append(ConsumerVertexGroup(group.id, group.consumers, group.partitions, connection))
-        return found
-
     def group(self, group_id: int) -> ConsumedPartitionGroup:
-        """A group by its global index; the same object each time."""
+        """Return a group by its global index; the same object each time."""
         return self._topology.group(group_id)
 
     def execution_edges(self, index: int) -> Iterator[ExecutionEdge]:
-        """What a vertex reads, edge by edge; made on demand."""
+        """Yield the edges by which a vertex reads; made on demand."""
         job_vertex = self.job_vertex_of(index)
         subtask = index - job_vertex.first
         for connection, group in zip(job_vertex.inputs, self.consumed_partition_groups(index), strict=True):

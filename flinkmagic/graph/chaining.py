@@ -1,9 +1,9 @@
 """Which operators share a task.
 
-Two rules. The first is Flink's, to the letter: :func:`is_chainable`. The second is the extension for operators with
+There are two rules. The first is exactly Flink's: :func:`is_chainable`. The second is the extension for operators with
 ``ChainingStrategy.HEAD_WITH_INPUTS``: such an operator takes into its own task the chains that feed it pointwise,
 whatever their number and parallelism, as Flink's HEAD_WITH_SOURCES takes single sources. A chain is taken only if all
-that leaves it goes to this operator over such edges: otherwise two vertices could wait for each other.
+its outputs go to this operator over such edges: otherwise two vertices could wait for each other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _UPSTREAM = frozenset(ChainingStrategy) - {ChainingStrategy.NEVER}
 
 
 def is_chainable(edge: StreamEdge, chaining_enabled: bool) -> bool:
-    """Whether the edge's target goes into the task of its source: the conditions of Flink, one by one.
+    """Return whether the edge's target goes into the task of its source: the conditions of Flink, one by one.
 
     Mirrors ``StreamingJobGraphGenerator.isChainable``. Max parallelism and co-location group do not matter.
     """
@@ -35,7 +35,7 @@ def is_chainable(edge: StreamEdge, chaining_enabled: bool) -> bool:
 
 
 def is_chainable_input(edge: StreamEdge, chaining_enabled: bool) -> bool:
-    """Whether the edge's source may go into the task of a HEAD_WITH_INPUTS target, as far as the edge can tell."""
+    """Return whether a HEAD_WITH_INPUTS target may take the edge's source into its task, judging by the edge."""
     source, target = edge.source, edge.target
     return (
         target.chaining_strategy is ChainingStrategy.HEAD_WITH_INPUTS
@@ -48,7 +48,7 @@ def is_chainable_input(edge: StreamEdge, chaining_enabled: bool) -> bool:
 
 
 class Chaining:
-    """The decision for every edge of a StreamGraph, taken once."""
+    """The decision for every edge of a StreamGraph, made once."""
 
     def __init__(self, graph: StreamGraph) -> None:
         enabled = graph.chaining_enabled
@@ -61,19 +61,19 @@ class Chaining:
             self._chain_inputs(graph)
 
     def is_chained_output(self, edge: StreamEdge) -> bool:
-        """Whether the target goes into its source's task (Flink's rule)."""
+        """Return whether the target goes into its source's task (Flink's rule)."""
         return edge in self._outputs
 
     def is_chained_input(self, edge: StreamEdge) -> bool:
-        """Whether the source goes into its target's task (the extension)."""
+        """Return whether the source goes into its target's task (the extension)."""
         return edge in self._inputs
 
     def start_of(self, node: StreamNode) -> StreamNode:
-        """Where the task of a node that heads a chain starts: there, or at the operator that took the chain."""
+        """Return where the task of a chain's head starts: there, or at the operator that took the chain."""
         return self._start.get(node.id, node)
 
     def chained_inputs(self, node: StreamNode) -> list[StreamNode]:
-        """The starts of the chains that the node took as inputs, in the order of its edges, each once."""
+        """Return the starts of the chains that the node took as inputs, in the order of its edges, each once."""
         if node.chaining_strategy is not ChainingStrategy.HEAD_WITH_INPUTS:
             return []
         starts = {edge.source.id: self._inner_start(edge.source) for edge in node.in_edges if edge in self._inputs}
@@ -86,7 +86,7 @@ class Chaining:
         return node
 
     def _chain_inputs(self, graph: StreamGraph) -> None:
-        """Let each HEAD_WITH_INPUTS operator, upstream ones first, take the chains that feed it."""
+        """Make each HEAD_WITH_INPUTS operator, upstream ones first, take the chains that feed it."""
         chains: dict[int, list[StreamNode]] = {}
         for node in graph.nodes.values():
             chains.setdefault(self._inner_start(node).id, []).append(node)
@@ -103,6 +103,6 @@ class Chaining:
 
 
 def _leads_only_to(members: set[StreamNode], edges: Iterable[StreamEdge]) -> bool:
-    """Whether every edge that leaves the members is one of the edges."""
+    """Return whether every edge that leaves the members is one of the edges."""
     allowed = set(edges)
     return all(edge.target in members or edge in allowed for member in members for edge in member.out_edges)

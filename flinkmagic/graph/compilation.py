@@ -15,7 +15,7 @@ from flinkmagic.graph.topology import read_topology
 
 @dataclass(frozen=True)
 class Compilation:
-    """The graphs of one program; where one was refused, those before it and why."""
+    """The graphs of one program; if one was refused, those before it and why."""
 
     stream_graph: StreamGraph | None = None
     job_graph: JobGraph | None = None
@@ -24,12 +24,12 @@ class Compilation:
 
 
 def compile_topology(text: str) -> Compilation:
-    """Compile a program that was written down.
+    """Compile a program from a topology's text.
 
     Raises
     ------
     TopologyError
-        If the text is no topology. A refusal of the program itself is part of what is returned.
+        If the text is no topology. A refusal of the program itself is part of the returned value.
     """
     try:
         environment = read_topology(text)
@@ -39,7 +39,7 @@ def compile_topology(text: str) -> Compilation:
 
 
 def compile_environment(environment: StreamExecutionEnvironment) -> Compilation:
-    """Compile what is registered with an environment; a refusal is part of what is returned."""
+    """Compile what is registered with an environment; a refusal is part of the returned value."""
     stream_graph: StreamGraph | None = None
     job_graph: JobGraph | None = None
     try:

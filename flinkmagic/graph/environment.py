@@ -34,8 +34,8 @@ _PARALLELISM_UNKNOWN = -2
 class StreamExecutionEnvironment:
     """Collects transformations and makes a StreamGraph of them. Mirrors ``StreamExecutionEnvironment``.
 
-    Only operators are registered, with :meth:`add_operator`; sources and virtual transformations exist in the graph
-    where an operator reaches them.
+    Only operators are registered, with :meth:`add_operator`; sources and virtual transformations are in the graph if an
+    operator reaches them.
 
     Parameters
     ----------
@@ -44,18 +44,18 @@ class StreamExecutionEnvironment:
     runtime_mode : RuntimeExecutionMode
         STREAMING or BATCH.
     parallelism : int
-        Default of the operators; -1 stays undecided up to the execution graph, where it is 1; -2 is 1.
+        Default of the operators; -1 stays undecided up to the execution graph, where it becomes 1; -2 is 1.
     max_parallelism : int, optional
         Default of the operators, 1 to 32768.
     chaining : bool
         Whether operators may share tasks.
     batch_shuffle_mode : BatchShuffleMode, optional
-        What an exchange of undefined mode is in BATCH; blocking if not given.
+        The mode in BATCH of an exchange of undefined mode; blocking if not given.
     upper_bound_max_parallelism : int
-        What no parallelism may pass. Flink's bound is that of its key groups; a Spark stage has none, so the
+        The greatest parallelism allowed. Flink's bound is that of its key groups; a Spark stage has none, so the
         planner of Spark stages sets a greater one.
     settings : JobSettings, optional
-        What travels with the job and decides nothing about its graphs.
+        What travels with the job to its scheduler and does not affect its graphs.
     """
 
     def __init__(
@@ -91,12 +91,12 @@ class StreamExecutionEnvironment:
         self._next_id = 1
 
     def add_operator(self, transformation: Transformation) -> None:
-        """Register an operator; it and all that it reaches get ids."""
+        """Register an operator; assign ids to it and to all that it reaches."""
         self.adopt(transformation)
         self.transformations.append(transformation)
 
     def adopt(self, *transformations: Transformation) -> None:
-        """Give ids, inputs first, to the transformations and to all that they reach."""
+        """Assign ids, inputs first, to the transformations and to all that they reach."""
         found = reachable(transformations, self._ids)
         for transformation in found:
             if transformation.id is not None:
@@ -114,11 +114,11 @@ class StreamExecutionEnvironment:
 
     @property
     def has_split(self) -> bool:
-        """Whether streams are split and selected: such a program is compiled as Flink 1.11 did, the last that could."""
+        """Whether streams are split and selected: such a program is compiled as in Flink 1.11, the last to allow it."""
         return any(isinstance(t, (SplitTransformation, SelectTransformation)) for t in self._ids.values())
 
     def parallelism_of(self, transformation: Transformation) -> int:
-        """The parallelism that Flink's transformation would have, -1 included: a virtual one has its first input's."""
+        """Return the parallelism of Flink's transformation, -1 included; for a virtual one, its first input's."""
         while transformation.parallelism is None:
             if transformation.is_physical or not transformation.inputs:
                 return self.config.parallelism
@@ -126,7 +126,7 @@ class StreamExecutionEnvironment:
         return transformation.parallelism
 
     def check_feedback(self, iteration: FeedbackTransformation | CoFeedbackTransformation) -> None:
-        """Refuse feedback edges whose parallelism is not the iteration's."""
+        """Refuse feedback edges whose parallelism differs from the iteration's."""
         parallelism = self.parallelism_of(iteration)
         for edge in iteration.feedback_edges:
             if self.parallelism_of(edge) != parallelism:

@@ -56,8 +56,8 @@ class ChainingStrategy(Enum):
 
     ``HEAD_WITH_SOURCES`` is as HEAD: it takes sources of the newer kind only, and sources here are of the older one.
     ``HEAD_WITH_INPUTS`` is a departure, a generalisation of Flink's ``HEAD_WITH_SOURCES``: the operator takes every
-    pointwise input that is not BATCH into its own task, whatever the inputs' number and parallelism (a Spark
-    stage is such a tree). See :mod:`flinkmagic.graph.chaining`.
+    pointwise input that is not BATCH into its own task, whatever the inputs' number and parallelism (a Spark stage is
+    such a tree). See :mod:`flinkmagic.graph.chaining`.
     """
 
     ALWAYS = "ALWAYS"

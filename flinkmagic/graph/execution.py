@@ -34,7 +34,7 @@ class ExecutionAttemptID(NamedTuple):
 
 @dataclass(frozen=True)
 class Execution:
-    """An attempt to run a subtask, as it stood when it was asked for. Mirrors ``Execution`` and ``ArchivedExecution``.
+    """A snapshot of an attempt to run a subtask. Mirrors ``Execution`` and ``ArchivedExecution``.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Execution:
         return self.attempt_id.attempt
 
     def history(self) -> tuple[str, ...]:
-        """The states it went through, for people."""
+        """Return the states that it went through, as readable text."""
         ordered = sorted(self.timestamps.items(), key=lambda item: (item[1], item[0].value))
         return tuple(f"{state.name} at {at_ms:.0f} ms" for state, at_ms in ordered)
 
@@ -82,7 +82,7 @@ class ExecutionVertex:
 
     @property
     def task_name(self) -> str:
-        """Its name for people: ``Map (3/8)``."""
+        """Its display name: ``Map (3/8)``."""
         return self.job_vertex.task_name(self.subtask)
 
     @property
@@ -102,7 +102,7 @@ class ExecutionVertex:
 
     @property
     def prior_executions(self) -> tuple[Execution, ...]:
-        """The attempts before it, oldest first, as far as they are kept."""
+        """The attempts before it that are kept, oldest first."""
         return self.graph.prior_executions(self.index)
 
     @property

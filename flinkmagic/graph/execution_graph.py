@@ -1,8 +1,8 @@
 """The ExecutionGraph: a job's subtasks, with the state of the attempts to run them in columns.
 
 Mirrors ``DefaultExecutionGraph``. Departure: Flink has objects for vertices, executions and partitions; here state,
-attempt and timestamps are numpy columns by a global index, and objects are light views made on demand. What must act on
-states (deploying, cancelling, waiting) is the scheduler's; the graph only checks and keeps.
+attempt and timestamps are numpy columns by a global index, and objects are light views made on demand. Acting on states
+(deploying, cancelling, waiting) is the scheduler's task; the graph only checks and stores.
 """
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ class ExecutionGraph(AccessExecutionGraph):
         index : int or array of int
             The vertices.
         to : ExecutionState
-            Where to.
+            The state to enter.
         at_ms : float
             When, in milliseconds.
         error : BaseException, optional
             Why, kept with the executions.
         recovering : bool
-            Whether a job manager is taking the job over: then what is not over may be FINISHED immediately.
+            Whether a job manager is taking the job over: then what is not over may become FINISHED immediately.
 
         Raises
         ------
         IllegalStateTransitionError
-            If the table of transitions does not have one of them; then none is made.
+            If the table of transitions lacks one of them; then no transition is made.
         """
         columns = self._columns
         code = to.value
@@ -109,7 +109,7 @@ class ExecutionGraph(AccessExecutionGraph):
         return columns.timestamps[code]
 
     def reset_for_new_execution(self, index: int, at_ms: float) -> None:
-        """Keep a vertex's current execution among the prior ones and begin a new one, in CREATED."""
+        """Move a vertex's current execution to the prior ones and begin a new one, in CREATED."""
         columns = self._columns
         priors = (*columns.priors.get(index, ()), self.current_execution(index))
         columns.priors[index] = priors[len(priors) - min(len(priors), self._max_prior_executions) :]
@@ -125,11 +125,11 @@ class ExecutionGraph(AccessExecutionGraph):
                 names[index] = NO_NAME
 
     def continue_with_attempt(self, index: int, attempt: int) -> None:
-        """Count a vertex's attempts on from those of a process that ran the job before (`ExecutionVertex` recovery)."""
+        """Continue a vertex's attempt numbers from those of a process that ran the job before (recovery)."""
         self._columns.attempt[index] = attempt
 
     def assign_resource(self, index: int, resource_id: str, allocation_id: str) -> None:
-        """Note on which executor and in which slot the current execution of a vertex runs."""
+        """Note the executor and slot in which the current execution of a vertex runs."""
         columns = self._columns
         if columns.resource is None or columns.slot is None:
             columns.resource = np.full(self.n_vertices, NO_NAME, dtype=np.int32)
@@ -145,7 +145,7 @@ class ExecutionGraph(AccessExecutionGraph):
         return number
 
     def archive(self) -> ArchivedExecutionGraph:
-        """Return a copy that does not change, for readers on other threads."""
+        """Return an immutable copy for readers on other threads."""
         return ArchivedExecutionGraph(self._topology, self._columns.copy())
 
 
@@ -159,13 +159,13 @@ def build_execution_graph(
     job_graph : JobGraph
         The job.
     at_ms : float
-        When the executions come into CREATED, in milliseconds.
+        When the executions enter CREATED, in milliseconds.
     max_prior_executions : int
         How many earlier attempts of each subtask are kept (``jobmanager.execution.attempts-history-size``).
 
     Raises
     ------
     ExecutionGraphRefusedError
-        Where Flink refuses the job too.
+        If Flink refuses the job too.
     """
     return ExecutionGraph(job_graph, at_ms, max_prior_executions)

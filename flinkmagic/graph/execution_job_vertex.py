@@ -59,7 +59,7 @@ class ExecutionJobVertex:
         return range(self.first, self.first + self.parallelism)
 
     def task_name(self, subtask: int) -> str:
-        """A subtask's name for people: ``Map (3/8)``."""
+        """Return a subtask's display name: ``Map (3/8)``."""
         return f"{self.job_vertex.name} ({subtask + 1}/{self.parallelism})"
 
     def __repr__(self) -> str:
@@ -67,6 +67,6 @@ class ExecutionJobVertex:
 
 
 def default_max_parallelism(parallelism: int, upper_bound: int) -> int:
-    """Half as much again, rounded up to a power of two, within bounds (``computeDefaultMaxParallelism``)."""
+    """Return 1.5 times the parallelism, rounded up to a power of two, bounded (``computeDefaultMaxParallelism``)."""
     roomy = parallelism + parallelism // 2
     return min(max(1 << (roomy - 1).bit_length(), DEFAULT_LOWER_BOUND_MAX_PARALLELISM), upper_bound)

@@ -42,18 +42,18 @@ TRANSITIONS: dict[ExecutionState, frozenset[ExecutionState]] = {
     _S.DEPLOYING: frozenset({_S.INITIALIZING, _S.FINISHED, _S.CANCELING, _S.CANCELED, _S.FAILED}),
     _S.INITIALIZING: frozenset({_S.RUNNING, _S.FINISHED, _S.CANCELING, _S.CANCELED, _S.FAILED}),
     _S.RUNNING: frozenset({_S.FINISHED, _S.CANCELING, _S.CANCELED, _S.FAILED}),
-    # A failure while cancelling ends in CANCELED: cancelling was what was asked for.
+    # A failure while cancelling ends in CANCELED: cancelling was what the user wanted.
     _S.CANCELING: frozenset({_S.CANCELED}),
     _S.FINISHED: frozenset(),
     _S.CANCELED: frozenset(),
     _S.FAILED: frozenset(),
 }
-"""Every transition of the normal course of a job. A restart is none: it is a new execution."""
+"""Every transition of a job's normal course. A restart is not a transition: it is a new execution."""
 
 RECOVERY_TRANSITIONS: dict[ExecutionState, frozenset[ExecutionState]] = {
     state: frozenset() if state.is_terminal else targets | {_S.FINISHED} for state, targets in TRANSITIONS.items()
 }
-"""The same while a job manager takes over a job: what a journal says is finished is finished immediately."""
+"""The same while a job manager takes over a job: what a journal says is finished becomes FINISHED immediately."""
 
 
 def _matrix(table: dict[ExecutionState, frozenset[ExecutionState]]) -> npt.NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from flinkmagic.graph.pipelined_region import PipelinedRegions, pipelined_region
 
 
 class ExecutionTopology:
-    """Lays the job vertices' subtasks, partitions and groups out along global indices."""
+    """Arranges the job vertices' subtasks, partitions and groups along global indices."""
 
     def __init__(self, job_graph: JobGraph) -> None:
         self.job_graph = job_graph
@@ -56,7 +56,7 @@ class ExecutionTopology:
             self._check_co_location(group)
 
     def _check_co_location(self, group: CoLocationGroup) -> None:
-        """Refuse co-located subtasks of different regions: they could not be given one slot together."""
+        """Refuse co-located subtasks of different regions: they could not be given one slot."""
         region_of = self.pipelined_regions.region_of
         members = [self.by_id[vertex.id] for vertex in group.vertices]
         regions = np.full(max(member.parallelism for member in members), -1, dtype=np.int64)
@@ -69,7 +69,7 @@ class ExecutionTopology:
             known[:] = own
 
     def group(self, group_id: int) -> ConsumedPartitionGroup:
-        """A group by its global index; the same object each time."""
+        """Return a group by its global index; the same object each time."""
         group = self._groups.get(group_id)
         if group is None:
             connection = self.connections[bisect_right(self._first_groups, group_id) - 1]

@@ -1,4 +1,4 @@
-"""Results of the ExecutionGraph and who reads which partition of them: groups, computed and never listed edge by edge.
+"""Results of the ExecutionGraph and who reads which partition: groups, computed and never listed edge by edge.
 
 In a group every consumer reads every partition. All-to-all is one group; pointwise has one for each subtask of the
 narrower side, with ranges of the wider side. So nothing here grows with the product of two parallelisms.
@@ -56,7 +56,7 @@ class IntermediateResult:
         return self.dataset.result_type
 
     def n_subpartitions(self, subtask: int) -> int:
-        """How many subpartitions the partition of a subtask has: one for each of its readers.
+        """Return how many subpartitions the partition of a subtask has: one for each of its readers.
 
         Mirrors ``IntermediateResultPartition.getNumberOfSubpartitions``: the edges that share a result agree on it.
         """
@@ -112,23 +112,23 @@ class Connection:
         return -_bounds(-self.n_consumers, self.n_groups)
 
     def group_of_consumer(self, subtask: int) -> int:
-        """The group, relative to ``first_group``, that a consumer reads."""
+        """Return the group, relative to ``first_group``, that a consumer reads."""
         return 0 if self.is_all_to_all else subtask * self.n_groups // self.n_consumers
 
     def group_of_partition(self, partition: int) -> int:
-        """The group, relative to ``first_group``, that holds a partition."""
+        """Return the group, relative to ``first_group``, that holds a partition."""
         return 0 if self.is_all_to_all else ((partition + 1) * self.n_groups - 1) // self.n_partitions
 
     def partition_range(self, group: int) -> range:
-        """The partitions of a group."""
+        """Return the partitions of a group."""
         return range(group * self.n_partitions // self.n_groups, (group + 1) * self.n_partitions // self.n_groups)
 
     def consumer_range(self, group: int) -> range:
-        """The consumers of a group."""
+        """Return the consumers of a group."""
         return range(-(-group * self.n_consumers // self.n_groups), -(-(group + 1) * self.n_consumers // self.n_groups))
 
     def subpartition_of(self, subtask: int) -> int:
-        """Which subpartition of each of its partitions a consumer reads."""
+        """Return which subpartition of each of its partitions a consumer reads."""
         if self.is_all_to_all:
             return subtask
         return subtask % len(self.consumer_range(self.group_of_consumer(subtask)))
@@ -166,20 +166,8 @@ class ConsumedPartitionGroup(NamedTuple):
         return range(self.partitions.start + offset, self.partitions.stop + offset)
 
 
-class ConsumerVertexGroup(NamedTuple):
-    """Execution vertices that read the same partitions. Mirrors ``ConsumerVertexGroup``; indices are global.
-
-    It is the :class:`ConsumedPartitionGroup` with the same id, seen from the other side.
-    """
-
-    id: int
-    vertices: range
-    partitions: range
-    connection: Connection
-
-
 class ExecutionEdge(NamedTuple):
-    """One consumer reading one partition: a view made on demand, nothing stores it. Of Flink up to 1.12."""
+    """One consumer reading one partition: a view made on demand and stored nowhere. From Flink up to 1.12."""
 
     partition: int
     consumer: int

@@ -113,7 +113,7 @@ class JobVertex:
 
     @property
     def operator_factory(self) -> object | None:
-        """The tail's handle: by it a gateway runs the vertex."""
+        """The tail's handle, by which a gateway runs the vertex."""
         return self.operators[0].operator_factory
 
     def add_result(self, result_type: ResultPartitionType, dataset_id: str | None = None) -> IntermediateDataSet:
@@ -142,8 +142,8 @@ class JobVertex:
 class IntermediateDataSet:
     """A result of a vertex. Mirrors ``IntermediateDataSet``.
 
-    ``id`` is the given one of a persistent result, else made of the producer's id and ``index``, so that it is the
-    same from run to run (Flink's is random).
+    ``id`` is the given one of a persistent result, else made from the producer's id and ``index``, so that it is the
+    same in every run (Flink's is random).
     """
 
     __slots__ = ("consumers", "id", "index", "producer", "result_type")
@@ -197,7 +197,7 @@ class JobEdge:
 
     @property
     def is_forward(self) -> bool:
-        """Whether subtask i reads of subtask i only."""
+        """Whether subtask i reads from subtask i only."""
         return self.partitioner.is_forward
 
     @property
@@ -219,7 +219,7 @@ class JobGraph:
     vertices : dict of str to JobVertex
         By id, in the order in which they were made: consumers first.
     settings : JobSettings
-        Jars, files, checkpointing and so on: see there what is informative.
+        What the scheduler follows.
     """
 
     def __init__(
@@ -243,8 +243,6 @@ class JobGraph:
     @property
     def schedule_mode(self) -> ScheduleMode:
         """How Flink up to 1.12 would have scheduled the job; informative."""
-        if self.settings.schedule_mode is not None:
-            return self.settings.schedule_mode
         if self.job_type is RuntimeExecutionMode.STREAMING:
             return ScheduleMode.EAGER
         return ScheduleMode.LAZY_FROM_SOURCES_WITH_BATCH_SLOT_REQUEST
@@ -255,7 +253,7 @@ class JobGraph:
         return (edge for v in self.vertices.values() for dataset in v.produced for edge in dataset.consumers)
 
     def vertices_in_topological_order(self) -> Sequence[JobVertex]:
-        """Producers before consumers: sources as they were made, then depth first over what has become ready.
+        """Return producers before consumers: sources as they were made, then depth first over what has become ready.
 
         Mirrors ``JobGraph.getVerticesSortedTopologicallyFromSources``; the order is kept.
         """
@@ -283,7 +281,7 @@ def _topological(vertices: Mapping[str, JobVertex]) -> list[JobVertex]:
 
 
 def _leave(vertex: JobVertex, waiting: dict[str, int]) -> None:
-    """Count the vertex as placed: its consumers wait for it no more."""
+    """Count the vertex as placed: its consumers stop waiting for it."""
     del waiting[vertex.id]
     for consumer in _consumers(vertex):
         if consumer.id in waiting:

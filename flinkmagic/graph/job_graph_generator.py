@@ -1,8 +1,8 @@
-"""Makes a JobGraph of a StreamGraph. Mirrors ``StreamingJobGraphGenerator``.
+"""Makes a JobGraph from a StreamGraph. Mirrors ``StreamingJobGraphGenerator``.
 
-In Flink's order: chains are made depth first from the sources, chained outputs before others, so that a vertex is made
-after its consumers; then the results that leave operators are shared where they are equal; then vertices are connected
-one by one; then slot sharing and co-location groups are settled.
+The order is Flink's: chains are made depth first from the sources, chained outputs before others, so that a vertex is
+made after its consumers; then equal results that leave operators are shared; then vertices are connected one by one;
+then slot sharing and co-location groups are settled.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def create_job_graph(stream_graph: StreamGraph, job_id: str | None = None) -> Jo
     Raises
     ------
     JobGraphRefusedError
-        Where Flink refuses the program too.
+        If Flink refuses the program too.
     """
     return _JobGraphGenerator(stream_graph, job_id).generate()
 
 
 def result_type_of(edge: StreamEdge, global_mode: GlobalStreamExchangeMode) -> ResultPartitionType:
-    """The type of the result that an edge which leaves its task reads."""
+    """Return the type of the result that an edge which leaves its task reads."""
     if edge.exchange_mode is not StreamExchangeMode.UNDEFINED:
         return _RESULT_OF_MODE[edge.exchange_mode]
     if global_mode is GlobalStreamExchangeMode.FORWARD_EDGES_PIPELINED:
@@ -98,7 +98,7 @@ class _ChainInfo:
 
 
 _Steps = Generator["_Steps", None, None]
-"""A walk that yields the walks to make before it goes on."""
+"""A walk that yields the walks to make before it continues."""
 
 
 class _JobGraphGenerator:
@@ -175,7 +175,7 @@ class _JobGraphGenerator:
             parts.append(node.name)
             inputs = self._chaining.chained_inputs(node)
             outputs = [edge.target for edge in info.configs[node.id].chained_outputs]
-            # What comes last is pushed first.
+            # What is to come last is pushed first.
             if len(outputs) > 1:
                 left += [")", *_separated(outputs), " -> ("]
             elif outputs:
@@ -196,10 +196,7 @@ class _JobGraphGenerator:
                 gates += 1
         return StreamConfig(
             node=node,
-            operator_id=self._hashes[node.id].hex(),
             chain_index=index,
-            is_chain_start=node is info.start,
-            is_chain_end=not chained,
             inputs=tuple(inputs[position] for position in sorted(inputs)),
             chained_outputs=chained,
         )
@@ -247,8 +244,6 @@ class _JobGraphGenerator:
                 if output is None:
                     output = shared[key] = NonChainedOutput(
                         edge.source.id,
-                        target.parallelism,
-                        target.max_parallelism,
                         edge.output_tag,
                         edge.partitioner,
                         result_type,
@@ -285,7 +280,7 @@ class _JobGraphGenerator:
     # Groups
 
     def _set_slot_sharing(self) -> None:
-        """Put vertices of a named group together; those of the default group by job, or by region in BATCH."""
+        """Put vertices of a named group together; group those of the default group by job, or by region in BATCH."""
         graph = self._job_graph
         regions = logical_pipelined_regions(graph)
         one_group = self._stream_graph.all_vertices_in_same_slot_sharing_group_by_default
@@ -317,7 +312,7 @@ class _JobGraphGenerator:
         self._job_graph.co_location_groups = tuple(groups.values())
 
     def _set_managed_memory(self) -> None:
-        """Give each operator its share of the slot's managed memory: its weight over its group's."""
+        """Assign each operator its share of the slot's managed memory: its weight over its group's."""
         for group in self._job_graph.slot_sharing_groups:
             configs = [c for vertex in group.vertices for c in vertex.configs.values() if c.node.managed_memory_weights]
             totals: dict[str, int] = {}
@@ -330,7 +325,7 @@ class _JobGraphGenerator:
 
 
 def _separated(nodes: list[StreamNode]) -> list[str | StreamNode]:
-    """The nodes with commas between them, the last one first."""
+    """Return the nodes with commas between them, the last one first."""
     return [part for node in reversed(nodes) for part in (node, ", ")][:-1]
 
 

@@ -1,4 +1,4 @@
-"""MurmurHash3 x64 128, the hash that Flink makes operator ids with (Guava's ``Hashing.murmur3_128(0)``)."""
+"""MurmurHash3 x64 128, the hash from which Flink makes operator ids (Guava's ``Hashing.murmur3_128(0)``)."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ class StreamPartitioner:
     kind : PartitionerKind
         The kind of spreading.
     key : object, optional
-        What a keyed kind (HASH, RANGE, CUSTOM) goes by. Two keyed partitioners are equal if their keys are; without
-        a key one is equal to itself only, as two key selectors in Flink are.
+        What a keyed kind (HASH, RANGE, CUSTOM) partitions by. Two keyed partitioners are equal if their keys are;
+        without a key one is equal only to itself, like two key selectors in Flink.
     """
 
     __slots__ = ("key", "kind")
@@ -46,7 +46,7 @@ class StreamPartitioner:
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether a subtask talks to a few neighbours only instead of to all."""
+        """Whether a subtask sends to a few neighbours only instead of to all."""
         return self.kind in _POINTWISE
 
     @property

@@ -1,4 +1,4 @@
-"""Pipelined regions: vertices that must run side by side, of the JobGraph and of the ExecutionGraph."""
+"""Pipelined regions: vertices that must run simultaneously, of the JobGraph and of the ExecutionGraph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 def logical_pipelined_regions(job_graph: JobGraph) -> dict[str, int]:
-    """Number the logical pipelined regions, by job vertex id, in the order of their first vertex in topological order.
+    """Assign numbers to logical pipelined regions, by job vertex id, in topological order of their first vertices.
 
     Mirrors ``DefaultLogicalTopology`` and ``LogicalPipelinedRegionComputeUtil``: vertices are joined over results that
     must be consumed pipelined. Cycles between logical regions are not merged.
@@ -58,12 +58,12 @@ class PipelinedRegions:
         self._starts: IntArray | None = None
 
     def vertices_of(self, region: int) -> IntArray:
-        """The execution vertices of a region, ascending."""
+        """Return the execution vertices of a region, ascending."""
         order, starts = self._by_region()
         return order[starts[region] : starts[region + 1]]
 
     def sizes(self) -> IntArray:
-        """How many vertices each region has."""
+        """Return how many vertices each region has."""
         return np.diff(self._by_region()[1])
 
     def _by_region(self) -> tuple[IntArray, IntArray]:
@@ -80,9 +80,9 @@ class PipelinedRegions:
 def pipelined_regions(job_graph: JobGraph, job_vertices: Sequence[ExecutionJobVertex]) -> PipelinedRegions:
     """Find the regions of execution vertices.
 
-    Mirrors ``DefaultExecutionTopology`` and ``SchedulingPipelinedRegionComputeUtil``. They are looked for within each
-    logical region: one with an all-to-all edge inside it, of any type, is one region; elsewhere they are what
-    pipelined edges hold together, merged where they would wait for each other.
+    Mirrors ``DefaultExecutionTopology`` and ``SchedulingPipelinedRegionComputeUtil``. They are searched within each
+    logical region: one with an all-to-all edge inside it, of any type, is one region; elsewhere regions are what
+    pipelined edges hold together, merged if they would wait for each other.
     """
     logical = logical_pipelined_regions(job_graph)
     members: dict[int, list[ExecutionJobVertex]] = {}
@@ -102,7 +102,7 @@ def _fill(
     vertices: Sequence[ExecutionJobVertex],
     inner: Sequence[Connection],
 ) -> int:
-    """Write the regions of one logical region, numbered from ``first_number``; return how many they are."""
+    """Write the regions of one logical region, numbered from ``first_number``; return their number."""
     width = vertices[0].parallelism
     if any(connection.is_all_to_all for connection in inner):
         for vertex in vertices:
@@ -144,7 +144,7 @@ def _fill_by_components(
 
 
 def _links(connection: Connection, offsets: dict[int, int]) -> IntArray:
-    """Producers and consumers, one column for each partition that a consumer reads (pointwise: few)."""
+    """Return producers and consumers, one column for each partition that a consumer reads (pointwise: few)."""
     wide = max(connection.n_partitions, connection.n_consumers)
     index = np.arange(wide, dtype=np.int64)
     if connection.n_partitions >= connection.n_consumers:

@@ -38,7 +38,7 @@ class ResultPartitionType(Enum):
 
     @property
     def must_be_pipelined_consumed(self) -> bool:
-        """Whether consumers must run side by side with the producer: such results make pipelined regions."""
+        """Whether consumers must run while the producer runs: such results make pipelined regions."""
         return self in _MUST_BE_PIPELINED
 
 

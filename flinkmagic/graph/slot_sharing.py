@@ -4,16 +4,16 @@ Mirrors ``LocalInputPreferredSlotSharingStrategy``. Job vertices are taken in to
 
 1. a subtask joins the group of a co-located subtask, else the first free group among those of its producers, input by
    input;
-2. those left over join the first free group that leftovers made, else a new one.
+2. the remaining ones join the first free group that remaining ones made, else a new one.
 
-A group is free for a subtask if it is of the vertex's slot sharing group and holds no other subtask of the vertex.
-Departure: where the first input settles pass 1 (nearly always), it is done for all subtasks together.
+A group is free for a subtask if it belongs to the vertex's slot sharing group and holds no other subtask of the vertex.
+Departure: if the first input settles pass 1 (nearly always), it is done for all subtasks together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -37,39 +37,36 @@ class ExecutionSlotSharingGroups:
         By execution vertex; groups are numbered as they were made.
     count : int
         How many groups there are.
-    slot_sharing_group_of : list of SlotSharingGroup
-        By group.
     """
 
     group_of: _Groups
     count: int
-    slot_sharing_group_of: list[SlotSharingGroup] = field(repr=False)
 
     def members(self) -> list[npt.NDArray[np.int64]]:
-        """The execution vertices of each group, ascending."""
+        """Return the execution vertices of each group, ascending."""
         order = np.argsort(self.group_of, kind="stable")
         ends = np.cumsum(np.bincount(self.group_of, minlength=self.count))
         return np.split(order, ends[:-1]) if self.count else []
 
 
 def local_input_preferred(graph: AccessExecutionGraph) -> ExecutionSlotSharingGroups:
-    """Share the slots of a job out."""
+    """Assign subtasks to shared slots."""
     strategy = _LocalInputPreferred(graph.n_vertices)
     for job_vertex in graph.job_vertices:
         strategy.assign(job_vertex)
-    return ExecutionSlotSharingGroups(strategy.group_of, len(strategy.made_for), strategy.made_for)
+    return ExecutionSlotSharingGroups(strategy.group_of, strategy.count)
 
 
 class _LocalInputPreferred:
     def __init__(self, n_vertices: int) -> None:
         self.group_of: _Groups = np.full(n_vertices, _NONE, dtype=np.int32)
-        self.made_for: list[SlotSharingGroup] = []
+        self.count = 0
         self._made: dict[SlotSharingGroup, list[_Groups]] = {}
         self._of_constraint: dict[CoLocationGroup, list[int]] = {}
 
     def assign(self, job_vertex: ExecutionJobVertex) -> None:
         group = job_vertex.job_vertex.slot_sharing_group
-        # A vertex's subtasks are in groups of the vertex's own slot sharing group: other producers offer nothing.
+        # A vertex's subtasks are in groups of its own slot sharing group: other producers offer nothing.
         inputs = [c for c in job_vertex.inputs if c.result.producer.job_vertex.slot_sharing_group is group]
         co_location = job_vertex.job_vertex.co_location_group
         assigned = None if co_location else self._of_first_input(job_vertex, inputs)
@@ -86,9 +83,9 @@ class _LocalInputPreferred:
         return self.group_of[producer.first : producer.first + producer.parallelism]
 
     def _of_first_input(self, job_vertex: ExecutionJobVertex, inputs: Sequence[Connection]) -> _Groups | None:
-        """Pass 1 for all subtasks; None where it has to be made one by one.
+        """Do pass 1 for all subtasks; return None if it has to be done one by one.
 
-        In each group of the input the k-th consumer takes the k-th producer's group, as far as there are producers.
+        In each group of the input the k-th consumer takes the k-th producer's group, as long as there are producers.
         """
         assigned: _Groups = np.full(job_vertex.parallelism, _NONE, dtype=np.int32)
         if not inputs:
@@ -131,21 +128,20 @@ class _LocalInputPreferred:
         made = self._made.setdefault(group, [])
         if made:
             existing = np.concatenate(made)
-            free = np.ones(len(self.made_for), dtype=np.bool_)
+            free = np.ones(self.count, dtype=np.bool_)
             free[assigned[assigned != _NONE]] = False
             joined = existing[free[existing]][: leftovers.size]
             assigned[leftovers[: joined.size]] = joined
             leftovers = leftovers[joined.size :]
         if leftovers.size:
-            count = len(self.made_for)
-            new = np.arange(count, count + leftovers.size, dtype=np.int32)
+            new = np.arange(self.count, self.count + leftovers.size, dtype=np.int32)
             assigned[leftovers] = new
             made.append(new)
-            self.made_for += [group] * len(new)
+            self.count += len(new)
 
 
 class _Candidates:
-    """The groups of the producers of one input, each offered once: a group refused or taken is not free any more."""
+    """The groups of the producers of one input, each offered once: once refused or taken, a group is not free."""
 
     def __init__(self, groups: _Groups, connection: Connection) -> None:
         self._groups = groups.tolist()

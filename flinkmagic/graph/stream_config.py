@@ -1,13 +1,11 @@
-"""What the task of a chain has to know about each of its operators. Mirrors ``StreamConfig``.
+"""What a chain's task has to know about each of its operators. Mirrors ``StreamConfig``.
 
 Flink serialises this into the vertex's configuration; here it is an object, read by gateways and displays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from flinkmagic.graph.partitioner import StreamPartitioner
 from flinkmagic.graph.result_partition_type import ResultPartitionType
@@ -24,7 +22,7 @@ class NetworkInputConfig:
 
 @dataclass(frozen=True)
 class ChainedInputConfig:
-    """An input that a chain in the same task makes. Generalises ``StreamConfig.SourceInputConfig``."""
+    """An input that a chain in the same task produces. Generalises ``StreamConfig.SourceInputConfig``."""
 
     edge: StreamEdge
 
@@ -34,8 +32,6 @@ class NonChainedOutput:
     """What an operator sends to other tasks: one result, or a share in one. Mirrors ``NonChainedOutput``."""
 
     __slots__ = (
-        "consumer_max_parallelism",
-        "consumer_parallelism",
         "dataset_id",
         "output_tag",
         "partitioner",
@@ -44,8 +40,6 @@ class NonChainedOutput:
     )
 
     source_id: int
-    consumer_parallelism: int
-    consumer_max_parallelism: int
     output_tag: OutputTag | None
     partitioner: StreamPartitioner
     result_type: ResultPartitionType
@@ -60,56 +54,22 @@ class StreamConfig:
     ----------
     node : StreamNode
         The operator, with its factory, description and metadata.
-    operator_id : str
-        Stable from run to run while the program is unchanged.
     chain_index : int
         Place in the chain: 1 for the operator at which the task starts, 0 for those that run as its chained inputs.
-    is_chain_start, is_chain_end : bool
-        Whether the task starts here, and whether nothing is chained behind.
     inputs : tuple
         By position: from the network, or from a chained input.
     chained_outputs, non_chained_outputs : list
         What stays in the task and what leaves it.
     in_physical_edges : list of StreamEdge
-        The edges that the task is fed by, in the order of its gates.
+        The edges that feed the task, in the order of its gates.
     managed_memory_fractions : dict of str to float
         Share of the slot's managed memory by use case; informative.
-    iteration_id, iteration_wait_time_ms
-        Of the head and the tail of an iteration.
     """
 
     node: StreamNode
-    operator_id: str
     chain_index: int
-    is_chain_start: bool
-    is_chain_end: bool
     inputs: tuple[NetworkInputConfig | ChainedInputConfig, ...]
     chained_outputs: list[StreamEdge]
     non_chained_outputs: list[NonChainedOutput] = field(default_factory=list)
     in_physical_edges: list[StreamEdge] = field(default_factory=list)
     managed_memory_fractions: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def operator_name(self) -> str:
-        """The operator's name."""
-        return self.node.name
-
-    @property
-    def operator_factory(self) -> object | None:
-        """The handle by which a gateway runs the operator."""
-        return self.node.operator_factory
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """The caller's facts about the operator."""
-        return self.node.metadata or {}
-
-    @property
-    def iteration_id(self) -> int | None:
-        """The feedback transformation of a head or tail."""
-        return self.node.iteration_id
-
-    @property
-    def iteration_wait_time_ms(self) -> int | None:
-        """How long a head waits for fed back records."""
-        return self.node.iteration_wait_time_ms

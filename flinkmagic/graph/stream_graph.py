@@ -94,7 +94,7 @@ class StreamNode:
 
     @property
     def label(self) -> int | str:
-        """The id for people: iteration heads and tails go by their feedback transformation."""
+        """The display id: iteration heads and tails have that of their feedback transformation."""
         if self.iteration_id is None:
             return self.id
         kind = "source" if self.invokable is Invokable.ITERATION_HEAD else "sink"
@@ -108,8 +108,8 @@ class StreamEdge:
     """A connection of two nodes. Mirrors ``StreamEdge``.
 
     ``unique_id`` counts the edges between the same two nodes: a union of a stream with itself has two.
-    ``selected_names`` is of split streams only, and None past a side output, as in Flink 1.11. ``dataset_id`` names the
-    persistent result that the edge produces.
+    Only split streams have ``selected_names``; it is None past a side output, as in Flink 1.11. ``dataset_id`` names
+    the persistent result that the edge produces.
     """
 
     __slots__ = (
@@ -185,8 +185,8 @@ class StreamGraph:
     iterations : list of tuple of StreamNode
         Head and tail of each iteration.
     has_split : bool
-        Whether streams are split and selected. Flink 1.11 was the last to do so; what it did otherwise than 1.20 is
-        done in such programs here: BATCH exchanges are kept in STREAMING, and equal results are not shared.
+        Whether streams are split and selected. Flink 1.11 was the last to support it; where it differs from 1.20, such
+        programs follow 1.11: BATCH exchanges are kept in STREAMING, and equal results are not shared.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class StreamGraph:
         self.nodes[node.id] = node
 
     def add_virtual_node(self, virtual_id: int, node: VirtualNode) -> None:
-        """Add a virtual node; refuses one side output read as two types from the very same origin."""
+        """Add a virtual node; refuse one side output read as two types from the very same origin."""
         tag = node.output_tag
         if tag is not None:
             known = self._tags.setdefault((node.origin, tag.id), tag)
@@ -239,7 +239,7 @@ class StreamGraph:
         self._virtual[virtual_id] = node
 
     def origin_of(self, id: int) -> StreamNode:
-        """The node of an id, or the node behind a virtual one."""
+        """Return the node with an id, or the node behind a virtual one."""
         while id in self._virtual:
             id = self._virtual[id].origin
         return self.nodes[id]
@@ -247,7 +247,7 @@ class StreamGraph:
     def add_edge(self, source_id: int, target_id: int, type_number: int, dataset_id: str | None = None) -> None:
         """Connect two nodes, resolving the virtual nodes on the way.
 
-        The partitioner nearest the consumer wins; the exchange mode farthest upstream does. So in Flink.
+        As in Flink, the partitioner nearest the consumer and the exchange mode farthest upstream take precedence.
         """
         partitioner: StreamPartitioner | None = None
         mode: StreamExchangeMode = StreamExchangeMode.UNDEFINED

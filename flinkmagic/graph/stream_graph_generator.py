@@ -1,4 +1,4 @@
-"""Makes a StreamGraph of registered transformations. Mirrors ``StreamGraphGenerator`` and its translators.
+"""Makes a StreamGraph from registered transformations. Mirrors ``StreamGraphGenerator`` and its translators.
 
 Each kind of transformation has one method; :meth:`StreamGraphGenerator.transform` dispatches. Departure: the walk keeps
 its own stack instead of recursing, so that a chain of a hundred thousand transformations compiles.
@@ -103,7 +103,7 @@ class StreamGraphGenerator:
         Raises
         ------
         StreamGraphRefusedError
-            Where Flink refuses the program too.
+            If Flink refuses the program too.
         """
         registered = self._environment.transformations
         if not registered:
@@ -128,7 +128,7 @@ class StreamGraphGenerator:
             stack.extend(transformation.inputs)
 
     def transform(self, transformation: Transformation) -> Ids:
-        """Translate a transformation, and first what it needs; return the ids that represent it."""
+        """Translate what a transformation needs, then the transformation; return the ids that represent it."""
         done = self._done
         stack: list[tuple[Transformation, Steps]] = []
         if id(transformation) not in done:
@@ -164,7 +164,7 @@ class StreamGraphGenerator:
 
     def _operator(self, operator: Transformation) -> Steps:
         yield from operator.inputs
-        if id(operator) in self._done:  # an iteration below came round to it
+        if id(operator) in self._done:  # an iteration below led back to it
             return self._ids(operator)
         if isinstance(operator, SinkTransformation):
             name, invokable, first_type = f"Sink: {operator.name}", Invokable.ONE_INPUT, 0
@@ -207,7 +207,7 @@ class StreamGraphGenerator:
                 )
                 for source_id in ids
             ]
-        # Flink hangs a task that does nothing on the persistent result, so that something consumes it.
+        # Flink adds a task that does nothing to the persistent result, so that something consumes it.
         node = self._add_node(cache, f"CacheWrite: {cache.name}", Invokable.ONE_INPUT, ids)
         node.parallelism = self._graph.origin_of(ids[0]).parallelism
         for source_id in ids:
@@ -245,7 +245,7 @@ class StreamGraphGenerator:
         return transformation.max_parallelism or self._environment.config.max_parallelism or -1
 
     def _slot_sharing_group(self, specified: str | None, inputs: Iterable[int]) -> str:
-        """What was asked for, else what all inputs agree on, else the default."""
+        """Return what was asked for, else what all inputs agree on, else the default."""
         if specified is not None:
             return specified
         group: str | None = None
@@ -261,7 +261,7 @@ class StreamGraphGenerator:
 
     def _add_virtual(self, node: VirtualNode) -> int:
         self._virtual_ids += 1
-        # Real ids are ints of the caller's and the iterations' small negative ones; virtual ids keep out of their way.
+        # Callers' ids are ints, and iterations' small negative ones; virtual ids stay out of their way.
         virtual_id = -(1 << 40) - self._virtual_ids
         self._graph.add_virtual_node(virtual_id, node)
         return virtual_id
@@ -319,7 +319,7 @@ class StreamGraphGenerator:
         if not feedback.feedback_edges:
             raise NoFeedbackEdgesError(feedback.name)
         yield feedback.input
-        if id(feedback) in self._done:  # an iteration below came round to it
+        if id(feedback) in self._done:  # an iteration below led back to it
             return self._ids(feedback)
         head, tail = self._add_iteration(feedback)
         ids = [*self._ids(feedback.input), head.id]

@@ -1,6 +1,6 @@
-"""Ids of operators that stay the same from run to run while the program does. Mirrors ``StreamGraphHasherV2``.
+"""Ids of operators that stay the same as long as the program does. Mirrors ``StreamGraphHasherV2``.
 
-An id is made of the node's place in a breadth-first walk, of how many nodes are chained to it, and of the ids of its
+An id is made from the node's place in a breadth-first walk, the number of nodes chained to it, and the ids of its
 inputs; a ``uid`` replaces all that. The ids are Flink's own, bit by bit.
 """
 
@@ -22,7 +22,7 @@ def generate_hashes(graph: StreamGraph, chaining: Chaining) -> dict[int, bytes]:
     Raises
     ------
     DuplicateUidError
-        If a uid yields the id of a node that came before.
+        If a uid yields the id of an earlier node.
     """
     hashes: dict[int, bytes] = {}
     taken: set[bytes] = set()
@@ -32,7 +32,7 @@ def generate_hashes(graph: StreamGraph, chaining: Chaining) -> dict[int, bytes]:
         node = remaining.popleft()
         hashed = _hash(node, hashes, chaining)
         if hashed is None:
-            visited.discard(node.id)  # an input is still without id; it will bring this node back
+            visited.discard(node.id)  # an input still has no id; it will bring this node back
             continue
         if node.uid is not None and hashed in taken:
             raise DuplicateUidError(node.uid)

@@ -1,7 +1,8 @@
-"""Programs written down as JSON: see ``topology.schema.json`` beside this module for the format.
+"""Programs as JSON: see ``topology.schema.json`` beside this module for the format.
 
-A topology is checked in two steps, so that a mistake in the file is told from a program that Flink refuses: the schema
-and the ids here (:class:`~flinkmagic.errors.graph.TopologyError`, with the place), the graph rules in the graphs.
+A topology is checked in two steps, to distinguish a mistake in the file from a program that Flink refuses: the schema
+and the ids are checked here (:class:`~flinkmagic.errors.graph.TopologyError`, with the place), the graph rules in the
+graphs.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ _REGISTERED = (OneInputTransformation, TwoInputTransformation, MultipleInputTran
 
 
 def read_topology(text: str) -> StreamExecutionEnvironment:
-    """Make an environment of a topology's text.
+    """Make an environment from a topology's text.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def read_topology(text: str) -> StreamExecutionEnvironment:
 
 
 def make_environment(document: Any) -> StreamExecutionEnvironment:
-    """Make an environment of a topology that is parsed already; raises as :func:`read_topology` does."""
+    """Make an environment from a parsed topology; raise as :func:`read_topology` does."""
     validate(document)
     listed: Sequence[Document] = document["transformations"]
     shuffle_mode = document.get("batch_shuffle_mode")
@@ -148,7 +149,7 @@ def _close_iterations(
 
 
 def _index_by_id(listed: Sequence[Document]) -> dict[int, int]:
-    """Where the entry of each id stands; refuse ids that are given twice, and uses of those that nothing can read."""
+    """Return the index of each id's entry; refuse duplicate ids, and uses of ids that nothing can read."""
     index_of: dict[int, int] = {}
     for index, entry in enumerate(listed):
         if index_of.setdefault(entry["id"], index) != index:
@@ -195,7 +196,7 @@ def _inputs_first(listed: Sequence[Document]) -> list[int]:
 
 
 def _number(text: str) -> int | float:
-    """JSON knows one kind of number: 2.0 is the integer 2."""
+    """Convert 2.0 to 2: JSON knows one kind of number."""
     number = float(text)
     return int(number) if number.is_integer() else number
 
@@ -211,7 +212,7 @@ def schema() -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _validator() -> Callable[[Any], object]:
-    # fastjsonschema, because jsonschema takes a second and more to import where Jupyter installed its formats.
+    # fastjsonschema, because jsonschema takes a second or more to import if Jupyter installed its formats.
     import fastjsonschema
 
     compiled: Callable[[Any], object] = fastjsonschema.compile(schema())
@@ -219,7 +220,7 @@ def _validator() -> Callable[[Any], object]:
 
 
 def validate(document: Any) -> None:
-    """Hold a document against the schema; raise a TopologyError for the first thing that is off."""
+    """Check a document against the schema; raise a TopologyError for the first mistake."""
     from fastjsonschema import JsonSchemaValueException
 
     try:

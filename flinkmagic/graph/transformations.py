@@ -1,9 +1,8 @@
-"""Transformations: what a program is made of before any graph is built.
+"""Transformations: what a program consists of before any graph is built.
 
 Mirrors ``org.apache.flink.api.dag.Transformation`` and its subclasses. Departures: a transformation is made without an
-environment, so that ``parallelism=None`` (the environment's default) and ``id=None`` (the next free one) are settled
-when the environment meets it; it carries ``description``, ``metadata`` and ``operator_factory`` untouched through all
-graphs.
+environment, so the environment decides ``parallelism=None`` (its default) and ``id=None`` (the next free one) when it
+meets the transformation; ``description``, ``metadata`` and ``operator_factory`` go unchanged through all graphs.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ PARALLELISM_DEFAULT = -1
 UPPER_BOUND_MAX_PARALLELISM = 1 << 15
 """``Transformation.UPPER_BOUND_MAX_PARALLELISM``."""
 STRING = "STRING"
-"""The type of streams that nothing else is said of; types are names here."""
+"""The default type of streams; types are names here."""
 
 
 class Transformation:
-    """What makes a stream, from none, one or several others.
+    """Makes a stream from none, one or several others.
 
     Parameters
     ----------
     name : str
-        Short name; parts of vertex names are made of it.
+        Short name; parts of vertex names are made from it.
     id : int, optional
         Unique within an environment; ``None`` takes the next free one when the environment meets it.
     parallelism : int, optional
@@ -49,9 +48,9 @@ class Transformation:
     managed_memory_weights : Mapping of str to int, optional
         Weights by use case (``OPERATOR``, ``STATE_BACKEND``, ``PYTHON``); informative.
     description : str, optional
-        A label for people (Flink's ``setDescription``).
+        A label for readers (Flink's ``setDescription``).
     metadata : Mapping, optional
-        JSON-able facts of the caller's, such as a cell and a line.
+        The caller's JSON-able facts, such as a cell and a line.
     operator_factory : object, optional
         Opaque handle by which a gateway runs the operator.
     """
@@ -199,8 +198,8 @@ class CacheTransformation(Transformation):
         Whether an earlier job made it already: then it is read, and its input is not compiled.
     read_by_job : bool
         Whether this job's own consumers read the persistent result. In Flink they read another result of the same
-        operator, and a task that does nothing consumes the persistent one; where a result that is kept can be read
-        as often as one likes, neither the second result nor that task is needed.
+        operator, and a task that does nothing consumes the persistent one; if a kept result can be read any number of
+        times, neither the second result nor that task is needed.
     """
 
     __slots__ = ("cached", "dataset_id", "read_by_job")
@@ -254,7 +253,7 @@ class PartitionTransformation(_OfOneStream):
     partitioner : StreamPartitioner or PartitionerKind
         How; a kind means a partitioner of that kind without a key.
     exchange_mode : StreamExchangeMode
-        Whether consumer and producer may run side by side.
+        Whether consumer and producer may run simultaneously.
     """
 
     __slots__ = ("exchange_mode", "partitioner")
@@ -335,7 +334,7 @@ class FeedbackTransformation(_OfOneStream):
     Parameters
     ----------
     wait_time_ms : int
-        How long the head waits for a record before it ends; 0 is forever.
+        How long the head waits for a record before it ends; 0 means forever.
     """
 
     __slots__ = ("feedback_edges", "wait_time_ms")
@@ -346,7 +345,7 @@ class FeedbackTransformation(_OfOneStream):
         self.feedback_edges: list[Transformation] = []
 
     def add_feedback_edge(self, edge: Transformation) -> None:
-        """Feed ``edge`` back. Its parallelism must be this one's: the environment holds them against each other."""
+        """Feed ``edge`` back. Its parallelism must be this one's: the environment compares them."""
         self.feedback_edges.append(edge)
 
 
@@ -361,5 +360,5 @@ class CoFeedbackTransformation(Transformation):
         self.feedback_edges: list[Transformation] = []
 
     def add_feedback_edge(self, edge: Transformation) -> None:
-        """Feed ``edge`` back. Its parallelism must be this one's: the environment holds them against each other."""
+        """Feed ``edge`` back. Its parallelism must be this one's: the environment compares them."""
         self.feedback_edges.append(edge)

@@ -1,1 +1,1 @@
-"""The one door to the driver's JVM: classes of our own compiled there, and small helpers around py4j."""
+"""The only access to the driver's JVM: our own classes compiled there, and small helpers around py4j."""

@@ -1,10 +1,9 @@
-"""Java classes of our own, compiled inside the session's driver.
+"""Our own Java classes, compiled inside the session's driver.
 
-They lie in ``java/`` of a package as source and are compiled by Janino, the compiler that Spark ships for the code
-that it generates for queries: no jar to build, nothing to put on the class path. One call of theirs does what takes
-tens or hundreds of calls over the gateway; and they do what py4j cannot: a SparkListener that Python implements lags by
-seconds and throws at exit, and some of Spark's functions take a Scala function. Seen on Spark 3.5.9 and 4.3.0 (Janino
-3.1.9).
+Their sources are in ``java/`` of a package and are compiled by Janino, the compiler that Spark ships for the code that
+it generates for queries: no jar to build, nothing to put on the class path. One call of such a class does the work of
+tens or hundreds of gateway calls. They also do what py4j cannot: a SparkListener implemented in Python lags by seconds
+and throws at exit, and some of Spark's functions take a Scala function. Seen on Spark 3.5.9 and 4.3.0 (Janino 3.1.9).
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ _COMPILER = "org.codehaus.janino.SimpleCompiler"
 
 @dataclass
 class _Compiled:
-    """What one JVM has compiled of a package.
+    """What one JVM has compiled for a package.
 
     Attributes
     ----------
     package : str
-        py4j remembers methods by a class's name: classes of earlier loads into the JVM must not have the same.
+        py4j remembers methods by a class's name: classes of earlier loads into the JVM must not have the same one.
     loader : JavaObject
-        Of the class that was compiled last: it sees all before it.
+        The loader of the class that was compiled last: it sees all earlier ones.
     constructors : dict
-        By class, its one constructor. py4j's ``jvm.Name(...)`` does not see it, as its loader is Janino's.
+        By class, its only constructor. py4j's ``jvm.Name(...)`` does not see it, as its loader is Janino's.
     shared : dict
-        By class, the object that all share.
+        By class, the object that all callers share.
     """
 
     package: str
@@ -51,12 +50,12 @@ class _Compiled:
 
 
 class DriverClasses:
-    """The Java classes of one Python package, each compiled once in a JVM, when it is first asked for.
+    """The Java classes of one Python package, each compiled once per JVM, when it is first asked for.
 
     Parameters
     ----------
     package : str
-        The Python package in which ``java/`` lies; the sources name it as theirs, too.
+        The Python package that holds ``java/``; the sources name it as theirs, too.
     classes : sequence of str
         The names of the classes. Each has one constructor.
     uses : mapping of str to sequence of str, optional
@@ -67,7 +66,8 @@ class DriverClasses:
         self._package = package
         self._classes = frozenset(classes)
         self._uses = uses or {}
-        # Whoever hears of what a thread does (files that it opens, calls of the JVM) may ask for a class meanwhile.
+        # Code that is notified of what a thread does (files that it opens, calls of the JVM) may ask for a class
+        # meanwhile.
         self._lock = threading.RLock()
         # By gateway, of which a JVM has one: a SparkContext that is stopped and started again keeps its JVM.
         self._compiled: WeakKeyDictionary[Any, _Compiled] = WeakKeyDictionary()
@@ -80,18 +80,18 @@ class DriverClasses:
         Parameters
         ----------
         gateway : JavaGateway
-            Of the session's JVM.
+            The gateway of the session's JVM.
         name : str
             The class.
         *arguments
-            What its constructor takes.
+            The arguments of its constructor.
         filled : mapping of str to str, optional
-            Text for places in its source that only the running version of Spark can tell.
+            Text for places in its source that only the running version of Spark can determine.
 
         Raises
         ------
         DriverClassesRefusedError
-            Where this JVM does not let us compile.
+            If this JVM does not let us compile.
         """
         assert gateway is not None  # a classic session has one
         with self._lock:
@@ -99,12 +99,12 @@ class DriverClasses:
         return compiled.constructors[name].newInstance(java_array(gateway.jvm, *arguments))
 
     def shared_instance(self, gateway: JavaGateway | None, name: str) -> JavaObject:
-        """Return the one object of a class that needs no more than one in a JVM.
+        """Return the one object of a class of which a JVM needs no more than one.
 
         Raises
         ------
         DriverClassesRefusedError
-            Where this JVM does not let us compile.
+            If this JVM does not let us compile.
         """
         assert gateway is not None
         with self._lock:
@@ -132,9 +132,9 @@ class DriverClasses:
             compiler = java_class(gateway.jvm, _COMPILER)()
             compiler.setParentClassLoader(compiled.loader)
             compiler.cook(source)
-        except Py4JNetworkError:  # the JVM is gone, and has refused nothing
+        except Py4JNetworkError:  # the JVM is gone, and has not refused anything
             raise
-        except TypeError as refusal:  # py4j takes the name of a class that is not there for that of a package
+        except TypeError as refusal:  # py4j takes the name of a class that does not exist for that of a package
             raise DriverClassesRefusedError(name, f"there is no class {_COMPILER}") from refusal
         except Py4JError as refusal:
             raise DriverClassesRefusedError(name, java_words(str(refusal))) from refusal
@@ -148,5 +148,5 @@ class DriverClasses:
 
 
 def java_source(package: str, name: str) -> str:
-    """The text of a Java file that lies in ``java/`` of a Python package."""
+    """Return the text of a Java file in ``java/`` of a Python package."""
     return (files(package) / "java" / f"{name}.java").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Small helpers for what is read off the driver's JVM.
+"""Small helpers for reading the driver's JVM.
 
-Each call over the gateway costs 50 µs and more of both sides' time: py4j looks a method up again that was not among
-the last hundred of its thread, which takes milliseconds where a class has many.
+Each call over the gateway costs both sides 50 µs or more: py4j looks up again any method that is not among the last
+hundred of its thread, which takes milliseconds if a class has many.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from py4j.java_gateway import JavaClass
 
 @functools.lru_cache(maxsize=64)
 def java_class(jvm: Any, name: str) -> Any:
-    """A Java class by its full name. Found step by step it would cost one call for each part of the name."""
+    """Return a Java class by its full name. Finding it step by step would cost one call for each part of the name."""
     return getattr(jvm, name)
 
 
 @functools.lru_cache(maxsize=64)
 def scala_object(jvm: Any, name: str) -> Any:
-    """A Scala object, where its class has no static methods that forward to it."""
+    """Return a Scala object whose class has no static methods that forward to it."""
     return getattr(java_class(jvm, name + "$"), "MODULE$")
 
 
 @functools.lru_cache(maxsize=128)
 def static_method(jvm: Any, name: str, method: str) -> Any:
-    """A static method; asked of a Java class it would cost a call each time."""
+    """Return a static method; asking a Java class for it would cost a call each time."""
     return getattr(java_class(jvm, name), method)
 
 
 def session_state(spark: Any) -> Any:
-    """The Java ``SessionState`` of a PySpark session, which it keeps as long as it lives."""
+    """Return the Java ``SessionState`` of a PySpark session, which keeps it as long as it lives."""
     known = _SESSION_STATES.get(spark)
     if known is None:
         known = _SESSION_STATES[spark] = spark._jsparkSession.sessionState()
@@ -44,13 +44,13 @@ _SESSION_STATES: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def is_stopped(spark: Any) -> bool:
-    """Whether the context of a session has been stopped, by PySpark or in the JVM."""
+    """Return whether the context of a session has been stopped, by PySpark or in the JVM."""
     context = spark.sparkContext._jsc
     return context is None or bool(context.sc().isStopped())
 
 
 def java_words(text: str) -> str:
-    """What an error of the JVM's says, without py4j's sentence about the call that met it."""
+    """Return the message of a JVM error, without py4j's sentence about the call that met it."""
     return _PY4J_FRAME.sub("", text)
 
 
@@ -58,44 +58,49 @@ _PY4J_FRAME = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
 
 
 def option(jvm: Any, value: Any) -> Any:
-    """A Scala ``Option``: None is empty."""
+    """Return a Scala ``Option``: None is empty."""
     return static_method(jvm, "scala.Option", "apply")(value)
 
 
 @functools.lru_cache(maxsize=4)
-def skip_commands(jvm: Any) -> Any:
-    """The mode in which a command is analysed and planned, and not run."""
+def _skip_commands(jvm: Any) -> Any:
+    """Return the mode in which a command is analysed and planned, but not run."""
     return java_class(jvm, "org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
 
 
+def query_execution(jvm: Any, state: Any, logical_plan: Any) -> Any:
+    """Spark's ``QueryExecution`` of a logical plan in a session with this state; a command in it is not run."""
+    return state.executePlan(logical_plan, _skip_commands(jvm))
+
+
 def java_array(jvm: Any, *values: Any) -> Any:
-    """A Java array of objects; none of them is null."""
+    """Return a Java array of objects; none of them is null."""
     return static_method(jvm, "java.util.List", "of")(*values).toArray()
 
 
 def scala_seq(jvm: Any, values: Any) -> Any:
-    """A Scala ``Seq`` of the elements of a list."""
+    """Return a Scala ``Seq`` of the elements of a list."""
     return static_method(jvm, "org.apache.spark.api.python.PythonUtils", "toSeq")(values)
 
 
 def items(seq: Any) -> list[Any]:
-    """The elements of a Scala ``Seq``."""
+    """Return the elements of a Scala ``Seq``."""
     return [seq.apply(i) for i in range(seq.size())]
 
 
 def texts(seq: Any) -> list[str]:
-    """The elements of a Scala collection as text, in one call."""
+    """Return the elements of a Scala collection as text, in one call."""
     return [text for text in seq.mkString("\x01").split("\x01") if text]
 
 
 def text_map(scala_map: Any) -> dict[str, str]:
-    """A Scala map of texts, in one call."""
+    """Return a Scala map of texts as a dict, in one call."""
     entries = (entry.partition(" -> ") for entry in texts(scala_map))
     return {key: value for key, _, value in entries}
 
 
 def simple_name(jobject: Any) -> str:
-    """The name of an object's class, without its package, and without the ``$`` of Scala's; in one call."""
+    """Return the name of an object's class, without its package and without Scala's ``$``; in one call."""
     return str(_class_name(jobject._gateway_client)(jobject))
 
 

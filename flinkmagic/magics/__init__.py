@@ -18,7 +18,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     magics = FlinkMagics(shell)
     shell.register_magics(magics)
     register_completion(shell, magics)
-    # The extension may be loaded again: what it has put there before goes.
+    # The extension may be loaded again: what it registered before is removed.
     texts = shell.input_transformers_cleanup
     texts[:] = [*(one for one in texts if not isinstance(one, CellText)), CellText(shell)]
     events = shell.events

@@ -1,4 +1,4 @@
-"""One run of a `%%flinkgraph` cell: its options, its capture, and what becomes of what it did."""
+"""One run of a `%%flinkgraph` cell: its options, its capture, and what is done with the result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flinkmagic.capturing.hooks.current import HOOK_FILE
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
-from flinkmagic.display.labels import lines_visible
+from flinkmagic.display.printable import lines_visible
 from flinkmagic.magics.cell import CellBody, cell_labels, cell_number, compile_body
 from flinkmagic.magics.not_yet_written import awaited_line
 from flinkmagic.magics.spark_session import cell_session
@@ -39,7 +39,7 @@ class CapturedCell:
     magics : FlinkMagics
         Whose options and graphs it uses.
     line, cell : str
-        What stands behind the magic, and below it.
+        What follows the magic on its line, and below it.
     """
 
     def __init__(self, magics: FlinkMagics, line: str, cell: str) -> None:
@@ -53,7 +53,7 @@ class CapturedCell:
 
     @contextmanager
     def captured(self) -> Iterator[None]:
-        """Capture what is run inside, and compile it where that ends well."""
+        """Capture what runs inside, and compile it if that ends without an error."""
         from flinkmagic.magics.compile_progress import CompileProgress
 
         # The layout engine starts while Spark plans.
@@ -111,13 +111,13 @@ class CapturedCell:
             self._magics.graphs.keep_running(graph)
 
     def _tell_awaited(self, location: SourceLocation, write: DeferredWrite) -> None:
-        """Say that a line has read what a graph, which has not been run, is going to write."""
+        """Report that a line has read what a graph that has not run is going to write."""
         line = next(awaited_line(graph, one) for graph, one in self._magics.graphs.awaited() if one is write)
         print(f"{location}: read as it is now; {line}")
 
 
 def _say_what_ran(program: Program) -> None:
-    """Tell why there is no graph of a cell: it has no sink, or its every write was run on the way."""
+    """Say why a cell has no graph: it has no sink, or each of its writes ran on the way."""
     for write in program.deployed:
         print(lines_visible(f"{write.location}: written to {write.path}, because a later line of the cell needed it."))
     for skipped in program.skipped:
@@ -127,14 +127,14 @@ def _say_what_ran(program: Program) -> None:
 
 
 def _say_what_ran_on_its_line(program: Program) -> None:
-    """Tell which lines have changed rows already: running the cell again would do that once more."""
+    """Say which lines have changed rows already: running the cell again would repeat that."""
     for statement in program.immediate:
         print(lines_visible(f"{statement.location}: {statement.text} has run: it cannot be put off."))
 
 
 @contextmanager
 def plainly_interrupted(shell: Any) -> Iterator[None]:
-    """Let an interrupt be shown as that of any cell: the user's own lines, and none of ours or of what we wait in."""
+    """Show an interrupt as that of any cell: the user's own lines, and none of ours or of what we wait in."""
     try:
         yield
     except KeyboardInterrupt as interrupt:
@@ -147,7 +147,7 @@ def plainly_interrupted(shell: Any) -> Iterator[None]:
 
 
 def _user_lines(trace: TracebackType | None) -> TracebackType | None:
-    """The frames of a traceback below ours, up to where the user's line came back to us."""
+    """Return the frames of a traceback below ours, up to where the user's line called us again."""
     while trace is not None and not _is_body(trace):
         trace = trace.tb_next
     return None if trace is None else _up_to_ours(trace.tb_next)

@@ -1,6 +1,6 @@
 """The body of a `%%flinkgraph` cell, run as IPython runs a cell.
 
-`InteractiveShell.run_cell` is not nested: an inner cell that fails would leave the outer one successful (seen on
+`InteractiveShell.run_cell` cannot be nested: an inner cell that fails would leave the outer one successful (seen on
 IPython 8.39 and 9.18), and history and `Out` would count it twice.
 """
 
@@ -26,17 +26,18 @@ class CellBody:
     Attributes
     ----------
     filename : str
-        The name under which the compile cache keeps the source; frames of the cell's code carry it.
+        The name under which the compile cache stores the source; frames of the cell's code have it.
     source : str
-        The whole cell as it was typed, the magic's line as a comment, so that its line numbers are the cell's.
+        The whole cell as it was typed, with a comment in place of the magic's line, so that its line numbers are the
+        cell's.
     statements : CodeType or None
         All but a last expression.
     last_expression : CodeType or None
-        The last statement where it is an expression; its value is the cell's.
+        The last statement if it is an expression; its value is the cell's.
     is_silenced : bool
         A semicolon ends the cell: it shows no value.
     awaits_at : int, optional
-        The line that awaits outside of a function.
+        The line that awaits outside a function.
     """
 
     filename: str
@@ -68,7 +69,7 @@ class CellBody:
 
 
 def compile_body(shell: InteractiveShell, magic_line: str, body: str, number: int | None = None) -> CellBody:
-    """Compile a cell's body under a name that tracebacks and provenance find again.
+    """Compile a cell's body under a name by which tracebacks and provenance can find it.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def compile_body(shell: InteractiveShell, magic_line: str, body: str, number: in
     magic_line : str
         The line that called the magic; it keeps its place as a comment.
     body : str
-        What stands below it.
+        What follows below it.
     number : int, optional
         The cell's number; by default that of the cell that is running.
 
@@ -103,7 +104,7 @@ def compile_body(shell: InteractiveShell, magic_line: str, body: str, number: in
 
 
 def _transformed(shell: InteractiveShell, raw: str) -> str:
-    """Python for a cell whose first line is a comment; another cell magic may begin below such lines."""
+    """Return Python for a cell whose first line is a comment; another cell magic may begin below such lines."""
     lines = raw.splitlines(keepends=True)
     above = list(itertools.takewhile(lambda line: not line.strip() or line.startswith("#"), lines))
     rest = "".join(lines[len(above) :])
@@ -112,7 +113,7 @@ def _transformed(shell: InteractiveShell, raw: str) -> str:
 
 
 def _show_assignment(shell: InteractiveShell, tree: ast.Module) -> None:
-    """Where the shell shows what a last line assigns, let the name stand below it, as IPython does."""
+    """If the shell shows what a last line assigns, add the name below that line, as IPython does."""
     if shell.ast_node_interactivity != "last_expr_or_assign" or not tree.body:
         return
     last = tree.body[-1]
@@ -127,29 +128,29 @@ def _show_assignment(shell: InteractiveShell, tree: ast.Module) -> None:
 
 
 def cell_number(shell: InteractiveShell) -> int:
-    """The number of the cell that is running, as its prompt shows it.
+    """Return the number of the cell that is running, as its prompt shows it.
 
-    `execution_count` is that number up to IPython 8 and the next one from 9 on, where it is raised before the cell
+    `execution_count` is that number up to IPython 8 and the next one from 9 on, which increments it before the cell
     runs (seen on 8.39 and 9.18); the history holds the running cell in both.
     """
     return len(shell.history_manager.input_hist_parsed) - 1
 
 
 def cell_labels(shell: InteractiveShell) -> dict[str, str]:
-    """The labels of the cells that have run, by the file names that their frames carry.
+    """Return the labels of the cells that have run, by the file names that their frames carry.
 
-    `CachingCompiler` keeps them for tracebacks and shows them nowhere else (seen on IPython 8.39 and 9.18).
+    `CachingCompiler` keeps them for tracebacks and exposes them nowhere else (seen on IPython 8.39 and 9.18).
     """
     return {filename: f"cell {number}" for filename, number in shell.compile._filename_map.items()}
 
 
 def is_blank(body: str) -> bool:
-    """Whether a body holds nothing but blank lines and comments."""
+    """Return whether a body holds nothing but blank lines and comments."""
     return all(not line.strip() or line.lstrip().startswith("#") for line in body.splitlines())
 
 
 def _first_await(tree: ast.Module) -> int | None:
-    """The first line that awaits outside of a function."""
+    """Return the first line that awaits outside a function."""
     found: list[int] = []
     waiting: list[ast.AST] = list(tree.body)
     while waiting:

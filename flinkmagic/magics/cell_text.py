@@ -1,11 +1,11 @@
-"""What a `%%flinkgraph` cell's text is made into before IPython runs it.
+"""Changes to a `%%flinkgraph` cell's text before IPython runs it.
 
-A cell magic is called by synchronous code, with its body as a string. Three things have to be seen to earlier:
+Synchronous code calls a cell magic, with its body as a string. Three things have to be handled before that:
 
 1. A body that awaits at its top level: only IPython itself can await it, on the loop that runs the cells (in a kernel
    that loop is running already, so nothing called from it could wait for it). The cell becomes an ``await``.
-2. A syntax error: raised here it is shown as that of any cell. From within a magic IPython would show the frames of
-   the magic with it.
+2. A syntax error: raised here it is shown as that of any cell. From within a magic IPython would also show the magic's
+   frames.
 3. Another cell magic on the second line that runs the rest as Python (``%%time``): it is put around the first one.
 """
 
@@ -32,7 +32,7 @@ class CellText:
         self._shell = shell
 
     def __call__(self, lines: list[str]) -> list[str]:
-        """The lines of a cell, of those of a `%%flinkgraph` cell what to run.
+        """Return the lines of a cell; for a `%%flinkgraph` cell, the lines to run instead.
 
         Raises
         ------
@@ -44,7 +44,7 @@ class CellText:
             return lines
         line, body = first["line"].strip(), "".join(lines[1:])
         if is_blank(body):
-            # IPython refuses an empty body before the magic is asked.
+            # IPython refuses an empty body before it calls the magic.
             return [_call("run_cell_magic", "flinkgraph", line, "\n")] if asks_for_help(line) else lines
         around = _take_around(lines)
         if around:
@@ -64,7 +64,7 @@ def _call(method: str, *arguments: str) -> str:
 
 
 def _take_around(lines: list[str]) -> list[str]:
-    """The lines of cell magics that are to stand around ours; where they stood comments keep the places of lines."""
+    """Return the cell magics to put around ours; comments take their places, so that line numbers stay."""
     found = []
     for number, line in enumerate(lines[1:], start=1):
         if _AROUND.match(line):

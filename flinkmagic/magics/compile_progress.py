@@ -1,4 +1,4 @@
-"""How far the capture and the planning of many sinks have come, shown while they last and gone when they are over."""
+"""Progress of the capture and the planning of many sinks, shown while they last and removed when they are over."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Protocol
 
 from IPython.display import DisplayHandle, display
 
-from flinkmagic.display import labels
+from flinkmagic.display import printable
 from flinkmagic.magics.live import in_notebook
 from flinkmagic.magics.live_view import UPDATE_S
 
 FEW_SINKS = 20
-"""Up to so many are over before a bar could be read."""
+"""Up to so many sinks are done before a bar could be read."""
 
 PATIENCE_S = 1.0
-"""What is over sooner shows nothing."""
+"""What ends sooner shows nothing."""
 
 
 class _Shown(Protocol):
@@ -28,9 +28,9 @@ class _Shown(Protocol):
 
 
 class CompileProgress:
-    """Hears of each captured write and each planned sink, and shows it where that takes its time.
+    """Counts captured writes and planned sinks, and shows the counts if that takes its time.
 
-    To be used as a context manager: what it shows is gone at the end, also where something was raised.
+    Use it as a context manager: what it shows is removed at the end, also after an exception.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class CompileProgress:
     widget : bool
         Whether a notebook shows a bar, or else a line of text.
     clock : callable
-        Seconds, of which only differences count.
+        Returns seconds, of which only differences count.
     """
 
     def __init__(self, name: str, *, widget: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
@@ -61,11 +61,11 @@ class CompileProgress:
             self._shown = None
 
     def captured(self, writes: int) -> None:
-        """The cell has come to its write of this number; how many there will be is unknown."""
+        """Note that the cell has reached its write of this number; how many there will be is unknown."""
         self._tell(writes, None, f"{self._name}: {writes} writes captured")
 
     def planned(self, sinks: int, of: int) -> None:
-        """So many sinks of all are planned."""
+        """Note how many of all sinks are planned."""
         self._tell(sinks, of, f"{self._name}: {sinks} of {of} sinks planned")
 
     def _tell(self, done: int, total: int | None, text: str) -> None:
@@ -82,11 +82,11 @@ class CompileProgress:
 
 def _view(widget: bool) -> _Shown:
     if not in_notebook():
-        return _TerminalLine()
-    return _NotebookBar() if widget else _NotebookLine()
+        return _TerminalText()
+    return _NotebookBar() if widget else _NotebookText()
 
 
-class _NotebookLine:
+class _NotebookText:
     """A line in a display that is emptied at the end."""
 
     def __init__(self) -> None:
@@ -102,17 +102,17 @@ class _NotebookLine:
         return {"text/plain": text}
 
 
-class _NotebookBar(_NotebookLine):
-    """A bar of HTML: a widget would reopen as an error where the notebook is saved and the kernel dies meanwhile."""
+class _NotebookBar(_NotebookText):
+    """A bar of HTML: a widget would reopen as an error if the notebook is saved and the kernel dies meanwhile."""
 
     def _bundle(self, done: int, total: int | None, text: str) -> Mapping[str, str]:
-        # While it is unknown how many there will be, the bar is empty and the text counts.
+        # While the total is unknown, the bar is empty and the text counts.
         value = f'value="{done if total else 0}" max="{total or 1}"'
-        said = labels.xml(labels.visible(text))
+        said = printable.xml(printable.visible(text))
         return {"text/html": f'<progress {value} aria-label="{said}"></progress> {said}', "text/plain": text}
 
 
-class _TerminalLine:
+class _TerminalText:
     def __init__(self) -> None:
         self._width = 0
 

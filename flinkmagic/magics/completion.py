@@ -29,22 +29,22 @@ def register_completion(shell: InteractiveShell, magics: FlinkMagics) -> None:
             completions=[SimpleCompletion(text=text, type="param") for text in found], suppress=bool(found)
         )
 
-    # The extension may be loaded again: the matcher of the time before would offer what is no longer known.
+    # The extension may be loaded again: the earlier matcher would offer outdated names.
     matchers = shell.Completer.custom_matchers
     others = [one for one in matchers if getattr(one, "matcher_identifier", None) != "flinkmagic"]
     matchers[:] = [*others, flinkmagic_matcher]
 
 
 def completions(magics: FlinkMagics, line: str) -> list[str]:
-    """What can stand at the end of `line`, a line up to the cursor.
+    """Return what can follow at the end of `line`, a line up to the cursor.
 
     Parameters
     ----------
     magics : FlinkMagics
-        Whose magics, and whose graphs.
+        The magics, and the graphs that they know.
     line : str
-        Such as ``%flinkrun del`` or ``%%flinkgraph delays --par``. All that is known of options comes from the
-        magics' own parsers: names, choices, and of a type that has `suggestions`, those.
+        Such as ``%flinkrun del`` or ``%%flinkgraph delays --par``. All facts about options come from the magics' own
+        parsers: names, choices, and for a type with `suggestions`, those.
     """
     call = _CALL.match(line)
     if call is None:
@@ -73,7 +73,7 @@ def _choices(
 
 
 def _options(parser: argparse.ArgumentParser, words: list[str]) -> Iterable[str]:
-    """The long options that can still be given: one that has a value may be repeated only where it gathers them."""
+    """Yield the long options that can still be given: one with a value may be repeated only if it collects them."""
     for action in parser._actions:
         given = any(word in action.option_strings for word in words)
         if not given or isinstance(action, argparse._AppendAction):

@@ -15,14 +15,14 @@ from traitlets import Bool, Enum
 from flinkmagic import session
 from flinkmagic.capturing.merging import over_frames
 from flinkmagic.display import to_table
-from flinkmagic.display.labels import lines_visible
+from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import TopLevelAwaitError
 from flinkmagic.errors.usage import JobRunningError, NeverRunError, NoGraphError, NotAProgramError, UnknownNameError
 from flinkmagic.magics.captured_cell import CapturedCell, plainly_interrupted
 from flinkmagic.magics.cell import is_blank
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
 from flinkmagic.magics.jobs import errors_text, jobs_table, retained_table
-from flinkmagic.magics.options import ConfiguredOptions, job_arguments, job_options, simulation_arguments
+from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.words import parsed, with_help
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
@@ -30,7 +30,7 @@ from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check
 RUN_HELP = "run a cell's graph as soon as it is compiled"
 
 DEFAULT_RESULT = "result"
-"""What a DataFrame is called that is given by an expression."""
+"""The name of a DataFrame that is given by an expression."""
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -64,8 +64,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def flinkgraph_cell(self, line: str, cell: str) -> Any:
         """Capture the cell's DataFrame operations, compile them, and show their graphs.
 
-        The cell is ordinary PySpark. Its sinks are its writes, which are deferred until the graph is run; of a cell
-        that writes nothing they are the DataFrames that it names and does nothing else with.
+        The cell is ordinary PySpark. Its sinks are its writes, which are deferred until the graph runs; if the cell
+        writes nothing, they are the DataFrames that it names and does nothing else with.
         """
         # What the cell raises is shown from the cell's own line on, as with IPython's own magics.
         __tracebackhide__ = True
@@ -82,7 +82,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         return value
 
     async def flinkgraph_awaiting(self, line: str, cell: str) -> Any:
-        """The same for a cell that awaits at its top level (see `cell_text`)."""
+        """Run a cell that awaits at its top level (see `cell_text`)."""
         __tracebackhide__ = True
         run = CapturedCell(self, line, cell)
         with plainly_interrupted(self.shell):
@@ -101,7 +101,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @argument("--save", metavar="FILE", help=f"write the picture to a file instead: {', '.join(FORMATS)}")
     @line_magic("flinkgraph")
     def flinkgraph_line(self, line: str) -> CompiledGraph | None:
-        """Show a graph again, or compile DataFrames that were made outside of a %%flinkgraph cell.
+        """Show a graph again, or compile DataFrames that were made outside a %%flinkgraph cell.
 
         Without names: all that the session has defined, as one graph. With --name it is kept, and can be run.
         """
@@ -169,7 +169,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @argument("--release", metavar="RESULT", help="let go of a retained result, or of all of a graph's")
     @line_magic
     def flinkjobs(self, line: str) -> None:
-        """List the session's jobs, or tell of the last one of a graph."""
+        """List the session's jobs, or describe the last one of a graph."""
         options = parsed(self.flinkjobs, line)
         submitted = [job for job in session.submitted_jobs() if options.name in (None, job.name)]
         graphs = list(self.graphs.values())
@@ -197,7 +197,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def flinksim(self, line: str) -> None:
         """Run a graph on a virtual cluster, and show it beside the run that really happened.
 
-        After a real run tasks take as long as they took there.
+        After a real run, tasks take as long as they took there.
         """
         options = parsed(self.flinksim, line)
         simulated = session.simulate_graph(
@@ -235,12 +235,12 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def compiled(
         self, program: Any, name: str, options: Namespace, progress: CompileProgress | None = None
     ) -> CompiledGraph:
-        """Compile under an option's value, else under the configured one."""
+        """Compile with the given value of each option, else with the configured one."""
         on_progress = None if progress is None else progress.planned
         return session.compile(program, name, on_progress=on_progress, **job_options(options, self))
 
     def _of_frames(self, values: dict[str, Any], options: Namespace) -> CompiledGraph:
-        """A graph of DataFrames that were made elsewhere; what is no name becomes a result."""
+        """Return a graph of DataFrames that were made elsewhere; what is not a name becomes a result."""
         frames: dict[str, DataFrame] = {}
         for word, value in values.items():
             if not isinstance(value, DataFrame):
@@ -257,7 +257,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         return graph
 
     def _of_all(self, options: Namespace) -> CompiledGraph:
-        """One graph of all that the session has defined; what cells have in common stands in it once."""
+        """Return one graph of all that the session has defined; what cells share is in it only once."""
         options.share = options.share or "always"
         spark = running_session(self.shell) if self.graphs else None
         programs = self.graphs.programs(spark.sparkContext) if spark is not None else []
@@ -269,7 +269,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         return graph
 
     def define(self, graph: CompiledGraph) -> None:
-        """Know a graph by its name, and bind the variable of that name where it is free, or holds a graph."""
+        """Register a graph under its name, and bind the variable of that name if it is free or holds a graph."""
         self.graphs.add(graph, cell_id(self.shell))
         holds = self.shell.user_ns.get(graph.name, getattr(builtins, graph.name, None))
         if holds is None or isinstance(holds, session.CompiledGraph):
@@ -285,7 +285,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         return value if isinstance(value, session.CompiledGraph) else self.graphs.get(name)
 
     def _value(self, word: str) -> Any:
-        """What a word behind `%flinkgraph` means: a graph, or else a variable or an expression."""
+        """Return what a word after `%flinkgraph` means: a graph, or else a variable or an expression."""
         __tracebackhide__ = True
         graph = self._known(word)
         if graph is not None:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class NotebookGraphs(dict[str, "CompiledGraph"]):
-    """Graphs by their names, in the order in which their cells ran last.
+    """Graphs by name, in the order in which their cells last ran.
 
-    A graph is replaced when its cell runs again, also where the cell gives it another name by then. A job of the
-    replaced graph goes on, and can be asked for until it is over; after that the dispatcher remembers it.
+    A graph is replaced when its cell runs again, even if the cell gives it another name by then. A job of the replaced
+    graph continues, and can be asked for until it is over; after that the dispatcher remembers it.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         self._replaced: dict[str, Job] = {}
 
     def add(self, graph: CompiledGraph, cell: str | None = None) -> None:
-        """Know a graph under its name from now on; `cell` is the front end's name for the cell that defines it."""
+        """Register a graph under its name; `cell` is the front end's name for the cell that defines it."""
         former = [name for name, other in self._cells.items() if cell is not None and other == cell]
         for name in {*former, graph.name} & self.keys():
             replaced = self.pop(name)
@@ -38,12 +38,12 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
             self._cells[graph.name] = cell
 
     def keep_running(self, graph: CompiledGraph) -> None:
-        """Know the job that runs of a graph which is not (or no longer) known."""
+        """Keep the running job of a graph that is not (or no longer) known."""
         if graph.jobs and not graph.jobs[-1].status.is_terminal:
             self._replaced[graph.name] = graph.jobs[-1]
 
     def programs(self, context: SparkContext) -> list[Program]:
-        """What the cells have captured on one SparkContext; a graph that spans several of them adds nothing."""
+        """Return what the cells have captured on one SparkContext; a graph that spans several of them adds nothing."""
         return [
             graph.program
             for graph in self.values()
@@ -51,8 +51,8 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         ]
 
     def awaited(self) -> list[tuple[CompiledGraph, DeferredWrite]]:
-        """The writes that no run has done yet, with their graphs."""
-        # The writes of a graph that spans several cells are copies, which have the command in common.
+        """Return the writes that no run has done yet, with their graphs."""
+        # The writes of a graph that spans several cells are copies that share the command.
         done = [write.command for graph in self.values() for job in graph.jobs for write in job.finished_writes()]
         return [
             (graph, write)
@@ -63,7 +63,7 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         ]
 
     def replaced_job(self, name: str) -> Job | None:
-        """The job of a graph that was replaced under this name while the job ran, as long as it runs."""
+        """Return the job of a graph that was replaced under this name while the job ran, as long as it runs."""
         job = self._replaced.get(name)
         if job is not None and job.status.is_terminal:
             del self._replaced[name]
@@ -72,7 +72,7 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
 
 
 def cell_id(shell: Any) -> str | None:
-    """The front end's lasting name for the cell that is running, where it sends one (JupyterLab and Notebook do)."""
+    """Return the front end's lasting name for the running cell, if it sends one (JupyterLab and Notebook do)."""
     parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
     identity = (parent.get("metadata") or {}).get("cellId")
     return str(identity) if identity else None

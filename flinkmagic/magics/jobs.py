@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from flinkmagic import amounts
-from flinkmagic.display.labels import lines_visible
+from flinkmagic.display.printable import lines_visible
 
 if TYPE_CHECKING:
     from flinkmagic.reuse.retained_results import RetainedResult
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def jobs_table(graphs: Sequence[CompiledGraph], submitted: Sequence[JobDetails]) -> str:
-    """One line for each job that was submitted: name, run, status, time, tasks.
+    """Return one line for each job that was submitted: name, run, status, time, tasks.
 
-    Those of graphs that were replaced come first, then the runs of each graph, and the graphs that were never run.
+    Jobs of graphs that were replaced come first, then the runs of each graph, then the graphs that never ran.
     """
     rows = [("graph", "run", "status", "time", "tasks")]
     own = [[job.details() for job in graph.jobs] for graph in graphs]
@@ -35,7 +35,7 @@ def jobs_table(graphs: Sequence[CompiledGraph], submitted: Sequence[JobDetails])
 
 
 def retained_table(results: Sequence[RetainedResult], graphs: Sequence[CompiledGraph]) -> str:
-    """What later runs need not compute again, and of the graphs' last jobs what they would, and why."""
+    """Return what later runs need not compute again, and what they would compute of the graphs' last jobs, and why."""
     rows = [("result", "kind", "vertex", "size", "age", "last used", "graph", "for")]
     now = time.time()
     for one in results:
@@ -61,7 +61,7 @@ def _row(job: JobDetails, number: str) -> tuple[str, str, str, str, str]:
 
 
 def errors_text(job: Job, *, full: bool) -> str:
-    """What failed in a job and where; with `full` what Spark's JVM said of it, stack traces and all."""
+    """Return what failed in a job and where; with `full` also what Spark's JVM said, including stack traces."""
     entries = job.exceptions()
     if not entries:
         return f"{job.name}: no errors."
@@ -75,7 +75,7 @@ def errors_text(job: Job, *, full: bool) -> str:
 
 
 def _failure_text(failure: ExceptionHistoryEntry) -> str:
-    """The failure, and its executor; errors that name their task are not told the name a second time."""
+    """Return the failure, and its executor; errors that name their task do not get the name a second time."""
     text = str(failure.error)
     if not failure.task_name or not text.startswith(failure.task_name):
         return lines_visible(str(failure))
@@ -85,7 +85,7 @@ def _failure_text(failure: ExceptionHistoryEntry) -> str:
 
 
 def _jvm_texts(job: Job, failure: ExceptionHistoryEntry) -> list[str]:
-    """What the failed task said in full, else what Spark's job ended with."""
+    """Return what the failed task said in full, else what Spark's job ended with."""
     told = []
     if failure.vertex is not None:
         vertex = job.execution_graph.execution_vertex(failure.vertex)

@@ -1,4 +1,4 @@
-"""A job while it runs: the live view in a notebook, a progress line elsewhere, and what stays of it."""
+"""A job while it runs: the live view in a notebook, a progress line elsewhere, and what remains of it."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from flinkmagic.session import CompiledGraph, Job
 
 
 def run_live(graph: CompiledGraph, *, detach: bool = False, widget: bool = True) -> Job:
-    """Run a graph and show how far it is; in the end a picture with the final states stays.
+    """Run a graph and show its progress; a picture with the final states remains.
 
     Parameters
     ----------
     graph : CompiledGraph
         What to run.
     detach : bool
-        Return immediately; the view goes on.
+        Return immediately; the view continues.
     widget : bool
         Whether a notebook shows the live view, or else a progress line.
 
     Raises
     ------
     JobFailedError
-        Where the job failed; the picture shows where.
+        If the job failed; the picture shows where.
     JobRunningError
-        Where the graph is running already.
+        If the graph is running already.
     KeyboardInterrupt
-        Where the kernel was interrupted; the job has been cancelled by then.
+        If the kernel was interrupted; the job has been cancelled by then.
     """
     job = graph.run(wait=False)
     shown: LiveView | _NotebookLine | _TerminalLine
@@ -65,7 +65,7 @@ def run_live(graph: CompiledGraph, *, detach: bool = False, widget: bool = True)
 
 
 def failures(job: Job) -> list[str]:
-    """What ended a failed job; failures after which it was restarted are in `%flinkjobs NAME --errors`."""
+    """Return what ended a failed job; failures after which it was restarted are in `%flinkjobs NAME --errors`."""
     entries = job.exceptions()
     last = [entry for entry in entries if not entry.restarted] or entries
     restarts = len(entries) - len(last)
@@ -74,7 +74,7 @@ def failures(job: Job) -> list[str]:
 
 
 def show_live(graph: CompiledGraph) -> None:
-    """Show the live view of a graph, with Run where it can be run and Cancel where it runs."""
+    """Show the live view of a graph, with Run if it can run and Cancel while it runs."""
     job = graph.jobs[-1] if graph.jobs else None
     if not in_notebook():
         print(to_text(graph.view("job")))
@@ -84,7 +84,7 @@ def show_live(graph: CompiledGraph) -> None:
 
 
 def in_notebook() -> bool:
-    """Whether a front end shows rich output, and can change it later."""
+    """Return whether a front end shows rich output, and can change it later."""
     shell = get_ipython()
     return shell is not None and hasattr(shell, "kernel")
 
@@ -128,7 +128,7 @@ class _TerminalLine:
             print(f"\n{progress_line(snapshot)}\nMore of it: %flinkshow {self._graph.name}", flush=True)
             return
         sys.stdout.write("\r" + " " * self._width + "\r")
-        # What failed is told by the error that the magic raises.
+        # The error that the magic raises reports what failed.
         snapshot = replace(snapshot, errors=())
         job_graph = next(view for view in self._graph.views() if view.kind == "job")
         print(to_table(job_graph, snapshot, width=shutil.get_terminal_size().columns - 1))

@@ -1,9 +1,9 @@
 """The job view in a notebook's output, and the picture that takes its place.
 
 A notebook is saved without the state of its widgets, so an output that holds a widget when it is saved reopens as an
-error. Therefore the output holds a picture at every time, and the view stands over it (`JobView.in_place_of`). When the
-job is over its last picture stays alone, or beneath the view where somebody uses the view just then. A view that
-`%flinkshow` brought back stays.
+error. Therefore the output always holds a picture, and the view covers it (`JobView.in_place_of`). When the job is over
+its last picture remains alone, or beneath the view if the view is in use at that moment. A view that `%flinkshow`
+brought back stays.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ UPDATE_S = 0.25
 """Between two looks at a running job: 4 updates a second."""
 
 IDLE_S = 120.0
-"""A view that no one has used for so long is taken away when its job ends."""
+"""A view that was not used for so long is removed when its job ends."""
 
 MAX_KEPT = 12
-"""So many views stay without a job that runs; each holds all graphs of its job, here and in the browser."""
+"""This many views stay without a running job; each holds all graphs of its job, here and in the browser."""
 
 
 class Shown(Protocol):
-    """What shows how far a job is."""
+    """Displays the progress of a job."""
 
     def update(self) -> None:
-        """Show how far it is now."""
+        """Show the job's progress now."""
         ...
 
     def end(self) -> None:
-        """Show what is to stay."""
+        """Show what is to remain."""
         ...
 
 
 def follow_beside(job: Job, shown: Shown) -> threading.Thread:
-    """Bring a view up to date until its job is over, on a thread of its own."""
+    """Update a view until its job is over, on its own thread."""
     name = f"flinkmagic-view-{job.name}"
     thread = threading.Thread(target=_follow, args=(job, shown), name=name, daemon=True)
     thread.start()
@@ -61,7 +61,7 @@ def _follow(job: Job, shown: Shown) -> None:
 
 
 def final_bundle(graph: CompiledGraph, job: Job | None) -> Mapping[str, Any]:
-    """What a notebook keeps: the graphs in the colours of a job, or of none."""
+    """Return what a notebook stores: the graphs in the colours of a job, or of none."""
     bundle = graph.mime_bundle(job.snapshot() if job is not None else None)
     return {**bundle, "text/plain": graph.summary()} if job is not None else bundle
 
@@ -76,7 +76,7 @@ class LiveView:
     job : Job, optional
         The run that is shown; one that starts later is shown from then on.
     lasting : bool
-        The view was asked for on its own (`%flinkshow`): it has Run, and stays when the job is over.
+        The view was opened by itself (`%flinkshow`): it has Run, and stays when the job is over.
     """
 
     def __init__(self, graph: CompiledGraph, job: Job | None, *, lasting: bool = False) -> None:
@@ -94,12 +94,12 @@ class LiveView:
                 _keep(self)
 
     def update(self) -> None:
-        """Show how far the job is now."""
+        """Show the job's progress now."""
         if self._job is not None:
             self._view.update(self._job.snapshot())
 
     def end(self) -> None:
-        """The job is over: put its picture in place of the view, or beneath it where somebody uses the view."""
+        """End with the job: put its picture in place of the view, or beneath a view that is in use."""
         self.update()
         if not self._lasting and not self._is_used():
             self.close()
@@ -112,7 +112,7 @@ class LiveView:
         _keep(self)
 
     def close(self) -> None:
-        """Leave the picture alone."""
+        """Leave only the picture."""
         with self._lock:
             if self._closed:
                 return
@@ -151,7 +151,7 @@ class LiveView:
                 return
             self._job, former = job, self._view.view("job")
             if any(view.kind == "job" and view.nodes != former.nodes for view in self._graph.views()):
-                # A run plans again, and may find other stages than the last one did.
+                # A run plans again, and may find other stages than the last one.
                 outdated, self._view = self._view, self._make_view()
                 self._handle.update(self._stand_in(), raw=True)
                 outdated.close()
@@ -168,19 +168,19 @@ class LiveView:
 
 
 _kept: deque[LiveView] = deque()
-"""The views that stay without a job that runs, the newest last."""
+"""The views that stay without a running job, the newest last."""
 
 
 _keeping = threading.Lock()
 
 
 def _keep(view: LiveView) -> None:
-    """Let a view stay, and the oldest one go where there are too many."""
+    """Keep a view, and close the oldest one if there are too many."""
     with _keeping:
         if view in _kept:
             _kept.remove(view)
         _kept.append(view)
-        # One whose graph has been started again is kept again at the run's end.
+        # A view whose graph has been started again is added again at the run's end.
         idle = [one for one in _kept if not one._is_running()]
         oldest = idle[0] if len(idle) > MAX_KEPT else None
         if oldest is not None:

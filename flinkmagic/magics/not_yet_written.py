@@ -1,4 +1,4 @@
-"""What a graph that was compiled and not run has yet to write: another cell that looks for it is told."""
+"""What a graph that was compiled and not run has yet to write: a cell that looks for it is told so."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.writes.targets import PathResolver, Target, resolve_uri
-from flinkmagic.display.labels import lines_visible
+from flinkmagic.display.printable import lines_visible
 from flinkmagic.jvm.java import items, session_state
 from flinkmagic.magics.spark_session import running_session
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flinkmagic.session import CompiledGraph
 
 _MISSING = {"PATH_NOT_FOUND": "path", "TABLE_OR_VIEW_NOT_FOUND": "relationName"}
-"""Spark's conditions for what is not there, and the parameter that names it."""
+"""Spark's error conditions for missing paths and tables, and the parameter that names what is missing."""
 
 
 class MissingTargetNotes:
@@ -52,14 +52,14 @@ class MissingTargetNotes:
 
 
 def awaited_line(graph: CompiledGraph, write: DeferredWrite) -> str:
-    """Such as ``out/late has yet to be written by delays (cell 3, line 5). Run it: %flinkrun delays``."""
+    """Return a line like ``out/late has yet to be written by delays (cell 3, line 5). Run it: %flinkrun delays``."""
     is_running = bool(graph.jobs) and not graph.jobs[-1].status.is_terminal
     then = "It is running: wait for it." if is_running else f"Run it: %flinkrun {graph.name}"
     return lines_visible(f"{write.path} has yet to be written by {graph.name} ({write.location}). {then}")
 
 
 def _missing(error: BaseException, spark: SparkSession) -> Target | None:
-    """What an error says that there is not."""
+    """Return what an error says is missing."""
     if isinstance(error, FileNotFoundError):
         return Target(path=resolve_uri(f"file:{error.filename}")) if isinstance(error.filename, str) else None
     condition = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 def cell_session(shell: InteractiveShell) -> SparkSession:
-    """The session that the user's `spark` names, else the active one, else a local one that is started.
+    """Return the session that the user's `spark` names, else the active one, else start a local one.
 
     A session that is started is bound to `spark`, as in the PySpark shell, and the user is told.
 
     Raises
     ------
     SparkConnectSessionError
-        Where `spark` is a Spark Connect session: it has no SparkContext to deploy on.
+        If `spark` is a Spark Connect session: it has no SparkContext to deploy on.
     JavaNotFoundError
-        Where a local session is needed and no Java can run it.
+        If a local session is needed and no Java can run it.
     """
     session = running_session(shell)
     if session is not None:
@@ -41,12 +41,12 @@ def cell_session(shell: InteractiveShell) -> SparkSession:
 
 
 def running_session(shell: InteractiveShell) -> SparkSession | None:
-    """The session that the user's `spark` names, else the active one; None where neither runs.
+    """Return the session that the user's `spark` names, else the active one; None if neither runs.
 
     Raises
     ------
     SparkConnectSessionError
-        Where `spark` is a Spark Connect session.
+        If `spark` is a Spark Connect session.
     """
     from pyspark.sql import SparkSession
 
@@ -55,6 +55,6 @@ def running_session(shell: InteractiveShell) -> SparkSession | None:
     named = shell.user_ns.get("spark")
     if type(named).__module__.startswith("pyspark.sql.connect"):
         raise SparkConnectSessionError()
-    # Of PySpark 4 the class of a Connect session derives from the same base; its module tells them apart.
+    # In PySpark 4 the class of a Connect session derives from the same base; its module distinguishes them.
     session = named if isinstance(named, SparkSession) else SparkSession.getActiveSession()
     return session if session is not None and not is_stopped(session) else None

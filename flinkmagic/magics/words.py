@@ -1,4 +1,4 @@
-"""What is typed behind a magic: words, help, and mistakes that name what was probably meant."""
+"""What is typed after a magic: words, help, and mistakes, answered with what was probably meant."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _HELP = frozenset({"-h", "--help"})
 
 
 def with_help(magic: _Magic) -> _Magic:
-    """Let a magic print its help where ``--help`` stands among its words (the outermost of its decorators)."""
+    """Make a magic print its help if ``--help`` is among its words (the outermost of its decorators)."""
 
     @functools.wraps(magic)
     def call(magics: Any, line: str, *cell: str) -> Any:
         __tracebackhide__ = True
         if asks_for_help(line):
-            # IPython's help is text for its documentation, where it stands as a block.
+            # IPython's help is text for its documentation, where it is an indented block.
             print(magic.parser.format_help().removeprefix("::").strip("\n"))  # type: ignore[attr-defined]
             return None
         return magic(magics, line, *cell)
@@ -33,17 +33,17 @@ def with_help(magic: _Magic) -> _Magic:
 
 
 def asks_for_help(line: str) -> bool:
-    """Whether ``--help`` stands among the words of a line."""
+    """Return whether ``--help`` is among the words of a line."""
     return not _HELP.isdisjoint(split_words(line))
 
 
 def parsed(magic: Callable[..., Any], line: str) -> argparse.Namespace:
-    """The arguments of a magic as they are typed.
+    """Return the arguments of a magic as they are typed.
 
     Raises
     ------
     UsageError
-        Where they are wrong; it names the option that was probably meant.
+        If they are wrong; it names the option that was probably meant.
     """
     parser: argparse.ArgumentParser = magic.parser  # type: ignore[attr-defined]
     words = split_words(line)
@@ -57,9 +57,9 @@ def parsed(magic: Callable[..., Any], line: str) -> argparse.Namespace:
 
 
 def split_words(line: str) -> list[str]:
-    """Words are separated by blanks, but not inside of brackets and quotes: ``df.where("a > 1").count()`` is one.
+    """Split a line at blanks, but not inside brackets and quotes: ``df.where("a > 1").count()`` is one word.
 
-    A word that holds brackets is an expression and stays as it is; of others the quotes are taken away.
+    A word that holds brackets is an expression and stays as it is; others lose their quotes.
     """
     words, word, quote, depth = [], "", "", 0
     for position, char in enumerate(line):

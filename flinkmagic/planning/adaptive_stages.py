@@ -1,4 +1,4 @@
-"""What of a stage is decided when it is about to run, by the real sizes of its inputs, which are written by then.
+"""What is decided only when a stage is about to run, by the real sizes of its inputs, which are written by then.
 
 `AdaptiveJoins.java` decides which joins hash a side, `CoalescedReads.java` how many partitions a task reads.
 """
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
 CHOOSES_JOINS = "flinkmagic.planning.adaptive"
-"""What `AdaptiveJoins.java` asks the planning session for."""
+"""The setting of the planning session that `AdaptiveJoins.java` reads."""
 
 MERGES_PARTITIONS = "flinkmagic.planning.coalesce"
-"""What `CoalescedReads.java` asks it for."""
+"""The setting that `CoalescedReads.java` reads."""
 
 JOINS = frozenset({"SortMergeJoinExec", "ShuffledHashJoinExec"})
-"""Those whose way may change: rows of both sides come shuffled by the join's keys."""
+"""Joins whose method may change: rows of both sides come shuffled by the join's keys."""
 
 
 class JoinChoice(NamedTuple):
-    """A join that ran as a ``ShuffledHashJoin``, where something else was planned.
+    """A join that ran as a ``ShuffledHashJoin`` although something else was planned.
 
     Attributes
     ----------
@@ -44,14 +44,14 @@ class JoinChoice(NamedTuple):
 
 
 class StageAdaptation(NamedTuple):
-    """How a stage was run otherwise than it was planned.
+    """How a stage's run differed from its plan.
 
     Attributes
     ----------
     joins : tuple of JoinChoice
         Its joins that hash a side.
     tasks : int, optional
-        How many tasks it had, where some of them read several partitions.
+        How many tasks it had, if some of them read several partitions.
     """
 
     joins: tuple[JoinChoice, ...] = ()
@@ -65,7 +65,7 @@ AS_PLANNED = StageAdaptation()
 
 
 def join_choices(rebuilder: JavaObject, forest: PlanForest, joins: list[PlanNode]) -> tuple[JoinChoice, ...]:
-    """What was chosen for some joins whose stage's plan is made."""
+    """Return what was chosen for some joins once their stage's plan exists."""
     told = [rebuilder.joinChoice(forest.jvm_node(join)) for join in joins]
     parts = [choice.split("\t") for choice in told if choice is not None]
     return tuple(JoinChoice(planned, side, int(size)) for planned, side, size in parts)

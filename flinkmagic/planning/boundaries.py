@@ -1,8 +1,8 @@
-"""Which DataFrames of the user's are computed once for several sinks, chosen before anything is planned.
+"""Which of the user's DataFrames are computed once for several sinks, chosen before anything is planned.
 
 Equal exchanges of several sinks are found after planning, but often a shared upstream has none: each sink pushes its
-own filters and columns down into it. So a DataFrame that several sinks use is planned by itself where that pays, and
-its consumers are planned on its rows, which are kept (a *boundary*):
+own filters and columns down into it. So a DataFrame that several sinks use is planned by itself if that pays, and its
+consumers are planned on its rows, which are kept (a *boundary*):
 
 1. What uses what is read off the analysed plans: Spark puts the plan of a DataFrame, the very object, into the plans
    of what is made of it (see ``LogicalCuts.java``). Recorded calls would not do: some make plans that do not hold their
@@ -17,16 +17,16 @@ its consumers are planned on its rows, which are kept (a *boundary*):
    broadcast: the broadcast is an equal exchange of all consumers and is made once anyhow, and looking rows up in it
    costs less than keeping all columns of them (seen: the quickstart's ``late`` kept 1.02 of plain Spark's time, read
    again by each consumer 0.73).
-4. What the user has cached is left to Spark's cache, with all that it is made of.
-5. Sinks on whose lines the session's configuration differs share nothing: it may affect results.
+4. What the user has cached is left to Spark's cache, together with all that it is made from.
+5. Sinks share nothing if the session's configuration differs on their lines: it may affect results.
 
-What is kept may be nondeterministic (``rand``, ``uuid``, a UDF that is). Plain Spark gives each sink other rows then;
-here all sinks of a run see the same ones, as after ``persist()``. Across runs nothing is shared here.
+What is kept may be nondeterministic (``rand``, ``uuid``, a nondeterministic UDF). Plain Spark then gives each sink
+other rows; here all sinks of a run see the same ones, as after ``persist()``. Nothing is shared across runs.
 
 The rows are kept by an ``InMemoryRelation`` that is put into the consumers' plans directly. Spark's own cache manager
-never hears of it: what it knows it serves, unasked, to every session and every equal query, also after a file was
-appended. Rejected for that reason: ``Dataset.persist``, even on a clone of the session. A ``LogicalRDD`` over the rows
-hides their columns and statistics from the optimiser, and its RDD can be made only by starting jobs.
+never learns of it: it would serve the rows, unasked, to every session and every equal query, even after a file was
+appended. ``Dataset.persist`` was rejected for that reason, even on a clone of the session. A ``LogicalRDD`` over the
+rows hides their columns and statistics from the optimiser, and its RDD can be made only by starting jobs.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _READ_ONCE = {
 _FILE_SCANS = "org.apache.spark.sql.execution.datasources.v2."
 _ROW_BY_ROW = frozenset({"CoalesceExec", "FilterExec", "ProjectExec", "RangeExec", "UnionExec"})
 _MAKES_ROWS_OTHERS = re.compile(r"Exec$(?<!ScanExec)(?<!ColumnarToRowExec)(?<!WholeStageCodegenExec)(?<!RelationExec)")
-"""Operators; but scans, and what stands over a scan only to hand its rows on."""
+"""Operators, except scans and what only passes a scan's rows on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Boundary:
     ----------
     frame : int
         The program's number of it.
-    dataframes : tuple of DataFrame
+    The DataFrame objects that have its plan.
         The very objects that have its plan.
     name : str
         The user's name for it, else the call that made it.
@@ -88,7 +88,7 @@ class Boundary:
     scope : str
         The state of the session under which it is planned.
     dataset_id : str
-        Names its rows, in graphs and in Spark's storage; no other rows are called so.
+        Names its rows, in graphs and in Spark's storage; no other rows have this name.
     query_execution : py4j.java_gateway.JavaObject
         Its ``QueryExecution``.
     relation : py4j.java_gateway.JavaObject
@@ -112,7 +112,7 @@ class Boundary:
 
 @dataclass(eq=False)
 class _Frame:
-    """DataFrames of the program that have one analysed plan."""
+    """DataFrames of the program that share one analysed plan."""
 
     number: int
     plan: JavaObject
@@ -151,7 +151,7 @@ class Boundaries:
         self._share = share
 
     def choose(self, requests: Sequence[SinkRequest]) -> tuple[list[Boundary], list[JavaObject]]:
-        """The boundaries, those first that others read, and the requests' logical plans over their rows."""
+        """Return the boundaries, those first that others read, and the requests' logical plans over their rows."""
         plans = [request.logical_plan for request in requests]
         chosen: list[Boundary] = []
         if self._share == "never" or self._program is None:
@@ -214,12 +214,12 @@ class Boundaries:
 
 
 def _may_read(sink: SinkRequest) -> bool:
-    """Whether a sink whose query is a boundary reads it; a result keeps its rows itself."""
+    """Return whether a sink whose query is a boundary reads it; a result keeps its rows itself."""
     return sink.kind == "write"
 
 
 def junctions(sinks: Sequence[Sequence[int]], inside: Callable[[int], Sequence[int]]) -> list[int]:
-    """The DataFrames at which the ways to several sinks part, sources first (rule 2).
+    """Return the DataFrames at which the paths to several sinks part, sources first (rule 2).
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def junctions(sinks: Sequence[Sequence[int]], inside: Callable[[int], Sequence[i
 
 
 def worth_keeping(kinds: Sequence[str], share: Sharing) -> str:
-    """Why a DataFrame is worth keeping (rule 3), empty where it is not.
+    """Return why a DataFrame is worth keeping (rule 3), empty if it is not.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def worth_keeping(kinds: Sequence[str], share: Sharing) -> str:
 
 
 def only_reads(kinds: Sequence[str]) -> bool:
-    """Whether a plan of these operators only reads, filters and projects what can be read again at any time."""
+    """Return whether a plan of these operators only reads, filters and projects what can be read again at any time."""
     names = [kind.rpartition(".")[2] for kind in kinds]
     others = [name for name in names if _MAKES_ROWS_OTHERS.search(name) and name not in _ROW_BY_ROW]
     return not others and not worth_keeping(kinds, "auto")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flinkmagic.jvm.java import skip_commands
+from flinkmagic.jvm.java import query_execution
 from flinkmagic.planning.adaptive_stages import CHOOSES_JOINS, MERGES_PARTITIONS
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _PLANNING = {
     # Stages are ours to schedule: an adaptive plan schedules its own.
     "spark.sql.adaptive.enabled": "false",
-    # Many folders are listed by a Spark job otherwise, and planning starts none.
+    # Spark would otherwise list many folders by a job, and planning starts none.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
 }
 
 _UNLESS_CHOSEN = {
-    # An aggregation that relies on the order of a sort-merge join would keep the join from hashing a side that turns
-    # out small. The same rows come of it either way.
+    # An aggregation that relies on a sort-merge join's order would keep the join from hashing a side that turns out
+    # small. The resulting rows are the same either way.
     "spark.sql.execution.replaceHashWithSortAgg": "false",
 }
 
@@ -39,7 +39,7 @@ class _Clone:
 
 
 class SessionClones:
-    """One clone for each state of the session that a job's lines saw.
+    """One clone for each session state that a job's lines saw.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class SessionClones:
         self._clones: list[_Clone] = []
 
     def of(self, snapshot: SessionSnapshot | None) -> tuple[JavaObject, str]:
-        """The Java session for a line's state (None: as the session is now), and a name for that state."""
+        """Return the Java session for a line's state (None: as the session is now), and a name for that state."""
         for number, known in enumerate(self._clones):
             if known.snapshot is snapshot or known.snapshot == snapshot:
                 return known.session, str(number)
@@ -73,7 +73,7 @@ class SessionClones:
         if snapshot is not None:
             snapshot.apply_to(conf)
         adapts = bool(conf.adaptiveExecutionEnabled())
-        # Who says how many subtasks there are to be gets them; else they are as many at most.
+        # A number of subtasks that the user gave is used as it is; otherwise it is an upper limit.
         merges = adapts and self._parallelism is None and bool(conf.coalesceShufflePartitionsEnabled())
         conf.setConfString(CHOOSES_JOINS, str(adapts).lower())
         conf.setConfString(MERGES_PARTITIONS, str(merges).lower())
@@ -87,19 +87,17 @@ class SessionClones:
         return _Clone(snapshot, session, state, parallelism, bool(conf.exchangeReuseEnabled()))
 
     def parallelism(self) -> int:
-        """The parallelism of the first state that was asked for."""
+        """Return the parallelism of the first state that was asked for."""
         if not self._clones:
             self.of(None)
         return self._clones[0].parallelism
 
     def plan(self, logical_plan: JavaObject, clone: JavaObject) -> JavaObject:
-        """The QueryExecution of an analysed plan; a command on top is planned and not run. On 3.5 and 4.x."""
-        jvm = self._spark._jvm
-        assert jvm is not None
-        return self._known(clone).state.executePlan(logical_plan, skip_commands(jvm))
+        """Return the QueryExecution of an analysed plan; a command on top is planned and not run. On 3.5 and 4.x."""
+        return query_execution(self._spark._jvm, self._known(clone).state, logical_plan)
 
     def reuses_exchanges(self, clone: JavaObject) -> bool:
-        """Whether the user lets Spark reuse equal exchanges."""
+        """Return whether the user lets Spark reuse equal exchanges."""
         return self._known(clone).reuses_exchanges
 
     def _known(self, session: JavaObject) -> _Clone:

@@ -1,22 +1,21 @@
-"""Stage handles: what deployment needs in order to run one vertex of a planned job as one Spark stage.
+"""Stage handles: what deployment needs to run one vertex of a planned job as one Spark stage.
 
 A handle is the ``operator_factory`` of its stage's last operator. The JVM objects behind it are made on first use
-(``exchange``, ``plan``, ...), because some can be made only after the stages below have run, and because a plan that
-is compiled and never run should cost nothing. Made once, they are the same objects forever: a shuffle exchange that
-is submitted again keeps its shuffle id, so that Spark runs only what is missing. **A handle keeps its objects
-referenced; letting go of the handle (and of the PlannedJob) is what lets Spark's context cleaner remove the shuffle
-files.**
+(``exchange``, ``plan``, ...), because some can be made only after the stages below have run, and because a plan that is
+compiled and never run should cost nothing. Once made, they stay the same objects: a shuffle exchange that is submitted
+again keeps its shuffle id, so that Spark runs only what is missing. **A handle holds references to its objects; Spark's
+context cleaner can remove the shuffle files only once the handle (and the PlannedJob) is released.**
 
 Common rules for code that runs a stage:
 
-- Use a thread of its own, with its job group, tags and pool set on it *before* any property that starts jobs is read.
-  `StageHandle.starts_jobs_early` says where reading does so: the range exchange samples its child when its dependency
-  is made, and that sampling belongs to the vertex.
+- Use its own thread, with its job group, tags and pool set on it *before* any property that starts jobs is read.
+  `StageHandle.starts_jobs_early` says whether reading it does so: the range exchange samples its child when its
+  dependency is made, and that sampling belongs to the vertex.
 - Run a stage only after the stages that its vertex consumes: reading ``shuffle_dependency`` or executing a plan waits
-  for broadcasts and subqueries below, and would start them where they have not run.
+  for broadcasts and subqueries below, and would start those that have not run.
 - ``tasks == 0``: Spark runs no task for this stage (its input has no partitions; Flink has no parallelism 0, so the
-  vertex has one subtask). Do not submit a map stage then (Spark refuses one without partitions): it is finished at
-  once. A broadcast, subquery, write or result without tasks is still run, for its effect on the driver.
+  vertex has one subtask). Do not submit a map stage then (Spark refuses one without partitions): it is finished
+  immediately. A broadcast, subquery, write or result without tasks is still run, for its effect on the driver.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ __all__ = [
 
 
 class Once:
-    """A JVM object that is made when it is first asked for, and once.
+    """A JVM object that is made once, when it is first asked for.
 
     Parameters
     ----------
     make : callable
-        Makes it. Where it raises, nothing is kept and the next call tries again.
+        Makes it. If it raises, nothing is kept and the next call tries again.
     """
 
     __slots__ = ("_lock", "_made", "_make")
@@ -63,7 +62,7 @@ class Once:
 
     @classmethod
     def of(cls, value: Any) -> Once:
-        """An object that is there already."""
+        """Wrap an object that exists already."""
         return cls(lambda: value)
 
     def __call__(self) -> Any:
@@ -75,11 +74,11 @@ class Once:
 
     @property
     def is_made(self) -> bool:
-        """Whether the object is there."""
+        """Whether the object exists."""
         return self._make is None
 
     def let_go(self) -> None:
-        """Forget the object, for good: it is never asked for again."""
+        """Release the object for good: it will not be asked for again."""
         with self._lock:
             self._make, self._made = _gone, None
 
@@ -96,7 +95,7 @@ class Renewable(Once):
     make : callable
         Makes it.
     renew : callable
-        Sees to it that `make` makes another one.
+        Makes the next `make` return a new object.
     """
 
     __slots__ = ("_remake", "_renew")
@@ -119,14 +118,14 @@ class Renewable(Once):
 
 @dataclass(frozen=True, eq=False)
 class ObservedQuery:
-    """A query of the user's in which something is observed (`DataFrame.observe`).
+    """A query of the user's that observes something (`DataFrame.observe`).
 
     Attributes
     ----------
     query : py4j.java_gateway.JavaObject
         Its analysed plan, with Spark's ``CollectMetrics`` in it.
     metrics : py4j.java_gateway.JavaObject
-        A Scala function that gives the metrics by name, as far as their operators have run.
+        A Scala function that returns the metrics by name, as far as their operators have run.
     """
 
     query: JavaObject = field(repr=False)
@@ -140,20 +139,20 @@ class StageHandle:
     Attributes
     ----------
     name : str
-        Short and for people, such as ``Exchange hashpartitioning(hour)``.
+        Short and readable, such as ``Exchange hashpartitioning(hour)``.
     tasks : int
-        How many tasks Spark will start for the whole stage; 0 where it will start none.
+        How many tasks Spark will start for the whole stage; 0 if it will start none.
     exact : bool
-        False where Spark decides the number only when it runs (dynamic partition pruning, a cached plan that runs
+        False if Spark decides the number only when it runs (dynamic partition pruning, a cached plan that runs
         adaptively): then ``tasks`` is what it would be if nothing were pruned or merged.
     starts_jobs_early : bool
         Whether making the handle's JVM object starts Spark jobs itself.
     calls_python : bool
         Whether its tasks may wait for Python workers.
     collected : callable, optional
-        Of a stage in which something is observed: to be called when it is done, whatever runs again of it later.
+        For a stage that observes something: call it when the stage is done, whatever runs again of it later.
     joins, merged : Once
-        What `adaptation` tells, as the JVM knows it: a tuple of JoinChoice; the number of tasks, or -1.
+        What `adaptation` reports, as the JVM knows it: a tuple of JoinChoice; the number of tasks, or -1.
     """
 
     name: str
@@ -167,17 +166,17 @@ class StageHandle:
 
     @property
     def adaptation(self) -> StageAdaptation:
-        """How the stage is run otherwise than planned. To be asked for once the JVM's object is made."""
+        """How the stage's run differs from its plan. Ask only once the JVM's object is made."""
         tasks = self.merged()
         return StageAdaptation(self.joins(), None if tasks < 0 else tasks)
 
     @property
     def known_adaptation(self) -> StageAdaptation:
-        """The same where it was asked for before; else as planned."""
+        """The same if it was asked for before; otherwise as planned."""
         return self.adaptation if self.joins.is_made and self.merged.is_made else AS_PLANNED
 
     def let_go(self) -> None:
-        """Let go of the JVM's objects: the stage is never run again, and what it made is held elsewhere, or gone."""
+        """Release the JVM's objects: the stage will not run again, and what it made is held elsewhere, or gone."""
         for each in fields(self):
             value = getattr(self, each.name)
             if each.name in ("joins", "merged"):
@@ -185,7 +184,7 @@ class StageHandle:
             elif isinstance(value, Once):
                 value.let_go()
             elif each.name in ("query_execution", "user_write", "written", "collected", "observed"):
-                # Frozen for everybody but the owner of the JVM's objects, who ends here.
+                # Frozen for everyone but the owner of the JVM's objects, which ends here.
                 object.__setattr__(self, each.name, None)
 
 
@@ -202,8 +201,8 @@ class ShuffleMapStageHandle(StageHandle):
     output_partitions : int
         How many partitions the shuffle makes, which is the parallelism of its consumers.
     written : callable, optional
-        To be told of the ``MapOutputStatistics`` when the shuffle is written: how later stages join its rows, and with
-        how many tasks they read it, hangs on its real size.
+        Takes the ``MapOutputStatistics`` when the shuffle is written: its real size decides how later stages join its
+        rows, and with how many tasks they read it.
     """
 
     output_partitions: int = 1
@@ -236,7 +235,7 @@ class BroadcastStageHandle(StageHandle):
         return self.made()
 
     def renew(self) -> None:
-        """Make the next `exchange` a new one, in all plans that use it. None of the stages above has been run."""
+        """Make the next `exchange` a new one, in all plans that use it. No stage above it may have run."""
         self.made.renew()
 
 
@@ -258,7 +257,7 @@ class SubqueryStageHandle(StageHandle):
         return self.made()
 
     def renew(self) -> None:
-        """Make the next `subquery` a new one, in all plans that use it. None of the stages above has been run."""
+        """Make the next `subquery` a new one, in all plans that use it. No stage above it may have run."""
         self.made.renew()
 
 
@@ -267,8 +266,8 @@ class WriteStageHandle(StageHandle):
     """The stage that writes: the write's own command as Spark planned it, or that command over this job's last stage.
 
     Run it: ``handle.plan.executeCollect()`` inside ``SQLExecution.withNewExecutionId(handle.query_execution, ...)``,
-    and call ``handle.user_write.refresh()`` when that has ended, well or not. Earlier stages are found finished and
-    skipped. The command decides about commit, overwrite and success files.
+    and call ``handle.user_write.refresh()`` when that has ended, successfully or not. Spark finds earlier stages
+    finished and skips them. The command decides about commit, overwrite and success files.
 
     Attributes
     ----------
@@ -277,7 +276,7 @@ class WriteStageHandle(StageHandle):
     user_write : UserWrite, optional
         The write as the user's own session knows it.
     observed : ObservedQuery, optional
-        Where something in its query is observed.
+        Set if its query observes something.
     """
 
     query_execution: JavaObject = field(repr=False)
@@ -308,7 +307,7 @@ class ResultStageHandle(StageHandle):
     columns : py4j.java_gateway.JavaObject, optional
         The attributes of the user's DataFrame; kept when the rest is released.
     observed : ObservedQuery, optional
-        Where something in it is observed.
+        Set if it observes something.
     """
 
     query_execution: JavaObject = field(repr=False)

@@ -14,13 +14,15 @@ CLASSES = DriverClasses(
         "LogicalCuts",
         "ObservedMetrics",
         "PlanKinds",
+        "PlanNodes",
         "PlanReader",
         "PlanRebuilder",
     ),
     uses={
-        "LogicalCuts": ("PlanRebuilder",),
+        "LogicalCuts": ("PlanNodes",),
         "ObservedMetrics": ("PlanRebuilder",),
+        "PlanNodes": ("LeafPartitions",),
         "PlanReader": ("LeafPartitions",),
-        "PlanRebuilder": ("AdaptiveJoins", "CoalescedReads", "LeafPartitions"),
+        "PlanRebuilder": ("AdaptiveJoins", "CoalescedReads", "PlanNodes"),
     },
 )

@@ -1,4 +1,9 @@
-"""The words of operators: the user's own call first, Spark's operator second."""
+"""The labels of operators: the user's own call first, Spark's operator second.
+
+This puts them together. Which call an operator belongs to is in `provenance`, by the operator's class; what an operator
+of a SQL text does, where one call has many operators, is in `sql_words`, by its name. An operator that neither names
+keeps Spark's own name.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,7 @@ _PLAN_ID = re.compile(r", \[(?:plan_)?id=#?\d+\]")
 
 @dataclass(frozen=True)
 class OperatorLabel:
-    """What is said of an operator.
+    """The label of an operator.
 
     Attributes
     ----------
@@ -32,10 +37,10 @@ class OperatorLabel:
         One line: ``groupBy("hour").agg(...) (cell 3, line 4): HashAggregate``.
     metadata : dict
         ``operator`` (Spark's name), ``text`` (Spark's own words, shortened), ``kind`` (Spark's class), ``node``, and,
-        where the user's call is known: ``call``, ``cell``, ``line``, ``code``, ``variable``; ``also``, where Spark made
-        one operator of several calls, the earlier ones with their places; of a SQL text ``does`` and ``reads``, what it
-        does and the tables that it reads. ``partitions`` where Spark will run another
-        number of tasks than the operator has subtasks, ``exact`` false where it decides that later.
+        if the user's call is known: ``call``, ``cell``, ``line``, ``code``, ``variable``; ``also``, if Spark made one
+        operator from several calls, the earlier ones with their places; for a SQL text ``does`` and ``reads``, what it
+        does and the tables that it reads. ``partitions`` if Spark will run another number of tasks than the operator
+        has subtasks, ``exact`` false if it decides that later.
     """
 
     description: str
@@ -61,7 +66,7 @@ class OperatorLabels:
     calls: dict[int, Calls] = field(default_factory=dict)
 
     def of(self, node: PlanNode) -> OperatorLabel:
-        """The label of one operator."""
+        """Return the label of one operator."""
         calls = self.calls.get(node.number, ())
         facts = call_facts(self.program, calls)
         if calls and calls[-1].method == "sql":
@@ -77,7 +82,7 @@ class OperatorLabels:
 
 
 def call_facts(program: Program | None, calls: Calls) -> dict[str, Any]:
-    """The JSON-able facts of an operator's calls; none where there is no call."""
+    """Return the JSON-able facts of an operator's calls; none if there is no call."""
     if not calls or program is None:
         return {}
     facts = {"call": calls[-1].text, **location_facts(calls[-1].location)}
@@ -94,13 +99,13 @@ def _placed(call: RecordedCall) -> str:
 
 
 def location_facts(location: SourceLocation | None) -> dict[str, Any]:
-    """Cell, line and code of a line of the user's."""
+    """Return cell, line and code of a line of the user's."""
     if location is None:
         return {}
     return {"cell": location.cell, "line": location.line, "code": location.code}
 
 
 def spark_text(node: PlanNode) -> str:
-    """Spark's own text of an operator, without expression ids, shortened."""
+    """Return Spark's own text of an operator, without expression ids, shortened."""
     text = _EXPR_ID.sub("", _PLAN_ID.sub("", node.text))
     return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1] + "…"

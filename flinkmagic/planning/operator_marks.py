@@ -1,14 +1,14 @@
-"""What `with_options` asks for, put onto the Transformations that Spark's plan became.
+"""What `with_options` asks for, applied to the Transformations made from Spark's plan.
 
-1. A mark is of the call that made its DataFrame. The operators that Spark plans for that call are its members; the top
-   one, which no other member reads, has the name and the uid. Where Spark plans the call several times (for sinks that
+1. A mark belongs to the call that made its DataFrame. The operators that Spark plans for that call are its members; the
+   top one, which no other member reads, has the name and the uid. If Spark plans the call several times (for sinks that
    do not share it), each top has the name, and from the second on a number is added to the uid.
 2. A Spark stage runs within one task. So slot sharing group, co-location group and max parallelism hold for all
    operators of a stage; two different ones for one stage are refused.
 3. ``head`` breaks the chain before the lowest members of the top's stage, ``never`` breaks it around each member there.
-   What is cut stays in one Spark task: the edge is FORWARD and pipelined. Where both sides have different numbers of
-   subtasks Spark's task spans both, and the cut is refused.
-4. A mark without a member (Spark optimised the operator away, or merged it beyond recognition) is said, not hidden.
+   What is cut stays in one Spark task: the edge is FORWARD and pipelined. If both sides have different numbers of
+   subtasks, Spark's task spans both, and the cut is refused.
+4. A mark without a member (Spark optimised the operator away, or merged it beyond recognition) is reported.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from flinkmagic.graph.transformations import PartitionTransformation, Transforma
 if TYPE_CHECKING:
     from flinkmagic.planning.provenance import Calls
 
+_GROUPS_ARE_SIMULATED = (
+    "Slot sharing and co-location groups take effect in %flinksim; Spark gives each task a core of its own."
+)
 _OF_STAGES = ("slot_sharing_group", "co_location_group", "max_parallelism")
 
 
@@ -34,18 +37,18 @@ def apply_marks(
     direct: frozenset[int],
     marks: Mapping[int, OperatorOptions],
 ) -> tuple[str, ...]:
-    """Change the operators of a job as was asked for.
+    """Apply the options to the operators of a job.
 
     Parameters
     ----------
     operators : sequence of Transformation
         All physical ones of the job, inputs first.
     calls : mapping of int to tuple of RecordedCall
-        By the number of a plan's node (``metadata["node"]``) the user's calls that it belongs to.
+        By the number of a plan's node (``metadata["node"]``), the user's calls that it belongs to.
     direct : frozenset of int
-        The nodes that belong to their call by themselves, not because a neighbour does.
+        The nodes that belong to their call by themselves, not because of a neighbour.
     marks : mapping of int to OperatorOptions
-        By the number of a frame what was asked for.
+        By the number of a frame, the options asked for.
 
     Returns
     -------
@@ -55,7 +58,7 @@ def apply_marks(
     Raises
     ------
     OperatorOptionsError
-        Where marks contradict each other, or ask for what Spark cannot do.
+        If marks contradict each other, or ask for what Spark cannot do.
     """
     if not marks:
         return ()
@@ -75,9 +78,7 @@ def apply_marks(
     stages.apply()
     chains.cut(operators)
     if any(mark.slot_sharing_group or mark.co_location_group for mark in marks.values()):
-        warnings.append(
-            "Slot sharing and co-location groups take effect in %flinksim; Spark gives each task a core of its own."
-        )
+        warnings.append(_GROUPS_ARE_SIMULATED)
     return tuple(warnings)
 
 
@@ -95,7 +96,7 @@ class _Members:
                     known.setdefault(call.output, []).append(operator)
 
     def of(self, frame: int) -> list[Transformation]:
-        """Those that make what the call makes; only where there are none those that Spark put beside."""
+        """Return the operators that do what the call asks for; if there are none, those that Spark added for it."""
         return self._direct.get(frame) or self._inherited.get(frame, [])
 
     def tops(self, frame: int) -> list[Transformation]:
@@ -105,7 +106,7 @@ class _Members:
 
 
 class _Stages:
-    """Which operators run within one Spark stage, and what is asked for it."""
+    """Which operators run within one Spark stage, and the options for that stage."""
 
     def __init__(self, operators: Sequence[Transformation]) -> None:
         self._operators = operators
@@ -117,14 +118,14 @@ class _Stages:
                 self._next[self.of(source)] = id(operator)
 
     def of(self, operator: Transformation) -> int:
-        """What represents the stage of an operator."""
+        """Return what represents the stage of an operator."""
         number = id(operator)
         while self._next[number] != number:
             self._next[number] = number = self._next[self._next[number]]
         return number
 
     def mark(self, operator: Transformation, mark: OperatorOptions) -> None:
-        """Rule 2."""
+        """Apply rule 2."""
         stage = self.of(operator)
         for option in _OF_STAGES:
             value = getattr(mark, option)
@@ -155,7 +156,7 @@ class _Stages:
 
 
 def _name(tops: Sequence[Transformation], mark: OperatorOptions, uids: dict[str, OperatorOptions]) -> None:
-    """Rule 1."""
+    """Apply rule 1."""
     if mark.uid is not None:
         other = uids.setdefault(mark.uid, mark)
         if other is not mark:
@@ -177,7 +178,7 @@ class _Chains:
         self._asked: dict[int, OperatorOptions] = {}
 
     def mark(self, members: Sequence[Transformation], mark: OperatorOptions) -> None:
-        """Take what is asked of the members of one stage."""
+        """Apply the options of the members of one stage."""
         inside = {id(member) for member in members}
         for member in members:
             if mark.chaining == "never":
@@ -189,7 +190,7 @@ class _Chains:
             self._asked[id(member)] = mark
 
     def cut(self, operators: Sequence[Transformation]) -> None:
-        """Part the operators between which the chain is broken."""
+        """Separate the operators between which the chain is broken."""
         if self._asked:
             for operator in operators:
                 operator.inputs = tuple(self._cut(source, operator) for source in operator.inputs)
@@ -214,7 +215,7 @@ class _Chains:
 
 
 def _in_stage(source: Transformation) -> Transformation | None:
-    """The operator that an input comes from, where both run in one stage."""
+    """Return the operator that an input comes from, if both run in one stage."""
     while isinstance(source, PartitionTransformation):
         if source.exchange_mode is StreamExchangeMode.BATCH:
             return None
@@ -230,7 +231,7 @@ def _sources_in_stage(operator: Transformation) -> Iterator[Transformation]:
 
 
 def _sources(operator: Transformation) -> Iterator[Transformation]:
-    """The operators that an operator reads, of whatever stage."""
+    """Yield the operators that an operator reads, of whatever stage."""
     for source in operator.inputs:
         while isinstance(source, PartitionTransformation):
             source = source.input

@@ -1,7 +1,7 @@
 """How many partitions an operator has, derived from the structure of the plan.
 
 Asking Spark (``execute().getNumPartitions()``) starts jobs above a broadcast, a range exchange or a subquery; so only
-leaves are asked, and what stands above them is derived by the rules of Spark's operators.
+leaves are asked, and the numbers above them are derived by the rules of Spark's operators.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PartitionCount:
     number : int
         It may be 0: then Spark runs no task.
     exact : bool
-        False where Spark decides only when it runs; then the number is that without pruning and merging.
+        False if Spark decides only when it runs; then the number is that without pruning and merging.
     """
 
     number: int
@@ -46,7 +46,7 @@ class PartitionCounts:
         self._known: dict[int, PartitionCount] = {}
 
     def of(self, node: PlanNode) -> PartitionCount:
-        """How many partitions the operator's output has (of an exchange: what it makes)."""
+        """Return how many partitions the operator's output has (for an exchange: how many it makes)."""
         waiting = [node]  # deep plans would exhaust Python's stack
         while waiting:
             unknown = [each for each in _read_by(waiting[-1]) if each.number not in self._known]
@@ -59,7 +59,7 @@ class PartitionCounts:
         return self._known[node.number]
 
     def starts_job(self, node: PlanNode) -> bool:
-        """Whether Spark starts a job merely to make the operator's RDD."""
+        """Return whether Spark starts a job merely to make the operator's RDD."""
         if node.kind == "AttachDistributedSequenceExec" or is_adaptive_cache(node):
             return True
         return self._looks_for_matches(node) == "semi"
@@ -93,7 +93,7 @@ class PartitionCounts:
             # CoalesceExec(1) promises one partition, even of nothing.
             return 1 if wanted == 1 else min(wanted, streams[0])
         if node.kind == "UnionExec":
-            # From 4.1 a union of equally partitioned inputs puts their partitions side by side.
+            # From 4.1 on, a union of equally partitioned inputs combines their partitions one by one.
             together = self._forest.jvm_node(node).outputPartitioning().numPartitions()
             return together if together > 0 and len(set(streams)) == 1 else sum(streams)
         if node.kind == "CartesianProductExec":
@@ -104,7 +104,7 @@ class PartitionCounts:
         return streams[0] + 1 if matches == "outer" else streams[0]
 
     def _looks_for_matches(self, node: PlanNode) -> str:
-        """Whether a nested loop join must find out which rows of the broadcast side have a match: empty if not.
+        """Return whether a nested loop join must find out which rows of the broadcast side have a match: empty if not.
 
         For an ``outer`` join Spark adds one partition with those that have none, behind a shuffle inside the operator.
         For a ``semi`` join (or anti, or existence) it runs a job, and makes its rows again on the driver.
@@ -124,12 +124,12 @@ def _read_by(node: PlanNode) -> tuple[PlanNode, ...]:
 
 
 def is_broadcast(node: PlanNode) -> bool:
-    """Whether a node's rows reach its consumer as a broadcast variable."""
+    """Return whether a node's rows reach its consumer as a broadcast variable."""
     if node.kind == REUSED_EXCHANGE and node.inside is not None:
         return is_broadcast(node.inside)
     return node.kind == BROADCAST_EXCHANGE
 
 
 def is_adaptive_cache(node: PlanNode) -> bool:
-    """Whether a leaf reads a cached plan that plans its own stages while it runs."""
+    """Return whether a leaf reads a cached plan that plans its own stages while it runs."""
     return node.kind == CACHED_SCAN and node.inside is not None and node.inside.kind == ADAPTIVE

@@ -33,7 +33,7 @@ ADAPTIVE = "AdaptiveSparkPlanExec"
 PYTHON_OPERATORS = "org.apache.spark.sql.execution.python."
 """The package of the operators that call Python functions."""
 MAY_CALL_PYTHON = frozenset({"RDDScanExec", "ExternalRDDScanExec", "BatchScanExec"})
-"""Operators that do so where the RDD, or the source, does."""
+"""Operators that do so if the RDD, or the source, does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,8 @@ class PlanNode:
     children, subqueries : tuple of PlanNode
         Its inputs, and the plans in its expressions.
     inside : PlanNode, optional
-        What stands behind a leaf: the exchange that a ReusedExchangeExec reads, the subquery of a ReusedSubqueryExec,
-        the cached plan of an InMemoryTableScanExec, the plan of an AdaptiveSparkPlanExec.
+        What a leaf hides: the exchange that a ReusedExchangeExec reads, the subquery of a ReusedSubqueryExec, the
+        cached plan of an InMemoryTableScanExec, the plan of an AdaptiveSparkPlanExec.
     partitions : int, optional
         Of an exchange: how many it makes. Of a leaf: how many it reads, as far as that is known before it runs.
     pruned : bool
@@ -64,7 +64,7 @@ class PlanNode:
     partitioning : str
         Of a shuffle: the class of its partitioning (``HashPartitioning``, ``RangePartitioning``, ...).
     same : int
-        Of an exchange or a subquery: the number of the first of the job with equal rows, its own where it is that.
+        For an exchange or a subquery: the number of the first in the job with equal rows, which may be its own.
     """
 
     number: int
@@ -96,7 +96,7 @@ class PlanForest:
     Parameters
     ----------
     sc : SparkContext
-        Whose driver reads.
+        Its driver reads the plans.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class PlanForest:
         plan : py4j.java_gateway.JavaObject
             A ``SparkPlan``.
         scope : str
-            Exchanges are found to be equal only within a scope: the configuration under which they were planned.
+            Exchanges are equal only within a scope: the configuration under which they were planned.
         """
         answer = json.loads(zlib.decompress(self._reader.read(plan, scope, MAX_FIELDS)))
         records = {record["number"]: record for record in answer["nodes"]}
@@ -155,12 +155,12 @@ class PlanForest:
         return made
 
     def jvm_node(self, node: PlanNode) -> JavaObject:
-        """The ``SparkPlan`` of a node, as it was read."""
+        """Return the ``SparkPlan`` of a node, as it was read."""
         return self._reader.node(node.number)
 
 
 _RUN = re.compile(r" \([0-9a-f]{8}\)$")
-"""What tells the kept rows of one run from those of another in the name of their relation (see `boundaries`)."""
+"""What distinguishes the kept rows of one run from those of another in their relation's name (see `boundaries`)."""
 
 
 def _known(count: int | None) -> int | None:

@@ -15,7 +15,6 @@ from flinkmagic.errors.deployment import SessionEndedError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
-from flinkmagic.planning.attachments import job_settings
 from flinkmagic.planning.boundaries import Boundaries, Boundary, only_reads
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.handles import StageHandle
@@ -49,7 +48,7 @@ _WRITE_OPERATORS = frozenset({"WriteFilesExec"})
 """What Spark puts between a write's command and its query; both are the sink."""
 
 _SIDE_BY_SIDE_FROM = 8
-"""From how many sinks on Catalyst plans them on several threads."""
+"""From this number of sinks on, Catalyst plans them on several threads."""
 
 
 @dataclass(eq=False)
@@ -72,7 +71,7 @@ class PlannedJob:
     boundaries : tuple of PlannedBoundary
         The DataFrames among it whose rows are kept.
     parallelism : int
-        How many partitions shuffles make where the user did not say otherwise.
+        How many partitions shuffles make unless the user said otherwise.
     slots : int
         What the parallelism was derived from.
     session_clone : py4j.java_gateway.JavaObject
@@ -140,9 +139,7 @@ def plan(
     """
     program = program_or_dataframes if isinstance(program_or_dataframes, Program) else None
     frames = None if isinstance(program_or_dataframes, Program) else named_frames(program_or_dataframes)
-    spark = spark or (program.spark if program else frames_session(frames or {}))
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise SparkConnectSessionError
+    spark = _classic(spark or (program.spark if program else frames_session(frames or {})))
     name = name or (program.name if program else None) or "job"
     if spark.sparkContext._jsc is None:
         raise SessionEndedError(name)
@@ -152,6 +149,12 @@ def plan(
     slots = slots or spark.sparkContext.defaultParallelism
     planner = _Planner(spark, program, parallelism, slots, share, storage_level)
     return planner.plan(requests, name, on_progress)
+
+
+def _classic(spark: SparkSession) -> SparkSession:
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise SparkConnectSessionError
+    return spark
 
 
 class _Planner:
@@ -200,13 +203,12 @@ class _Planner:
             parallelism,
             # Flink's bound is that of its key groups; a Spark stage has none.
             upper_bound_max_parallelism=_MOST_TASKS,
-            settings=job_settings(self._sc),
         )
         marked = apply_marks(
             self._translator.operators,
             self._labels.calls,
             frozenset(self._provenance.direct),
-            self._program.options if self._program else {},
+            self._program.marks if self._program else {},
         )
         for operator in self._translator.operators:
             environment.add_operator(operator)
@@ -239,7 +241,7 @@ class _Planner:
     def _planned_by_spark(
         self, requests: Sequence[SinkRequest], logical_plans: Sequence[JavaObject]
     ) -> Iterator[Iterable[tuple[str, JavaObject, JavaObject]]]:
-        """For each sink the scope, the QueryExecution and the physical plan, made side by side where it pays."""
+        """Plan the sinks, concurrently if it pays: for each the scope, the QueryExecution and the physical plan."""
         clones = [self._clones.of(request.snapshot) for request in requests]
 
         def plan_one(index: int) -> tuple[str, JavaObject, JavaObject]:
@@ -290,7 +292,7 @@ class _Planner:
         return self._translator.sink(index, query, _sink_name(request), handle, self._sink_facts(request, root))
 
     def _share_equal(self) -> None:
-        """Let the exchanges that were read last share with equal ones that were read before."""
+        """Share the exchanges that were read last with equal ones that were read before."""
         nodes = self._forest.nodes
         for number in range(self._read + 1, len(nodes)):
             node = nodes[number]
@@ -349,7 +351,7 @@ def _below_write(root: PlanNode) -> PlanNode:
 
 
 def _operator_name(request: SinkRequest, root: PlanNode) -> str:
-    """Spark's name for what a write's plan has on top."""
+    """Return Spark's name for the top operator of a write's plan."""
     return root.name if request.command is None else f"Execute {request.command.nodeName()}"
 
 

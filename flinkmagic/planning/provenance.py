@@ -82,7 +82,7 @@ _ONLY_NULL_CHECKS = re.compile(r"^Filter [()]*isnotnull\([^()]*\)(?: AND [()]*is
 
 
 class Provenance:
-    """The calls of a program, ready to be found again in physical plans.
+    """The calls of a program, prepared for finding them in physical plans.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ class Provenance:
         """The operators, by number, that belong to a call by rule 1 or 2."""
 
     def assign(self, root: PlanNode, frame: int | None) -> dict[int, Calls]:
-        """The calls of each operator, by the operator's number, in the plan of the DataFrame `frame`.
+        """Return the calls of each operator, by the operator's number, in the plan of the DataFrame `frame`.
 
-        Nearly always it is one; where Spark made one operator of several calls, the last one of them comes last.
+        Nearly always it is one; if Spark made one operator from several calls, the last one of them comes last.
         """
         lineage = self._lineage(frame)
         if not lineage:
@@ -118,7 +118,7 @@ class Provenance:
         return calls
 
     def _lineage(self, frame: int | None) -> dict[int, RecordedCall]:
-        """The calls that a DataFrame was made by, by their index."""
+        """Return the calls that made a DataFrame, by their index."""
         found: dict[int, RecordedCall] = {}
         waiting = [frame]
         while waiting:
@@ -139,13 +139,13 @@ class Provenance:
                 continue
             if not _below(node):
                 call = calls[-1]
-                is_read = call.method in _READS or node.kind == CACHED_SCAN  # kept rows are the call's own
+                is_read = call.method in _READS or node.kind == CACHED_SCAN  # kept rows belong to the call itself
                 calls = (call if is_read else self._read_below(call, node) or call,)
             found[node.number] = calls
         return found
 
     def _read_below(self, call: RecordedCall, leaf: PlanNode) -> RecordedCall | None:
-        """The reading call behind a call that renumbered a scan's attributes, as a self-join does."""
+        """Return the reading call behind a call that renumbered a scan's attributes, as a self-join does."""
         reads = [each for each in self._lineage(call.output).values() if each.method in _READS]
         return max(reads, key=lambda each: (_overlap(leaf, each), -each.index), default=None)
 
@@ -186,7 +186,7 @@ def _below(node: PlanNode) -> tuple[PlanNode, ...]:
 
 
 def _edges(root: PlanNode) -> Iterator[tuple[PlanNode, PlanNode]]:
-    """Each node below the root with its parent, parents first."""
+    """Yield each node below the root with its parent, parents first."""
     seen = {root.number}
     waiting = [root]
     while waiting:
@@ -218,12 +218,12 @@ def _nearest_below(node: PlanNode, anchors: dict[int, int]) -> int | None:
 
 
 def _overlap(node: PlanNode, call: RecordedCall) -> int:
-    """How many of the words of the call's text the operator's text has too."""
+    """Return how many words of the call's text are also in the operator's text."""
     return len(_words(node) & set(_WORD.findall(call.text)))
 
 
 def _filters_by(node: PlanNode, call: RecordedCall) -> bool:
-    """Whether a filter holds a call's condition, as far as names and numbers tell."""
+    """Return whether a filter holds a call's condition, judging by names and numbers."""
     numbers = {float(number) for number in _NUMBER.findall(call.text)}
     names = set(_ATTRIBUTE.findall(node.text)) & set(_WORD.findall(call.text))
     return bool(names) and numbers <= {float(word) for word in _words(node) if _NUMBER.fullmatch(word)}

@@ -1,4 +1,4 @@
-"""What is to be planned: one request for each write of a program, or each DataFrame whose rows shall stay."""
+"""What to plan: one request for each write of a program, or each DataFrame whose rows are to stay."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SinkRequest:
-    """A write, or a DataFrame whose rows shall stay in the session.
+    """A write, or a DataFrame whose rows are to stay in the session.
 
     Attributes
     ----------
@@ -34,13 +34,13 @@ class SinkRequest:
     logical_plan : py4j.java_gateway.JavaObject
         The analysed plan: the write's own command (but see `command`), or the query.
     snapshot : SessionSnapshot, optional
-        The session as it stood on its line; None is the session as it is now.
+        The session as it was on its line; None means as it is now.
     frame : int, optional
         The program's number of the DataFrame.
     write : DeferredWrite, optional
         Of a write: what was captured.
     command : py4j.java_gateway.JavaObject, optional
-        Of a write whose command hides its query from planning: the command. `logical_plan` is its query then.
+        For a write whose command hides its query from planning: the command. `logical_plan` is its query then.
     """
 
     name: str
@@ -60,7 +60,7 @@ class SinkRequest:
 
     @property
     def rows_names(self) -> tuple[str, ...]:
-        """What the rows are known by besides the plan that computes them: the names of columns, the write's options."""
+        """What identifies the rows besides the plan that computes them: the names of columns, the write's options."""
         write = self.write
         if write is None:
             return ("result", self.schema_json)
@@ -70,14 +70,14 @@ class SinkRequest:
 
 
 def named_frames(given: Any) -> dict[str, DataFrame]:
-    """DataFrames under names: their own in a mapping, else ``result``, or ``result1`` and so on.
+    """Return DataFrames under names: their own in a mapping, else ``result``, or ``result1`` and so on.
 
     Raises
     ------
     NotAProgramError
-        Where one is no DataFrame.
+        If one is no DataFrame.
     NoResultError
-        Where there is none.
+        If there is none.
     """
     if isinstance(given, Mapping):
         named = dict(given)
@@ -98,7 +98,7 @@ def frames_session(frames: Mapping[str, DataFrame]) -> SparkSession:
 
 
 def requests_of(program: Program) -> list[SinkRequest]:
-    """Its writes in program order, then its results (a program that writes has some only where it is merged)."""
+    """Return a program's writes in order, then its results (a writing program has results only if it is merged)."""
     writes = map(_write_request, program.writes)
     return [*writes, *result_requests(program.results, program)]
 

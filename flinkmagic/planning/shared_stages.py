@@ -1,4 +1,4 @@
-"""What the sinks of a translated job share, told in their names."""
+"""What the sinks of a translated job share, under the user's names."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ def shared_stages(
     boundaries: Sequence[Boundary],
     kept: Sequence[KeptStage],
 ) -> tuple[SharedStage, ...]:
-    """The boundaries, then the exchanges that are equal in several sinks (or boundaries)."""
+    """Return the boundaries, then the exchanges that are equal in several sinks (or boundaries)."""
     found = []
     for boundary, stage in zip(boundaries, kept, strict=True):
-        if stage.cache is not None and stage.cache.id is not None and len(stage.readers) > 1:
+        if stage.cache is not None and len(stage.readers) > 1:
             facts = stage.cache.metadata or {}
             found.append(
                 SharedStage(
-                    transformation_id=stage.cache.id,
                     what=facts.get("call") or boundary.name,
                     variable=boundary.name,
                     sinks=_names(requests, _sinks_of(stage.readers, len(requests), kept)),
@@ -38,15 +37,13 @@ def shared_stages(
             continue
         partition = translator.partition_of(number)
         facts = partition.input.metadata or {}
-        assert partition.id is not None
         found.append(
             SharedStage(
-                transformation_id=partition.id,
                 what=_of_sql(facts, translator.exchange_of(number))
                 or facts.get("call")
                 or facts.get("operator")
                 or partition.name,
-                # What a SQL text made has the name, and not each of its operators.
+                # What a SQL text made has the name, not each of its operators.
                 variable="" if "reads" in facts else facts.get("variable", ""),
                 sinks=_names(requests, _sinks_of(units, len(requests), kept)),
             )
@@ -55,7 +52,7 @@ def shared_stages(
 
 
 def _of_sql(facts: Mapping[str, Any], exchange: PlanNode) -> str:
-    """The tables and columns that an exchange inside of a SQL text is of."""
+    """Return the tables and columns that an exchange inside a SQL text handles."""
     if "reads" not in facts:
         return ""
     done, keys = facts["does"], keys_of(exchange)
@@ -65,22 +62,21 @@ def _of_sql(facts: Mapping[str, Any], exchange: PlanNode) -> str:
 def planned_boundaries(
     requests: Sequence[SinkRequest], boundaries: Sequence[Boundary], kept: Sequence[KeptStage]
 ) -> tuple[PlannedBoundary, ...]:
-    """The boundaries that something reads once everything is optimised."""
+    """Return the boundaries that are still read once everything is optimised."""
     return tuple(
         PlannedBoundary(
             name=boundary.name,
             dataframes=boundary.dataframes,
-            transformation_id=stage.cache.id,
             tail_id=stage.cache.inputs[0].id,
             sinks=_sinks_of(stage.readers, len(requests), kept),
         )
         for boundary, stage in zip(boundaries, kept, strict=True)
-        if stage.cache is not None and stage.cache.id is not None and stage.cache.inputs[0].id is not None
+        if stage.cache is not None and stage.cache.inputs[0].id is not None
     )
 
 
 def _sinks_of(units: Iterable[int], sinks: int, kept: Sequence[KeptStage]) -> tuple[int, ...]:
-    """The sinks among some units and, of the boundaries among them, those that use these."""
+    """Return the sinks among some units, and those that use the boundaries among them."""
     found: set[int] = set()
     waiting = list(units)
     while waiting:

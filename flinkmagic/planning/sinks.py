@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 SinkKind = Literal["write", "result"]
 
 Sharing = Literal["auto", "always", "never"]
+"""What several sinks share: what is worth keeping, all that is not a bare scan, or nothing."""
+
 
 DEFAULT_STORAGE_LEVEL = "MEMORY_AND_DISK_DESER"
 """Where shared rows are kept, by PySpark's names: what `DataFrame.persist` takes."""
-"""What several sinks share: what is worth keeping, all that is not a bare scan, or nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +34,13 @@ class PlannedSink:
     kind : {"write", "result"}
         Which of the two it is.
     target : str
-        Of a write: where it goes. Of a result: empty.
+        For a write: where it goes. For a result: empty.
     location : SourceLocation, optional
         The line that asked for it.
     transformation_id : int
         Its SinkTransformation.
     variable : str
-        A name of the DataFrame in the user's namespace; empty where there is none.
+        A name of the DataFrame in the user's namespace; empty if there is none.
     write : DeferredWrite, optional
         Of a write: what was captured.
     facts : dict
@@ -70,8 +71,6 @@ class PlannedBoundary:
         The user's name for it, else the call that made it.
     dataframes : tuple of DataFrame
         The very objects.
-    transformation_id : int
-        Its CacheTransformation.
     tail_id : int
         The last operator of its stage.
     sinks : tuple of int
@@ -80,7 +79,6 @@ class PlannedBoundary:
 
     name: str
     dataframes: tuple[DataFrame, ...]
-    transformation_id: int
     tail_id: int
     sinks: tuple[int, ...]
 
@@ -91,8 +89,6 @@ class SharedStage:
 
     Attributes
     ----------
-    transformation_id : int
-        The CacheTransformation of a boundary, or the PartitionTransformation that represents an exchange.
     what : str
         The user's call that it computes, or Spark's operator.
     variable : str
@@ -103,7 +99,6 @@ class SharedStage:
         Why it is shared: ``equal exchanges``, or why a boundary is worth keeping: ``it holds a shuffle``.
     """
 
-    transformation_id: int
     what: str
     variable: str
     sinks: tuple[str, ...]

@@ -1,6 +1,6 @@
-"""What an operator of a SQL text does, and which tables it reads, in few words.
+"""What a physical operator of a SQL text does, and which tables it reads, in a few words.
 
-A text is one call of the user's for all of its operators: its first words would name each of them alike.
+A text is one call of the user's for all of its operators: its first words would give all of them the same name.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _GROUPED = re.compile(r"keys=\[(.*?)\], functions=\[(.*?)\]")
 _FIRST = re.compile(r"limit=(\d+).*?orderBy=\[(.*?)\]")
 _SORT_WORDS = re.compile(r" (?:ASC|NULLS (?:FIRST|LAST))\b")
 _OF_JOB = re.compile(r" \([0-9a-f]{8}\)$")
-"""What tells the kept rows of one job from those of another."""
+"""What distinguishes the kept rows of one job from those of another."""
 _CATALOG = re.compile(r"^spark_catalog\.(?:default\.)?")
 _KEYS = re.compile(r"(?:hash|range)partitioning\((.*), \d+\)")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _MOST_TABLES = 3
 _MOST_COLUMNS = 60
-"""How many letters of columns are told."""
+"""How many characters of column names are shown."""
 
 _WORDS = {
     "FilterExec": "filter",
@@ -47,13 +47,13 @@ _JOINS = frozenset({"SortMergeJoinExec", "ShuffledHashJoinExec", "BroadcastHashJ
 
 
 def source_name(node: PlanNode) -> str:
-    """A short name for a leaf: ``parquet flights``, ``Range``."""
+    """Return a short name for a leaf: ``parquet flights``, ``Range``."""
     file_format, table = _format_and_table(node)
     return f"{file_format} {table}".strip()
 
 
 def does(node: PlanNode) -> str:
-    """What an operator does: ``filter``, ``join on a = b``; empty where that is of no interest to its reader."""
+    """Return what an operator does: ``filter``, ``join on a = b``; empty if readers do not care."""
     text = _EXPR_ID.sub("", node.text)
     if not node.children:
         return "" if node.kind == REUSED_EXCHANGE else "scan"
@@ -71,14 +71,14 @@ def does(node: PlanNode) -> str:
 
 
 def tables(node: PlanNode) -> str:
-    """The tables and files that an operator reads in its own stage, else those behind its shuffles."""
+    """Return the tables and files that an operator reads in its own stage, else those behind its shuffles."""
     found = list(dict.fromkeys(_tables(node, beyond=False))) or list(dict.fromkeys(_tables(node, beyond=True)))
     more = ", …" if len(found) > _MOST_TABLES else ""
     return ", ".join(found[:_MOST_TABLES]) + more
 
 
 def keys_of(exchange: PlanNode) -> str:
-    """The columns by which an exchange deals out rows; empty where there are none."""
+    """Return the columns by which an exchange distributes rows; empty if there are none."""
     keys = _KEYS.search(_EXPR_ID.sub("", exchange.text))
     return _columns(keys[1]) if keys else ""
 

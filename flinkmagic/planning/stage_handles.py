@@ -1,13 +1,13 @@
-"""Makes the handles of stages: ties what was planned to the plans that are run."""
+"""Makes the handles of stages: connects what was planned with the plans that run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from flinkmagic.capturing.writes.write_commands import is_observed
-from flinkmagic.jvm.java import skip_commands
+from flinkmagic.jvm.java import query_execution
 from flinkmagic.planning.adaptive_stages import JOINS, join_choices
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
@@ -46,6 +46,15 @@ if TYPE_CHECKING:
 _EXCHANGES = frozenset({SHUFFLE_EXCHANGE, REUSED_EXCHANGE})
 
 
+class _StageFacts(TypedDict):
+    """What the handles of all kinds are told about the operators of their stage; see `StageHandle`."""
+
+    starts_jobs_early: bool
+    calls_python: bool
+    collected: Callable[[], None] | None
+    joins: Once
+
+
 class StageHandles:
     """The handles of one job, over plans in which equal exchanges are one.
 
@@ -66,14 +75,14 @@ class StageHandles:
         self._metrics = CLASSES.new_instance(forest.sc._gateway, "ObservedMetrics")
 
         self.results: list[StageResult] = []
-        """What the stages leave behind for later jobs; what is part of a cache of the user's is the cache's."""
+        """What the stages leave behind for later jobs; what is part of a cache of the user's belongs to the cache."""
 
     def share(self, node: PlanNode, first: PlanNode) -> None:
-        """Let the plans that are run use the rows of `first` in place of `node`."""
+        """Make the plans that run use the rows of `first` in place of `node`."""
         self._rebuilder.share(self._forest.jvm_node(node), self._forest.jvm_node(first))
 
     def of_exchange(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle:
-        """The handle of the stage below an exchange or a subquery."""
+        """Return the handle of the stage below an exchange or a subquery."""
         handle = self._of_exchange(node, stage, rows)
         if not stage.cached:
             plan = self._forest.jvm_node(node)
@@ -111,10 +120,7 @@ class StageHandles:
                 name=node.name,
                 tasks=rows.number,
                 exact=rows.exact,
-                starts_jobs_early=self._starts_jobs(stage) or _samples(node),
-                calls_python=_calls_python(stage),
-                collected=self._collected(stage),
-                joins=self._joins(stage),
+                **self._facts(stage, starts_jobs=_samples(node)),
                 merged=self._merged(self._rebuilder.mergedTasks, jvm_node, stage),
                 output_partitions=node.partitions or 0,
                 written=lambda statistics: self._rebuilder.written(jvm_node, statistics),
@@ -127,26 +133,20 @@ class StageHandles:
             tasks=rows.number,
             # A scalar subquery takes two rows, partition after partition.
             exact=rows.exact and (node.kind == BROADCAST_EXCHANGE or rows.number <= 1),
-            starts_jobs_early=self._starts_jobs(stage),
-            calls_python=_calls_python(stage),
-            collected=self._collected(stage),
-            joins=self._joins(stage),
+            **self._facts(stage),
             merged=self._merged(self._rebuilder.mergedTasks, jvm_node, stage),
             made=Renewable(lambda: made(jvm_node), lambda: self._rebuilder.renew(jvm_node)),
         )
 
     def hidden_shuffle(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> ShuffleMapStageHandle:
-        """The handle of the stage before a shuffle that an operator makes by itself."""
+        """Return the handle of the stage before a shuffle that an operator makes by itself."""
         jvm_node = self._forest.jvm_node(node)
         self._rebuilder.hide(jvm_node)
         handle = ShuffleMapStageHandle(
             name=node.name,
             tasks=rows.number,
             exact=rows.exact,
-            starts_jobs_early=self._starts_jobs(stage),
-            calls_python=_calls_python(stage),
-            collected=self._collected(stage),
-            joins=self._joins(stage),
+            **self._facts(stage),
             output_partitions=1,
             dependency=Once(lambda: self._rebuilder.shuffleOf(jvm_node)),
         )
@@ -157,7 +157,7 @@ class StageHandles:
     def of_write(
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int
     ) -> WriteStageHandle:
-        """The handle of a write: `plan` has the command on top, or is that of the query which the command hides."""
+        """Return the handle of a write: `plan` has the command on top, or is the plan of the query that it hides."""
         made = Once(lambda: self._rebuilder.query(plan))
         self._rebuilder.planned(plan, query_execution.optimizedPlan())
         if request.command is not None:
@@ -167,12 +167,9 @@ class StageHandles:
         return WriteStageHandle(
             name=request.name,
             tasks=max(1, tasks),  # a write of nothing still runs one task, for an empty file with the schema
-            # What a source does with the rows that it is given is its own affair.
+            # What a source does with its rows is its own affair.
             exact=self._exact(stage) and request.command is None,
-            starts_jobs_early=self._starts_jobs(stage),
-            calls_python=_calls_python(stage) or (request.write is not None and request.write.kind in INTO_RELATION),
-            collected=self._collected(stage),
-            joins=self._joins(stage),
+            **self._facts(stage, calls_python=request.write is not None and request.write.kind in INTO_RELATION),
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
             made=made,
@@ -181,27 +178,24 @@ class StageHandles:
         )
 
     def _over_rows(self, command: JavaObject, plan: JavaObject, session: JavaObject) -> JavaObject:
-        """The physical plan of a command over the rows of this job's plan of the query that it hides."""
+        """Return the physical plan of a command over the rows of this job's plan of the query that it hides."""
         rows = CLASSES.new_instance(self._forest.sc._gateway, "CommandRows")
         over = rows.over(command, command.query(), self._rebuilder.query(plan), session)
         return self._planned(session, over).executedPlan()
 
     def _planned(self, session: JavaObject, command: JavaObject) -> JavaObject:
-        return session.sessionState().executePlan(command, skip_commands(self._forest.sc._jvm))
+        return query_execution(self._forest.sc._jvm, session.sessionState(), command)
 
     def of_result(
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int
     ) -> ResultStageHandle:
-        """The handle of rows that stay in the session."""
+        """Return the handle of rows that stay in the session."""
         self._rebuilder.planned(plan, query_execution.optimizedPlan())
         return ResultStageHandle(
             name=request.name,
             tasks=tasks,
             exact=self._exact(stage),
-            starts_jobs_early=self._starts_jobs(stage),
-            calls_python=_calls_python(stage),
-            collected=self._collected(stage),
-            joins=self._joins(stage),
+            **self._facts(stage),
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
             made=Once(lambda: self._rebuilder.query(plan)),
@@ -213,16 +207,13 @@ class StageHandles:
     def of_boundary(
         self, name: str, query_execution: JavaObject, relation: JavaObject, stage: Stage, rows: PartitionCount
     ) -> BoundaryStageHandle:
-        """The handle of the stage whose rows are kept in a relation, from which this job's other plans read them."""
+        """Return the handle of the stage whose rows are kept in a relation, which this job's other plans read."""
         self._rebuilder.planned(relation.cacheBuilder().cachedPlan(), query_execution.optimizedPlan())
         handle = BoundaryStageHandle(
             name=name,
             tasks=rows.number,
             exact=rows.exact,
-            starts_jobs_early=self._starts_jobs(stage),
-            calls_python=_calls_python(stage),
-            collected=self._collected(stage),
-            joins=self._joins(stage),
+            **self._facts(stage),
             query_execution=query_execution,
             made=Once(lambda: self._rebuilder.relation(relation)),
         )
@@ -239,8 +230,16 @@ class StageHandles:
         )
         return handle
 
+    def _facts(self, stage: Stage, *, starts_jobs: bool = False, calls_python: bool = False) -> _StageFacts:
+        return {
+            "starts_jobs_early": starts_jobs or any(self._counts.starts_job(node) for node in stage.nodes),
+            "calls_python": calls_python or any(map(_calls_python, stage.nodes)),
+            "collected": self._collected(stage),
+            "joins": self._joins(stage),
+        }
+
     def _collected(self, stage: Stage) -> Callable[[], None] | None:
-        """What is to be called when a stage in which something is observed is done."""
+        """Return what to call when a stage that observes something is done."""
         nodes = [self._forest.jvm_node(node) for node in stage.nodes if node.kind == COLLECT_METRICS]
         if not nodes or stage.cached:
             return None
@@ -257,7 +256,7 @@ class StageHandles:
         return ObservedQuery(request.logical_plan, self._metrics.of(self._rebuilder, plan))
 
     def read_kept(self, relation: JavaObject) -> None:
-        """Let the plans that are run read the rows that this job computes for a relation."""
+        """Make the plans that run read the rows that this job computes for a relation."""
         self._rebuilder.keep(relation)
 
     def _exact(self, stage: Stage) -> bool:
@@ -268,18 +267,15 @@ class StageHandles:
         return Once(lambda: join_choices(self._rebuilder, self._forest, joins)) if joins else Once.of(())
 
     def _merged(self, ask: Callable[[JavaObject], int], plan: JavaObject, stage: Stage) -> Once:
-        # Without a node of its own a stage only reads what another one wrote.
+        # Without a node of its own, a stage only reads what another one wrote.
         shuffled = any(child.kind in _EXCHANGES for node in stage.nodes for child in node.children)
         return Once(lambda: ask(plan)) if shuffled or not stage.nodes else Once.of(-1)
 
-    def _starts_jobs(self, stage: Stage) -> bool:
-        return any(self._counts.starts_job(node) for node in stage.nodes)
 
-
-def _calls_python(stage: Stage) -> bool:
-    return any(node.kind in MAY_CALL_PYTHON or node.class_name.startswith(PYTHON_OPERATORS) for node in stage.nodes)
+def _calls_python(node: PlanNode) -> bool:
+    return node.kind in MAY_CALL_PYTHON or node.class_name.startswith(PYTHON_OPERATORS)
 
 
 def _samples(exchange: PlanNode) -> bool:
-    """Whether Spark samples the rows below when it makes the shuffle's dependency."""
+    """Return whether Spark samples the rows below when it makes the shuffle's dependency."""
     return exchange.partitioning == "RangePartitioning" and (exchange.partitions or 0) > 1

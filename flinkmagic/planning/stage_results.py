@@ -1,6 +1,6 @@
-"""What the stages of a planned job leave behind, so that a later job can use it: how to take it, how to take it over.
+"""What the stages of a planned job leave for later jobs: how to take it, and how to use it there.
 
-A shuffle's, broadcast's or subquery's result is Spark's own node of the plan as it ran; as long as somebody holds it,
+A shuffle's, broadcast's or subquery's result is Spark's own node of the plan as it ran; as long as it is referenced,
 its shuffle files (its value) live, and another plan can read it through a ``ReusedExchangeExec``, which maps the output
 attributes. A boundary's is the builder of its cached rows. A result's rows are kept elsewhere (`reuse.kept_results`).
 """
@@ -32,18 +32,18 @@ class StageResult:
     plan : py4j.java_gateway.JavaObject
         The ``SparkPlan`` as it was planned; its rows are what a key is made of.
     names : tuple of str
-        Of a result or a write: what else its rows are known by, such as the names of their columns.
+        For a result or a write: what else identifies its rows, such as the names of their columns.
     sink : int
         The index of the sink, of a result or a write.
     target : str
-        Of a write to files: the folder that it writes to, where all that it leaves behind can be seen.
+        For a write to files: the folder that it writes to, if all that it leaves behind can be seen there.
     computed : callable
         Spark's object, once the stage has run.
     over : callable
         Of a boundary: the builder of rows that another ``SparkPlan`` of the same columns computes, to be adopted.
     adopt : callable
-        Takes such an object of an earlier job: the plans of this job then use it in place of the stage. To be called
-        before any stage of the job has run.
+        Takes such an object of an earlier job: the plans of this job then use it in place of the stage. Call it before
+        any stage of the job has run.
     """
 
     handle: StageHandle

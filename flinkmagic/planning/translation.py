@@ -1,6 +1,6 @@
-"""Physical operators to Transformations, stage by stage.
+"""Translates physical operators to Transformations, stage by stage.
 
-Exchanges and subqueries cut a plan into stages. What stands between cuts is one Spark stage and becomes one job vertex:
+Exchanges and subqueries cut a plan into stages. What is between cuts is one Spark stage and becomes one job vertex:
 
 - operators with one input chain by Flink's own rule;
 - an operator with several inputs, or whose input has another number of partitions in the same stage (union, coalesce,
@@ -56,7 +56,7 @@ _PARTITIONERS = {
     "RangePartitioning": PartitionerKind.RANGE,
     "RoundRobinPartitioning": PartitionerKind.REBALANCE,
 }
-"""Spark's partitionings; any other goes by a function of the rows, which is Flink's custom partitioner."""
+"""Spark's partitionings; any other follows a function of the rows, which is Flink's custom partitioner."""
 
 
 Steps: TypeAlias = Generator["Steps[Any]", Any, _Made]
@@ -104,17 +104,17 @@ class KeptStage:
     Attributes
     ----------
     unit : int
-        Stands for the boundary where sinks are counted by their index; no sink has it.
+        Represents the boundary where sinks are counted by their index; no sink has this number.
     name : str
-        Short and for people.
+        Short and readable.
     dataset_id : str
         The name of the persistent result.
     handle : callable
-        Makes the handle, of the stage and the number of its partitions.
+        Makes the handle from the stage and the number of its partitions.
     readers : list of int
         The units that read it, the first one's first; filled by the translation.
     cache : CacheTransformation, optional
-        Once it is translated, which it is where something reads it.
+        Set once it is translated, which happens only if something reads it.
     """
 
     unit: int
@@ -135,7 +135,7 @@ class Translator:
     handles : StageHandles
         Makes the handles of stages.
     labels : OperatorLabels
-        Gives operators their words.
+        Labels the operators.
     """
 
     def __init__(self, counts: PartitionCounts, handles: StageHandles, labels: OperatorLabels) -> None:
@@ -158,7 +158,7 @@ class Translator:
         handle: Callable[[Stage, int], StageHandle],
         metadata: dict[str, Any],
     ) -> SinkTransformation:
-        """The sink of one plan: `root` is the query below the write's own operators, or the query of a result."""
+        """Make the sink of one plan: `root` is the query below the write's own operators, or a result's query."""
         stage = Stage(index)
         upstream = run(self._input(root, root, stage))
         tasks = self._counts.of(root).number
@@ -174,7 +174,7 @@ class Translator:
         return made
 
     def cut_at(self, root: PlanNode, stage: KeptStage) -> None:
-        """Let the plan below `root` be a stage of its own wherever its cached rows are read."""
+        """Make the plan below `root` a stage of its own wherever its cached rows are read."""
         self._kept[root.number] = stage
 
     def _input(self, node: PlanNode, consumer: PlanNode, stage: Stage) -> Steps[Transformation]:
@@ -218,7 +218,7 @@ class Translator:
         return PartitionTransformation(kept.cache, PartitionerKind.FORWARD, StreamExchangeMode.BATCH)
 
     def _hides_shuffle(self, node: PlanNode, stage: Stage) -> bool:
-        """Whether the operator will surely shuffle; of one partition it does not, and then there is one stage."""
+        """Return whether the operator will surely shuffle; with one partition it does not, and there is one stage."""
         if node.kind not in HIDDEN_SHUFFLES or stage.cached:
             return False
         rows = self._counts.of(node.children[0])
@@ -240,14 +240,14 @@ class Translator:
             if subquery.kind == REUSED_SUBQUERY and subquery.inside is not None:
                 subquery = subquery.inside
             if subquery.kind == SUBQUERY_BROADCAST:
-                # Its value is taken out of a broadcast on the driver: the broadcast is the stage.
+                # Its value is taken from a broadcast on the driver: the broadcast is the stage.
                 subquery = exchange_of(subquery.children[0]) or subquery
             value = yield self._partition(subquery, stage)
             found[id(value)] = value
         return list(found.values())
 
     def _partition(self, exchange: PlanNode, stage: Stage) -> Steps[PartitionTransformation]:
-        """The one PartitionTransformation of all exchanges (or subqueries) with equal rows."""
+        """Make the one PartitionTransformation of all exchanges (or subqueries) with equal rows."""
         number = exchange.same
         consumers = self.consumers.setdefault(number, [])
         if stage.sink not in consumers:
@@ -265,7 +265,7 @@ class Translator:
         return made
 
     def _tail(self, node: PlanNode, stage: Stage) -> Steps[Transformation]:
-        """The last operator of a stage; a stage that only passes a shuffle on gets one that reads it."""
+        """Make the last operator of a stage; a stage that only passes a shuffle on gets one that reads it."""
         exchange = exchange_of(node)
         if exchange is None:
             return (yield self._operator(node, stage))
@@ -300,23 +300,23 @@ class Translator:
         return max(1, self._counts.of(node).number)
 
     def partition_of(self, number: int) -> PartitionTransformation:
-        """The transformation of an exchange's number."""
+        """Return the transformation of the exchange with this number."""
         return self._partitions[number]
 
     def exchange_of(self, number: int) -> PlanNode:
-        """The exchange, or subquery, of a number."""
+        """Return the exchange, or subquery, with this number."""
         return self._exchanges[number]
 
 
 def exchange_of(node: PlanNode) -> PlanNode | None:
-    """The exchange that a node is or reads."""
+    """Return the exchange that a node is or reads."""
     if node.is_exchange:
         return node
     return node.inside if node.kind == REUSED_EXCHANGE else None
 
 
 def _operands(node: PlanNode) -> tuple[PlanNode, ...]:
-    """The inputs of an operator; the plan of a cache that is not filled yet is one."""
+    """Return the inputs of an operator; the plan of a cache that is not filled yet is one."""
     if node.kind == CACHED_SCAN and node.inside is not None and not is_adaptive_cache(node):
         return (node.inside,)
     return node.children

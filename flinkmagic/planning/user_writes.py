@@ -1,7 +1,7 @@
-"""A write as the user's own session knows it, which must see the table that a job has written on a clone of it.
+"""A write as the user's own session knows it, which must see the table that a job has written on a clone.
 
-Each session keeps the relations of its catalog's tables, their lists of files included; a command that runs on a clone
-renews the clone's. What sessions share (Spark's cache of data, the catalogs themselves) is renewed by the command.
+Each session keeps the relations of its catalog's tables, including their lists of files; a command that runs on a clone
+renews the clone's. The command itself renews what sessions share (Spark's cache of data, the catalogs themselves).
 Tables of other catalogs need nothing: the command holds the very catalog of the user's session. Seen on 4.3.0.
 """
 
@@ -34,7 +34,7 @@ class UserWrite:
     is_table : bool
         Whether it writes a table of some catalog.
     settings : SessionSnapshot
-        The session as it stood on the write's own line.
+        The session as it was on the write's own line.
     """
 
     spark: Any
@@ -44,7 +44,7 @@ class UserWrite:
     settings: SessionSnapshot
 
     def prepare(self, jsession: JavaObject) -> None:
-        """Let the clone on which the command runs go by the Hadoop settings of its line, also if they changed since."""
+        """Make the clone on which the command runs use its line's Hadoop settings, even if they changed since."""
         self.settings.apply_hadoop_to(jsession.sessionState().conf())
 
     def refresh(self) -> None:
@@ -60,18 +60,18 @@ class UserWrite:
 
 
 def user_write(write: DeferredWrite) -> UserWrite:
-    """A deferred write in its session."""
+    """Return a deferred write in its session."""
     is_table = write.target.table is not None
     return UserWrite(write.df.sparkSession, write.command, write.kind, is_table, write.session)
 
 
 def writes_files(write: DeferredWrite) -> bool:
-    """Whether Spark itself writes files, so that its target is what lies in a folder."""
+    """Return whether Spark itself writes files, so that its target is the content of a folder."""
     return write.target.table is None and write.kind == "InsertIntoHadoopFsRelationCommand"
 
 
 def _identifier(command: JavaObject, kind: str) -> Any:
-    """The name of a command's table in the session's own catalog; None where it writes no such table."""
+    """Return the name of a command's table in the session's own catalog; None if it writes no such table."""
     if kind == "SaveAsV1TableCommand":
         return command.tableDesc().identifier()
     if kind == "CreateDataSourceTableAsSelectCommand":

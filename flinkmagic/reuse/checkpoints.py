@@ -8,7 +8,8 @@ of `retention` hold for them, too. Keys that mean something in one process only 
 variables) are not recorded.
 
 The journal of a job that was finished or cancelled is worth nothing to the next one, and its rows are deleted. Who
-leads the job, and so may write here, is the dispatcher's to say (`scheduling.recovery.high_availability`).
+leads the job, and so may write here, is the dispatcher's to say (`scheduling.recovery.high_availability`), by a lock on
+a file (`leader_election`).
 
 The folder must be one that the driver and the executors see under the same path.
 """
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
-from flinkmagic.jvm.java import scala_seq, skip_commands
+from flinkmagic.jvm.java import query_execution, scala_seq
 from flinkmagic.planning.handles import BoundaryStageHandle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.finished_writes import FinishedWrite
@@ -114,12 +115,8 @@ class Checkpoints:
         session = handle.query_execution.sparkSession()
         schema = self._jvm.org.apache.spark.sql.types.DataType.fromJson(dataset.schema_json)
         read = session.read().schema(schema).parquet(str(self._rows / dataset.folder))
-        plan = (
-            session.sessionState()
-            .executePlan(read.queryExecution().analyzed(), skip_commands(self._jvm))
-            .executedPlan()
-        )
-        builder = result.over(plan)
+        planned = query_execution(self._jvm, session.sessionState(), read.queryExecution().analyzed())
+        builder = result.over(planned.executedPlan())
         rows = KeptRows(lambda: builder.clearCache(False), lambda: bool(builder.isCachedColumnBuffersLoaded()))
         return RetainedResult(key.digest, "boundary", self._name, handle.name, False, (builder, rows), 0)
 

@@ -11,7 +11,7 @@ from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.result_keys import ResultKey
 
 WITHOUT_KEY = ""
-"""Stands for the key of a write that has none: no later run finds it again."""
+"""The key of a write that has none: no later run finds it again."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class FinishedWrite:
     ----------
     files : list of str or None
         What its target held after that run (`ResultKeys.listing`).
-    replaced_by : tuple of str
+    The keys of later writes of that run that overwrote its target: they were meant to replace its rows.
         The keys of later writes of that run that overwrote its target: its rows were theirs to replace.
     """
 
@@ -31,9 +31,9 @@ class FinishedWrite:
 
 
 def keys_of_writes(results: Sequence[StageResult], keys: Mapping[int, ResultKey]) -> dict[int, ResultKey]:
-    """By sink the keys of writes, given those of their rows (by the id of the handle).
+    """Return the keys of writes by sink, given those of their rows (by the id of the handle).
 
-    The second, third, ... of equal writes have keys of their own: what one of them wrote, it wrote alone.
+    The second, third, ... of equal writes have keys of their own: what one of them wrote, it alone wrote.
     """
     seen: Counter[str] = Counter()
     named = {}
@@ -51,14 +51,14 @@ def to_remember(
     files: Mapping[int, list[str] | None],
     finished: Iterable[int],
 ) -> dict[str, FinishedWrite]:
-    """By their keys the writes that the run after the mend may find there.
+    """Return, by their keys, the writes that the run after the correction may find.
 
     Parameters
     ----------
     keys : mapping of int to ResultKey
         By sink.
     files : mapping of int to list of str or None
-        By sink what the target of each such write holds.
+        By sink, what the target of each such write holds.
     finished : iterable of int
         All sinks that are finished.
     """
@@ -71,7 +71,7 @@ def to_remember(
 
 
 def _overwritten(planned: PlannedJob, sink: int) -> Iterator[int]:
-    """The earlier sinks at whose targets data are gone when a sink is done."""
+    """Yield the earlier sinks whose targets' data are gone when a sink is done."""
     write = planned.sinks[sink].write
     if write is None or not write.overwrites:
         return
@@ -87,16 +87,16 @@ def still_there(
     finished: Mapping[str, FinishedWrite],
     is_unchanged: Callable[[int, FinishedWrite], bool],
 ) -> set[int]:
-    """The sinks that need not run.
+    """Return the sinks that need not run.
 
     Parameters
     ----------
     keys : mapping of int to ResultKey
         By sink.
     finished : mapping of str to FinishedWrite
-        By key what the failed run had finished.
+        By key, what the failed run had finished.
     is_unchanged : callable
-        Whether a sink's target, and what its rows are computed from, is what it was then.
+        Whether a sink's target, and the inputs of its rows, are what they were then.
     """
     there = {
         sink: finished[key.digest]

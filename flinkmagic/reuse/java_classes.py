@@ -4,4 +4,17 @@ from __future__ import annotations
 
 from flinkmagic.jvm.driver_classes import DriverClasses
 
-CLASSES = DriverClasses("flinkmagic.reuse", ("PlanKeys",))
+CLASSES = DriverClasses(
+    "flinkmagic.reuse",
+    (
+        "ColumnNames",
+        "Digests",
+        "FileListings",
+        "PlanFact",
+        "PlanKeys",
+    ),
+    uses={
+        "FileListings": ("Digests",),
+        "PlanKeys": ("ColumnNames", "Digests", "FileListings", "PlanFact"),
+    },
+)

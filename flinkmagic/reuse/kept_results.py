@@ -1,10 +1,10 @@
 """Rows that stay in the session: those of results, and those that several sinks read (boundaries).
 
-Their stage is run once and its rows are kept as Spark keeps a persisted DataFrame's. Two traps are avoided:
+Their stage runs once and its rows are kept as Spark keeps a persisted DataFrame's. Two traps are avoided:
 
 - ``persist()`` plans with the configuration of the session that calls it; so what is kept are the rows of the job's own
   plan, which is planned already;
-- Spark's cache is shared by all sessions of a context and found by plan. A result is kept as a `LogicalRDD`, which
+- Spark's cache is shared by all sessions of a context and searched by plan. A result is kept as a `LogicalRDD`, which
   equals only itself; a boundary's rows are those of a relation that Spark's cache does not know at all. So a query that
   the user defines later is never served from here, however equal it is to what was computed.
 
@@ -41,7 +41,7 @@ class Kept:
     relation : py4j.java_gateway.JavaObject
         The ``InMemoryRelation`` of the rows.
     plan : py4j.java_gateway.JavaObject
-        The logical plan that reads them: of a result the `LogicalRDD` under which Spark's cache knows them.
+        The logical plan that reads them: for a result the `LogicalRDD` under which Spark's cache knows them.
     dataset : py4j.java_gateway.JavaObject, optional
         Of a result: the persisted Dataset.
     """
@@ -55,7 +55,7 @@ class Kept:
         builder, dataset = self.relation.cacheBuilder(), self.dataset
 
         def drop() -> None:
-            """Code that still reads the rows computes them again."""
+            """Drop the rows; code that still reads them computes them again."""
             if dataset is not None:
                 dataset.unpersist()
             else:
@@ -65,14 +65,14 @@ class Kept:
 
 
 class KeptRows:
-    """Rows that a job and what is retained of it hold together: they go when the last one releases them.
+    """Rows that a job and the store of retained results hold together: they go when the last holder releases them.
 
     Parameters
     ----------
     drop : callable
         Lets Spark drop them.
     are_loaded : callable
-        Whether Spark has all of them.
+        Returns whether Spark has all of them.
     """
 
     def __init__(self, drop: Callable[[], None], are_loaded: Callable[[], bool]) -> None:
@@ -82,14 +82,14 @@ class KeptRows:
         self._are_loaded = are_loaded
 
     def hold(self) -> bool:
-        """Hold them once more; False where they are gone."""
+        """Add a holder; return False if the rows are gone."""
         with self._lock:
             if self._holders:
                 self._holders += 1
             return self._holders > 0
 
     def let_go(self) -> None:
-        """Hold them once less."""
+        """Remove a holder."""
         with self._lock:
             self._holders -= 1
             is_last = self._holders == 0
@@ -100,7 +100,7 @@ class KeptRows:
                 _LOG.debug("nothing to drop, the session is gone: %s", gone)
 
     def are_there(self) -> bool:
-        """Whether they can be read without being computed."""
+        """Return whether they can be read without being computed."""
         return self._holders > 0 and self._are_loaded()
 
 
@@ -131,7 +131,7 @@ class KeptResults:
         return self._spark._jsparkSession
 
     def batches(self, handle: ResultStageHandle | BoundaryStageHandle) -> JavaObject:
-        """The RDD of a handle's column batches; a pass over it computes and keeps the rows.
+        """Return the RDD of a handle's column batches; a pass over it computes and keeps the rows.
 
         Called on the thread of the stage. It starts no job.
         """
@@ -144,10 +144,10 @@ class KeptResults:
         return kept.relation.cacheBuilder().cachedColumnBuffers()
 
     def frame(self, handle: ResultStageHandle | BoundaryStageHandle) -> DataFrame:
-        """A DataFrame of the user's session over the kept rows, the same one each time.
+        """Return a DataFrame of the user's session over the kept rows, the same one each time.
 
-        Its columns are those of the DataFrame that was computed, by expression id: a column that the user has taken of
-        that one (``agg["count"]``) is one of this one, too.
+        Its columns are those of the DataFrame that was computed, by expression id: a column that the user took from
+        that one (``agg["count"]``) is a column of this one, too.
         """
         from pyspark.sql import DataFrame
 
@@ -163,7 +163,7 @@ class KeptResults:
         return frame
 
     def _under_columns(self, plan: JavaObject, columns_before: JavaObject) -> JavaObject:
-        """The rows of a plan under the columns of another, unless two of those are one and the same."""
+        """Return the rows of a plan under the columns of another, unless two of those are the same column."""
         wanted = items(columns_before)
         if len({attribute.exprId().id() for attribute in wanted}) < len(wanted):
             return plan
@@ -184,20 +184,20 @@ class KeptResults:
         return project(scala_seq(self._jvm, columns), plan)
 
     def on_session(self, handle: StageHandle, session: JavaObject) -> JavaObject:
-        """The kept rows as a Java ``Dataset`` of a session."""
+        """Return the kept rows as a Java ``Dataset`` of a session."""
         return self._dataset_class.ofRows(session, self._kept[id(handle)].plan)
 
     def held(self, handle: StageHandle) -> Kept | None:
-        """What is kept for a handle."""
+        """Return what is kept for a handle."""
         with self._lock:
             return self._kept.get(id(handle))
 
     def take_over(self, handle: StageHandle, result: Kept) -> bool:
-        """Let a result of an earlier job be that of a handle; False where its rows are gone."""
+        """Give a handle the result of an earlier job; return False if its rows are gone."""
         return result.rows.hold() and self._put(handle, result)
 
     def take_over_boundary(self, handle: BoundaryStageHandle, rows: KeptRows) -> bool:
-        """The same for a boundary, whose plans read the rows of an earlier job already."""
+        """Do the same for a boundary, whose plans already read the rows of an earlier job."""
         if not rows.hold():
             return False
         kept = _kept_boundary(handle)
@@ -218,7 +218,7 @@ class KeptResults:
             one.rows.let_go()
 
     def release(self) -> None:
-        """`clear` for good."""
+        """Release all rows for good; see `clear`."""
         self._released = True
         self.clear()
 

@@ -1,4 +1,4 @@
-"""Which map outputs of a shuffle are there, as Spark's driver keeps them.
+"""Which map outputs of a shuffle exist, according to Spark's driver.
 
 `SparkEnv.mapOutputTracker` is read as a field: py4j looks up all methods of an object's class to call one, and one
 method of `SparkEnv` on 4.3.0 names a class that PySpark's distribution does not have (com.google.protobuf), so that
@@ -38,9 +38,9 @@ class MapOutputs:
         self._tracker = _TRACKERS[sc]
 
     def are_complete(self, dependency: JavaObject, tasks: int) -> bool:
-        """Whether the outputs of all `tasks` map tasks of a shuffle are there."""
+        """Return whether the outputs of all `tasks` map tasks of a shuffle exist."""
         return bool(self._tracker.getNumAvailableOutputs(dependency.shuffleId()) == tasks)
 
     def statistics(self, dependency: JavaObject) -> JavaObject:
-        """How many bytes each partition of a finished shuffle has (``MapOutputStatistics``)."""
+        """Return how many bytes each partition of a finished shuffle has (``MapOutputStatistics``)."""
         return self._tracker.getStatistics(dependency)

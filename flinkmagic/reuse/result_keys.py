@@ -1,20 +1,20 @@
 """Keys of results: equal in two runs only where plain Spark would compute equal rows.
 
-A key is made of
+A key is made from
 
-- the physical plan with expression ids renamed, in which Python functions stand by a fingerprint of their code
+- the physical plan with expression ids renamed, in which Python functions are replaced by a fingerprint of their code
   (`functions.code_fingerprint`), with return type and kind of evaluation, and literals by value:
-  ``current_timestamp()`` is a literal by the time a plan is physical, so two runs never agree on it; on
-  ``current_date()`` they do until midnight;
+  ``current_timestamp()`` is a literal once a plan is physical, so two runs never agree on it; on ``current_date()``
+  they do until midnight;
 - the files that the DataFrame listed, by path, length and modification time;
 - the SQL configuration and Hadoop's settings, all but what cannot affect rows (`IRRELEVANT`), and the versions of Spark
   and Python.
 
-There is no key where the plan holds an expression that Spark calls nondeterministic (``rand``, ``uuid``,
+There is no key if the plan holds an expression that Spark calls nondeterministic (``rand``, ``uuid``,
 ``monotonically_increasing_id``, ``input_file_name``, ``first``, a nondeterministic UDF), a source whose state cannot be
 seen (version 2 sources, JDBC, Hive tables, RDDs that read files), or a Python function that is not known to be pure
 (`functions.purity`) or cannot be compared.
-``java/PlanKeys.java`` reads the plan.
+``java/PlanKeys.java`` reads the plan, ``java/FileListings.java`` the files.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 IRRELEVANT = (
     "hive.metastore.warehouse.dir",
     "spark.sql.adaptive.",  # stages are ours to schedule: plans are not adaptive
-    "spark.sql.autoBroadcastJoinThreshold",  # what it decides stands in the plan
+    "spark.sql.autoBroadcastJoinThreshold",  # what it decides is in the plan
     "spark.sql.cache.",
     "spark.sql.codegen.",
     "spark.sql.debug.",
@@ -56,14 +56,14 @@ IRRELEVANT = (
     "spark.sql.sources.parallelPartitionDiscovery.",
     "spark.sql.streaming.",
     "spark.sql.ui.",
-    "spark.sql.warehouse.dir",  # tables stand in a plan by the paths of their files
+    "spark.sql.warehouse.dir",  # tables are in a plan by the paths of their files
 )
-"""Beginnings of the names of settings that do not affect rows; any other setting is part of a key."""
+"""How the names of settings begin that do not affect rows; any other setting is part of a key."""
 
 
 @dataclass(frozen=True)
 class ResultKey:
-    """What rows are.
+    """The identity of rows.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class ResultKey:
     portable : bool
         Whether it means the same in another process.
     files : tuple of int
-        The lists of files that it was made of, for `ResultKeys.changed_file`.
+        The lists of files that it was made from, for `ResultKeys.changed_file`.
     """
 
     digest: str
@@ -87,7 +87,7 @@ class NoKey:
     reason: str
 
 
-# What each session's modules said when they were first looked at: its Python workers may hold them so.
+# What each session's modules said when they were first read: its Python workers may hold that version.
 _MODULES: WeakKeyDictionary[SparkContext, dict[str, str]] = WeakKeyDictionary()
 
 
@@ -104,21 +104,22 @@ class ResultKeys:
 
     def __init__(self, sc: SparkContext, relations: Sequence[JavaObject] = ()) -> None:
         self._sc = sc
-        self._keys: Any = CLASSES.new_instance(sc._gateway, "PlanKeys")
+        self._listings: Any = CLASSES.new_instance(sc._gateway, "FileListings")
+        self._keys: Any = CLASSES.new_instance(sc._gateway, "PlanKeys", self._listings)
         self._sources = ModuleSources(_MODULES.setdefault(sc, {}))
         self._settings: list[tuple[JavaObject, str]] = []
         for relation in relations:
             self._keys.own(relation)
 
     def of(self, plan: JavaObject, *more: str) -> ResultKey | NoKey:
-        """The key of a physical plan's rows.
+        """Return the key of a physical plan's rows.
 
         Parameters
         ----------
         plan : py4j.java_gateway.JavaObject
-            A ``SparkPlan``, as it was planned. The settings are those of the session on which that was done.
+            A ``SparkPlan``, as it was planned. The settings are those of the session that planned it.
         *more : str
-            What else the key is of, such as the names of columns that the plan itself does not hold.
+            What else the key depends on, such as the names of columns that the plan itself does not hold.
         """
         try:
             answer = json.loads(self._keys.keyOf(plan))
@@ -133,18 +134,18 @@ class ResultKeys:
         return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), answer["portable"], tuple(answer["files"]))
 
     def changed_file(self, key: ResultKey) -> str:
-        """The first file that is not any more what the plans of this key listed; empty where all are."""
+        """Return the first file that is no longer what the plans of this key listed; empty if all are."""
         if not key.files:
             return ""
-        return str(self._keys.changedFile(list(key.files), self._hadoop_conf()))
+        return str(self._listings.changedFile(list(key.files), self._hadoop_conf()))
 
     def listing(self, path: str) -> list[str] | None:
         """The files below a path, with lengths and modification times; None where there is nothing."""
-        found: list[str] | None = json.loads(self._keys.listing(path, self._hadoop_conf()))
+        found: list[str] | None = json.loads(self._listings.listing(path, self._hadoop_conf()))
         return found
 
     def _look_at_functions(self) -> bool:
-        """Fingerprint the functions that were met for the first time; whether there were any."""
+        """Fingerprint the functions that were met for the first time; return whether there were any."""
         digests = json.loads(self._keys.unknownFunctions())
         for digest in digests:
             pickled = bytes(self._keys.function(digest))
@@ -163,7 +164,8 @@ class ResultKeys:
         for known, digest in self._settings:
             if known.equals(session):
                 return digest
-        # Writes go by the Hadoop settings of their line, which are entries of the session; reads go by those of now.
+        # Writes follow the Hadoop settings of their line, which are entries of the session; reads follow the current
+        # ones.
         digest = settings_digest(read_conf(session), self._sc.version, hadoop_settings())
         self._settings.append((session, digest))
         return digest
@@ -173,7 +175,7 @@ class ResultKeys:
 
 
 def settings_digest(conf: Mapping[str, str], spark_version: str, hadoop: Mapping[str, str] | None = None) -> str:
-    """A digest of the settings that can affect rows, of a session and of Hadoop, and of the versions."""
+    """Return a digest of the settings that can affect rows, of a session and of Hadoop, and of the versions."""
     relevant = {
         key: value
         for key, value in [*(hadoop or {}).items(), *conf.items()]
@@ -181,6 +183,6 @@ def settings_digest(conf: Mapping[str, str], spark_version: str, hadoop: Mapping
     }
     shared = [(key, value) for key, value in sorted((hadoop or {}).items()) if not key.startswith(IRRELEVANT)]
     versions = [spark_version, list(sys.version_info[:3])]
-    # An entry without a value only hides what was set of Hadoop later (`SessionSnapshot.apply_hadoop_to`).
+    # An entry without a value only hides what was set in Hadoop later (`SessionSnapshot.apply_hadoop_to`).
     entries = sorted((key, value) for key, value in relevant.items() if value)
     return hashlib.sha256(json.dumps([entries, shared, versions]).encode()).hexdigest()

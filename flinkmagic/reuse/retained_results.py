@@ -1,10 +1,10 @@
 """Results of finished stages that outlive their job, so that a later one need not compute them again.
 
-A result is found again by its key (`result_keys`), by the graph that made it or, where it was kept for the
-session, by any graph. What is kept is bounded in bytes; what was not used for the longest time goes first. Letting go
-of a shuffle means no more than not holding Spark's exchange any longer: its files go with the next garbage collection.
+A result is found by its key (`result_keys`), by the graph that made it or, if it was kept for the session, by any
+graph. What is kept is bounded in bytes; the least recently used result goes first. Releasing a shuffle only means to
+stop holding Spark's exchange: its files go with the next garbage collection.
 
-Broadcasts have a smaller bound of their own: a driver holds each as an object, and so does whoever was computed with
+Broadcasts have a smaller bound of their own: a driver holds each as an object, and so does every result computed with
 one, since Spark would compute its lost partitions with it again. A heap full of them has no room for the next one.
 """
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 DEFAULT_BYTES = 8 * 2**30
-"""How much is kept by default. Shuffle files lie on disk."""
+"""How much is kept by default. Shuffle files are on disk."""
 
 DRIVER_SHARE = 1 / 8
-"""So much of the driver's heap may be taken by the broadcasts that retained results hold."""
+"""The fraction of the driver's heap that retained results may take for broadcasts."""
 
 
 @dataclass(eq=False)
@@ -40,27 +40,27 @@ class RetainedResult:
     Attributes
     ----------
     key : str
-        Of its rows.
+        The key of its rows.
     kind : str
         What it is (`StageResult.kind`).
     graph : str
         The graph whose job made it, or used it last.
     what : str
-        The user's word for it.
+        The user's name for it.
     for_session : bool
         Whether other graphs may use it.
     computed : object
-        What another job's plan takes over.
+        What another job's plan uses.
     bytes : int
         How much it holds.
     bytes_by_partition : tuple of int, optional
-        Of a shuffle.
+        For a shuffle.
     is_there : callable
-        Whether all of it is still there.
+        Whether all of it still exists.
     let_go : callable
-        Called when it is kept no longer.
+        Called when it is no longer kept.
     broadcasts : mapping of str to int
-        By their keys the bytes of the broadcasts that it is, or was computed with.
+        By their keys, the bytes of the broadcasts that it is, or was computed with.
     """
 
     key: str
@@ -80,7 +80,7 @@ class RetainedResult:
 
 
 class RetainedResults:
-    """All that is retained of the jobs of one SparkContext; callable from any thread.
+    """All that is retained of the jobs of one SparkContext; can be called from any thread.
 
     Parameters
     ----------
@@ -92,18 +92,18 @@ class RetainedResults:
         self.bound = DEFAULT_BYTES
         self._driver_bound = driver_bytes
         self.writes: dict[str, dict[str, FinishedWrite]] = {}
-        """By graph whose last run failed, by their keys the writes that were finished in it."""
+        """By graph whose last run failed, the writes that it finished, by their keys."""
         self._lock = threading.RLock()
         self._kept: dict[tuple[str, str], RetainedResult] = {}
-        """By graph and key, the one that was used longest ago first."""
+        """By graph and key, the least recently used one first."""
 
     def entries(self) -> list[RetainedResult]:
-        """What is retained, what was used last first."""
+        """Return what is retained, last used first."""
         with self._lock:
             return list(reversed(self._kept.values()))
 
     def find(self, graph: str, key: str, *, of_session: bool) -> RetainedResult | None:
-        """A result of this key that a graph may use: its own, else one that is there for the session."""
+        """Return a result with this key that a graph may use: its own, else one that is kept for the session."""
         with self._lock:
             own = self._kept.get((graph, key))
             if own is not None or not of_session:
@@ -111,7 +111,7 @@ class RetainedResults:
             return next((one for one in self._kept.values() if one.key == key and one.for_session), None)
 
     def use(self, result: RetainedResult) -> None:
-        """Count a use of a result."""
+        """Note a use of a result."""
         with self._lock:
             place = (result.graph, result.key)
             if self._kept.get(place) is result:
@@ -119,7 +119,7 @@ class RetainedResults:
                 self._kept[place] = self._kept.pop(place)
 
     def add(self, result: RetainedResult) -> None:
-        """Retain a result, in place of one of the same key; others go where it takes too much."""
+        """Retain a result, replacing one with the same key; release others if it takes too much."""
         with self._lock:
             former = self._kept.pop((result.graph, result.key), None)
             result.name = former.name if former is not None else self._name_for(result)
@@ -129,7 +129,7 @@ class RetainedResults:
         _let_go(gone)
 
     def set_bound(self, size: int) -> None:
-        """Retain at most so many bytes from now on."""
+        """Retain at most this many bytes from now on."""
         with self._lock:
             self.bound = size
             gone = self._over_bound()
@@ -165,7 +165,7 @@ class RetainedResults:
         return self._driver_bound is not None and sum(held.values()) > self._driver_bound
 
     def _name_for(self, result: RetainedResult) -> str:
-        """A name that can be typed: the graph's, with a number."""
+        """Return a name that can be typed: the graph's, with a number."""
         taken = {one.name for one in self._kept.values()}
         number = 1
         while f"{result.graph}.{number}" in taken:
@@ -174,7 +174,7 @@ class RetainedResults:
 
 
 def _let_go(results: Sequence[RetainedResult]) -> None:
-    """Outside of the lock: it calls Spark."""
+    """Release results, outside the lock: it calls Spark."""
     for one in results:
         try:
             one.let_go()
@@ -187,7 +187,7 @@ _STORES_LOCK = threading.Lock()
 
 
 def retained_results(sc: SparkContext) -> RetainedResults:
-    """The results that are retained of the jobs of a SparkContext."""
+    """Return the results that are retained of the jobs of a SparkContext."""
     with _STORES_LOCK:
         if sc not in _STORES:
             assert sc._jvm is not None

@@ -1,4 +1,4 @@
-"""What one graph's job takes up of earlier ones, and what it leaves for later ones.
+"""What one graph's job reuses of earlier ones, and what it leaves for later ones.
 
 The rules, as the code keeps them:
 
@@ -7,8 +7,8 @@ The rules, as the code keeps them:
 2. A retained result is used only if it is all there and if every file that it was computed from is still what it was.
 3. When the job is over, the results of its finished stages are retained, if their keys are still the same then: a file
    or a module that changed while the job ran makes a result that cannot be named.
-4. A job that runs under a name ends the life of that name's former results, but for those that it uses and those that
-   are there for the session.
+4. A job that runs under a name ends the life of that name's former results, except those that it uses and those that
+   are kept for the session.
 5. A write that was finished by a run that *failed* is not run again if its rows, its options and the files of its
    target are still the same, no earlier write to its target runs again, and what overwrote its target later in that run
    is still part of the job and not run again either. After a run that finished, all writes run (`finished_writes`).
@@ -81,7 +81,7 @@ class Retention:
         self._overwrites: frozenset[int] = frozenset()
         self._taken_up = NOTHING
         self.reasons: dict[str, str] = {}
-        """By the name of a stage why its result has no key, and is computed by every run."""
+        """By the name of a stage, why its result has no key and every run computes it."""
         if bound is not None:
             self._store.set_bound(bound)
 
@@ -90,9 +90,9 @@ class Retention:
     def take_up(
         self, planned: PlannedJob, graph: ExecutionGraph, kept: KeptResults, checkpoints: Checkpoints | None = None
     ) -> TakenUp:
-        """Find what is there already, and let the job's plans use it.
+        """Find what exists already, and make the job's plans use it.
 
-        `checkpoints` are where another process left, and will find, how far the job came.
+        `checkpoints` are where another process recorded, and will find, how far the job came.
         """
         self._checkpoints = checkpoints
         if self._retain == "none":
@@ -131,7 +131,7 @@ class Retention:
         return entry
 
     def _use(self, result: StageResult, entry: RetainedResult, kept: KeptResults) -> bool:
-        """Let the job use a result; False where it went just now."""
+        """Make the job use a result; return False if it has just gone."""
         self._store.use(entry)
         if result.kind == "result":
             return kept.take_over(result.handle, entry.computed)
@@ -148,7 +148,7 @@ class Retention:
     def _written(
         self, planned: PlannedJob, vertex_of: Mapping[int, int], keys: ResultKeys, unchanged: _Unchanged
     ) -> set[int]:
-        """Rule 5."""
+        """Find the finished writes (rule 5)."""
         finished = dict(self._checkpoints.writes) if self._checkpoints is not None else {}
         finished.update(self._store.writes.get(self._name, {}))
         writes = {result.sink: result for result in planned.results if result.target}
@@ -161,7 +161,7 @@ class Retention:
         return {vertex_of[id(writes[sink].handle)] for sink in there}
 
     def _drop_former(self, used: set[str]) -> None:
-        """Rule 4."""
+        """Release the name's former results (rule 4)."""
         self._store.drop(lambda one: one.graph == self._name and not one.for_session and one.key not in used)
 
     def _forget(self) -> None:
@@ -181,7 +181,7 @@ class Retention:
             self._record_write(result)
 
     def _record_write(self, done: StageResult) -> None:
-        """Record a write, and what now lies in the targets that it may have added to."""
+        """Record a write, and what is now in the targets that it may have added to."""
         assert self._checkpoints is not None
         keys, key = ResultKeys(self._sc), self._write_keys.get(done.sink)
         place = Target(path=resolve_uri(done.target))
@@ -284,7 +284,7 @@ class Retention:
     def _broadcasts(
         self, planned: PlannedJob, graph: ExecutionGraph, vertex_of: Mapping[int, int]
     ) -> dict[int, dict[str, int]]:
-        """By vertex the broadcasts that its result is or was computed with: by their keys, how many bytes they are."""
+        """Return, by vertex, the broadcasts of its result: by their keys, how many bytes they are."""
         held: dict[int, dict[str, int]] = {vertex.index: {} for vertex in graph.job_vertices}
         for index, entry in self._taken_up.results.items():
             held[index].update(entry.broadcasts)
@@ -300,7 +300,7 @@ class Retention:
         return held
 
     def _stored(self, rdd: int) -> int:
-        """How many bytes of a persisted RDD Spark has."""
+        """Return how many bytes of a persisted RDD Spark has."""
         stored = (info for info in self._sc._jsc.sc().getRDDStorageInfo() if info.id() == rdd)
         return sum(int(info.memSize()) + int(info.diskSize()) for info in stored)
 
@@ -313,7 +313,7 @@ class Retention:
 
 
 class _Unchanged:
-    """Whether the files of a key are still what they were, looked at once for the same files."""
+    """Whether the files of a key are still what they were; the same files are checked only once."""
 
     def __init__(self, keys: ResultKeys) -> None:
         self._keys = keys
@@ -326,7 +326,7 @@ class _Unchanged:
 
 
 def _data_size(computed: Any) -> int:
-    """What Spark counted of a broadcast, or of the rows of a subquery."""
+    """Return the size that Spark counted for a broadcast, or for the rows of a subquery."""
     metric = computed.metrics().get("dataSize")
     return int(metric.get().value()) if metric.isDefined() else 0
 
@@ -340,7 +340,7 @@ def _vertices_by_handle(graph: ExecutionGraph) -> dict[int, int]:
 
 
 def _not_needed(graph: ExecutionGraph, there: set[int]) -> set[int]:
-    """The job vertices that no result which is still to be computed needs (rule 1)."""
+    """Return the job vertices that no result still to be computed needs (rule 1)."""
     needed: set[int] = set()
     for vertex in reversed(graph.job_vertices):
         if vertex.index in there:

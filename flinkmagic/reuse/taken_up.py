@@ -1,4 +1,4 @@
-"""What a job finds done already, by earlier jobs or by another process."""
+"""What a job finds already done, by earlier jobs or by another process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TakenUp:
     results : mapping of int to RetainedResult
         By the index of a job vertex the result that replaces its own.
     written : frozenset of int
-        Indices of the job vertices of writes that were finished by the run before.
+        Indices of the job vertices of writes that the previous run finished.
     """
 
     finished: frozenset[int] = frozenset()
@@ -31,7 +31,7 @@ class TakenUp:
     written: frozenset[int] = frozenset()
 
     def recovered(self, graph: ExecutionGraph, holder: TaskExecutorGateway) -> RecoveredJob | None:
-        """The same in the scheduler's words: what is finished, as of a job that another process began."""
+        """Return the same for the scheduler: what is finished, as for a job that another process began."""
         vertices = [graph.job_vertices[index] for index in sorted(self.finished)]
         tasks = [
             FinishedTask(vertex.id, subtask, 0, holder.resource_id)
@@ -41,7 +41,7 @@ class TakenUp:
         return RecoveredJob(tasks, lambda _: holder) if tasks else None
 
     def partition_bytes(self, graph: ExecutionGraph) -> dict[str, tuple[int, ...]]:
-        """By the id of a job vertex that wrote a shuffle, the bytes of each of its partitions."""
+        """Return the bytes of each partition by the id of the job vertex that wrote the shuffle."""
         return {
             graph.job_vertices[index].id: result.bytes_by_partition
             for index, result in self.results.items()

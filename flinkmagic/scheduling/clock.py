@@ -1,4 +1,4 @@
-"""Time as an argument: the scheduler reads no clock but the one it was given (Flink's `Clock`)."""
+"""Time as an argument: the scheduler reads only the clock that it is given (Flink's `Clock`)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the scheduler asks for the time."""
+    """Tells the scheduler the time."""
 
     def now_ms(self) -> float:
-        """Milliseconds since some fixed instant; never goes back."""
+        """Return milliseconds since some fixed instant; never goes back."""
         ...
 
 
 class SystemClock:
     """The machine's time, in milliseconds since the epoch.
 
-    Counted by the monotonic clock from the instant of construction, so that a step of the system's
-    time cannot make it go back.
+    Counted by the monotonic clock from the instant of construction, so that a change of the system time cannot make it
+    go back.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """Time that stands still until it is told to go on (Flink's `ManualClock`)."""
+    """Time that does not move until it is told to (Flink's `ManualClock`)."""
 
     def __init__(self, start_ms: float = 0.0) -> None:
         self._now_ms = start_ms

@@ -11,11 +11,11 @@ T = TypeVar("T")
 class CompletableFuture(Generic[T]):
     """A single-threaded future (Java's `CompletableFuture`, as far as the scheduler uses it).
 
-    `concurrent.futures.Future` would do but for two things: it swallows what a callback raises, which
-    hides broken invariants, and it makes a lock and a condition for each of 16,000 slots.
+    `concurrent.futures.Future` would do but for two things: it swallows what a callback raises, which hides broken
+    invariants, and it makes a lock and a condition for each of 16,000 slots.
 
-    Callbacks run immediately, in the order in which they were added, in the caller of `complete` or, where the
-    future is done already, of `when_complete`. What a callback raises goes to that caller.
+    Callbacks run immediately, in the order in which they were added, in the caller of `complete` or, if the future is
+    done already, of `when_complete`. That caller gets what a callback raises.
     """
 
     __slots__ = ("_callbacks", "_done", "_error", "_value")
@@ -37,7 +37,7 @@ class CompletableFuture(Generic[T]):
         return self._error
 
     def complete(self, value: T) -> bool:
-        """Give it its value; False where it was done already."""
+        """Set its value; return False if it was done already."""
         if self._done:
             return False
         self._value = value
@@ -45,7 +45,7 @@ class CompletableFuture(Generic[T]):
         return True
 
     def complete_exceptionally(self, error: BaseException) -> bool:
-        """Fail it; False where it was done already."""
+        """Fail it; return False if it was done already."""
         if self._done:
             return False
         self._error = error
@@ -53,7 +53,7 @@ class CompletableFuture(Generic[T]):
         return True
 
     def result(self) -> T:
-        """The value, or raise its error; it must be done."""
+        """Return the value, or raise its error; it must be done."""
         if not self._done:
             raise RuntimeError("the future is not done yet")
         if self._error is not None:
@@ -78,7 +78,7 @@ class CompletableFuture(Generic[T]):
 
 
 def all_done(futures: Iterable[CompletableFuture[T]]) -> CompletableFuture[None]:
-    """A future that is done once all of these are, failed ones too (`FutureUtils.waitForAll`)."""
+    """Return a future that is done once all of these are, failed ones too (`FutureUtils.waitForAll`)."""
     every: CompletableFuture[None] = CompletableFuture()
     pending = [future for future in futures if not future.is_done]
     left = len(pending)

@@ -1,4 +1,4 @@
-"""The scheduler: what starts when, what becomes of a failure, how a job ends (Flink's `DefaultScheduler`)."""
+"""The scheduler: what starts when, how a failure is handled, how a job ends (Flink's `DefaultScheduler`)."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _REPLACEABLE = frozenset({*ON_EXECUTOR, ExecutionState.FINISHED})
 
 
 class DefaultScheduler(SchedulerBase):
-    """Schedules one job, region by region, over slots that somebody else provides.
+    """Schedules one job, region by region, over slots from a provider.
 
-    Everything runs on the main thread. Calls of providers and gateways may complete futures within the call;
-    nothing here relies on their not doing so.
+    Everything runs on the main thread. Calls of providers and gateways may complete futures within the call; nothing
+    here relies on whether they do.
 
     Departures from Flink:
 
-    * a task that an executor reports CANCELED without having been asked counts as failed. Flink leaves such a
-      job waiting forever;
+    * a task that an executor reports CANCELED without having been asked counts as failed. Flink makes such a job wait
+      forever;
     * failures that come while the job is cancelling or failing are noted and change nothing;
     * operator coordinators, checkpoints and accumulators are absent: nothing here would use them.
 
@@ -56,7 +56,7 @@ class DefaultScheduler(SchedulerBase):
     main_thread : ComponentMainThreadExecutor
         The thread that owns all this.
     clock : Clock
-        What everything is dated by.
+        The clock that dates everything.
     slot_provider : PhysicalSlotProvider
         Where slots come from.
     restart_strategy : RestartBackoffTimeStrategy, optional
@@ -64,23 +64,20 @@ class DefaultScheduler(SchedulerBase):
     failover_strategy : {"region", "full"}
         What to restart (`jobmanager.execution.failover-strategy`).
     input_dependency : InputDependencyConstraint, optional
-        When a region's inputs are enough; by default as the job's settings say.
+        When a region's inputs are enough; by default what the job's settings say.
     listeners : sequence of JobListener
-        Told of each move.
+        Called with each transition.
     event_log : JobEventLog, optional
-        Where the job's story is written.
+        Where the job's events are logged.
     slot_sharing_groups : sequence of sequences of int, optional
-        The vertices that share a slot, where another strategy than Flink's decided.
+        The vertices that share a slot, if a strategy other than Flink's decided.
     exception_history_size : int
         How many failures are kept (`web.exception-history-size`).
     rpc_timeout_ms : float
         Given to gateways (`akka.ask.timeout`).
     release_partitions : bool
-        Whether results go as soon as their consumers are finished
+        Whether results are deleted as soon as their consumers are finished
         (`jobmanager.partition.release-during-job-execution`).
-    keep_results_of_failed_job : bool
-        Whether the results of finished regions outlive a job that failed or was canceled, for one that
-        takes them up.
     """
 
     def __init__(
@@ -99,7 +96,6 @@ class DefaultScheduler(SchedulerBase):
         exception_history_size: int = 16,
         rpc_timeout_ms: float = 10_000.0,
         release_partitions: bool = True,
-        keep_results_of_failed_job: bool = False,
     ) -> None:
         super().__init__(
             execution_graph,
@@ -108,7 +104,6 @@ class DefaultScheduler(SchedulerBase):
             listeners=listeners,
             event_log=event_log,
             rpc_timeout_ms=rpc_timeout_ms,
-            keep_results_of_failed_job=keep_results_of_failed_job,
         )
         self._release_partitions = release_partitions
         self.release_strategy = RegionPartitionGroupReleaseStrategy(self.topology)
@@ -132,9 +127,15 @@ class DefaultScheduler(SchedulerBase):
         )
         self.input_dependency = input_dependency or execution_graph.job_graph.settings.input_dependency_constraint
         self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, self.input_dependency)
-        failover = make_failover_strategy(failover_strategy, execution_graph, self.topology, self.tracker)
+        self._make_failover(failover_strategy, restart_strategy, exception_history_size)
+        self._waiting_for_restart: set[int] = set()
+        self._status.transition(JobStatus.CREATED)
+
+    def _make_failover(self, name: str, restart_strategy: RestartBackoffTimeStrategy | None, history_size: int) -> None:
+        """Make the parts that handle a failure and that take up a former run; both ask the same strategy."""
+        failover = make_failover_strategy(name, self.execution_graph, self.topology, self.tracker)
         self._recovery = JobRecovery(
-            execution_graph,
+            self.execution_graph,
             self.topology,
             self.executions,
             self.tracker,
@@ -146,17 +147,15 @@ class DefaultScheduler(SchedulerBase):
             failover,
             restart_strategy or NoRestartBackoffTimeStrategy(),
             self.topology.n_vertices,
-            exception_history_size,
+            history_size,
         )
-        self._waiting_for_restart: set[int] = set()
-        self._status.transition(JobStatus.CREATED)
 
     def validate(self) -> None:
-        """Raise `InvariantViolatedError` where the state is not as it must be. For tests: it looks at everything."""
+        """Raise `InvariantViolatedError` if the state is invalid. For tests: it looks at everything."""
         validate_scheduler(self)
 
     def start_scheduling(self, recovered: RecoveredJob | None = None) -> None:
-        """Begin, or go on where a former process ended: what can be scheduled is."""
+        """Schedule what can be scheduled: from the start, or from where a former process ended."""
         self._main_thread.assert_running_in_main_thread()
         if recovered is None:
             self._status.transition(JobStatus.RUNNING)
@@ -175,13 +174,11 @@ class DefaultScheduler(SchedulerBase):
             self._deployer.allocate_slots_and_deploy(vertices)
 
     def update_task_execution_state(self, transition: TaskExecutionStateTransition) -> bool:
-        """Take news of an attempt; False where it is of no current attempt, or changes nothing."""
+        """Handle the news of an attempt; return False if it concerns no current attempt, or changes nothing."""
         self._main_thread.assert_running_in_main_thread()
         vertex = self.executions.vertex_of(transition.attempt_id)
         if vertex is None or self.executions.is_terminal(vertex):
             return False
-        if transition.io_metrics is not None:
-            self._io_metrics[vertex] = transition.io_metrics
         state, to, at_ms = self.executions.state(vertex), transition.state, transition.at_ms
         if to is _S.INITIALIZING or to is _S.RUNNING:
             if (state, to) not in ((_S.DEPLOYING, _S.INITIALIZING), (_S.INITIALIZING, _S.RUNNING)):
@@ -229,38 +226,38 @@ class DefaultScheduler(SchedulerBase):
         self._handle_task_failure(vertex, error)
 
     def fail_slot(self, allocation_id: str, cause: BaseException) -> None:
-        """Take news of a slot that is lost: what runs or waits in it fails."""
+        """Handle the loss of a slot: what runs or waits in it fails."""
         for vertex in self.allocator.lose_slot(allocation_id):
             self.fail_execution(vertex, cause)
 
     def task_executor_lost(self, resource_id: str, cause: BaseException) -> None:
-        """Take news of an executor that is lost, with its slots and partitions."""
-        self.event_log.add("scheduler", f"{resource_id} is lost: {cause}")
+        """Handle the loss of an executor, with its slots and partitions."""
+        self.event_log.add("scheduler", str(cause))
         self.tracker.stop_tracking(self.tracker.partitions_on(resource_id))
         for allocation_id in self.allocator.allocations_on(resource_id):
             self.fail_slot(allocation_id, cause)
 
     def handle_global_failure(self, cause: BaseException) -> None:
-        """Take a failure that is no single task's: all tasks are restarted."""
+        """Handle a failure that concerns no single task: all tasks are restarted."""
         self._handle_failure(ExceptionHistoryEntry(cause, self._clock.now_ms()))
 
     def replace_executions(
         self, vertices: Sequence[int], cause: ExecutorRecoveryError, at_ms: float | None = None
     ) -> bool:
-        """Give the vertices of a region new executions, as their executor runs them again by itself.
+        """Give the vertices of a region new executions, because their executor runs them again by itself.
 
-        Flink's executors do nothing by themselves: the JobMaster restarts regions. Spark runs lost tasks again and
-        remakes lost outputs, and only says so. That is no restart of the job: no strategy is asked, nothing else is
-        cancelled.
+        Flink's executors do nothing by themselves: the JobMaster restarts regions. Spark runs lost tasks and makes lost
+        outputs again by itself, and only reports it. That is no restart of the job: no strategy is asked, nothing else
+        is cancelled.
 
-        1. Executions that run have FAILED of `cause`; those that are FINISHED stay so, as prior ones.
-        2. Consumers that are not scheduled yet wait for the new ones; those that are stay as they are.
-        3. The new ones are scheduled without regard to their inputs: they run already.
+        1. Running executions become FAILED with `cause`; FINISHED ones stay so, as prior ones.
+        2. Consumers that are not scheduled yet wait for the new executions; scheduled ones stay as they are.
+        3. The new ones are scheduled without regard to their inputs: they already run.
 
         Returns
         -------
         bool
-            False, and nothing has changed, where the job is ending or is about to restart them itself.
+            False, without any change, if the job is ending or is about to restart them itself.
         """
         states = [self.executions.state(vertex) for vertex in vertices]
         if self.job_status not in _GOES_ON or not _REPLACEABLE.issuperset(states):
@@ -306,7 +303,7 @@ class DefaultScheduler(SchedulerBase):
         canceled = self.executions.all_terminal(vertices)
 
         def restart_when_canceled() -> None:
-            # a turn of its own: the code that ends the last execution may be in the middle of failing others
+            # in a later turn: the code that ends the last execution may be in the middle of failing others
             canceled.when_complete(
                 lambda _value, _error: self._main_thread.execute(lambda: self._restart(vertices, versions))
             )
@@ -329,10 +326,9 @@ class DefaultScheduler(SchedulerBase):
             self.tracker.stop_tracking_and_release(self.topology.produced_partitions(vertex))
             self.release_strategy.vertex_unfinished(vertex)
         self._descriptors.producer_reset(vertex)
-        self._io_metrics.pop(vertex, None)
 
     def cancel(self) -> None:
-        """End the job for good; nothing happens where it is ending or over already."""
+        """End the job for good; do nothing if it is ending or over already."""
         self._main_thread.assert_running_in_main_thread()
         if self.job_status.is_terminal or self.job_status is JobStatus.CANCELLING:
             return
@@ -340,7 +336,7 @@ class DefaultScheduler(SchedulerBase):
         self._cancel_everything()
 
     def suspend(self, cause: BaseException | None = None) -> None:
-        """End the job here, without waiting for its tasks; what is finished is left for whom takes it up."""
+        """End the job here, without waiting for its tasks; leave what is finished for whoever takes it up."""
         self._main_thread.assert_running_in_main_thread()
         if self.job_status.is_terminal:
             return

@@ -16,11 +16,10 @@ from flinkmagic.scheduling.task_executor_gateway import (
 
 
 class TaskDeploymentDescriptorFactory:
-    """Describes executions to those who run them.
+    """Describes executions to the executors that run them.
 
-    All consumers of a group share one sequence of partition ids, which is kept until a producer is run
-    again (as Flink keeps its shuffle descriptors): 16,000 consumers of 16,000 partitions need one, not
-    256 million ids.
+    All consumers of a group share one sequence of partition ids, which is kept until a producer runs again (as Flink
+    keeps its shuffle descriptors): 16,000 consumers of 16,000 partitions need one, not 256 million ids.
     """
 
     def __init__(self, job_id: str, topology: SchedulingTopology, executions: Executions) -> None:
@@ -30,7 +29,7 @@ class TaskDeploymentDescriptorFactory:
         self._partition_ids: dict[int, Sequence[ResultPartitionID]] = {}
 
     def create(self, vertex: int, slot: PhysicalSlot) -> TaskDeploymentDescriptor:
-        """The descriptor of a vertex's current execution, to be run in a slot."""
+        """Return the descriptor of a vertex's current execution, for a slot."""
         return TaskDeploymentDescriptor(
             job_id=self._job_id,
             attempt_id=self._executions.attempt_id(vertex),
@@ -44,7 +43,7 @@ class TaskDeploymentDescriptorFactory:
         )
 
     def produced_partitions(self, vertex: int) -> list[int]:
-        """The partitions that a vertex makes, in the order of a descriptor's outputs."""
+        """Return the partitions that a vertex makes, in the order of a descriptor's outputs."""
         return self._topology.produced_partitions(vertex)
 
     def producer_reset(self, vertex: int) -> None:
@@ -53,7 +52,7 @@ class TaskDeploymentDescriptorFactory:
             self._partition_ids.pop(group, None)
 
     def partition_id(self, partition: int) -> ResultPartitionID:
-        """The id of a partition as its producer's current execution makes it."""
+        """Return the id of a partition as made by its producer's current execution."""
         topology = self._topology
         result = topology.results[topology.result_of[partition]]
         producer = self._executions.attempt_id(topology.producer_of[partition])

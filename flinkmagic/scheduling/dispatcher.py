@@ -79,7 +79,12 @@ class Dispatcher:
         with self._lock:
             self._runners[job_id] = runner
         runner.result.add_done_callback(lambda _: self._forget(runner))
-        runner.start()
+        try:
+            runner.start()
+        except BaseException:
+            # An interrupt, say: no one may find the job led from here.
+            runner.close()
+            raise
         return runner.result
 
     def jobs(self) -> list[JobDetails]:

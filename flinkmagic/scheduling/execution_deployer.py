@@ -1,4 +1,4 @@
-"""From decision to task: slots first, all of a call's, then deployment (Flink's `DefaultExecutionDeployer`)."""
+"""From decision to task: first all slots of a call, then deployment (Flink's `DefaultExecutionDeployer`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flinkmagic.scheduling.slots.shared_slot import LogicalSlot
 
 
 class DeploymentFailureHandler(Protocol):
-    """Hears of executions that could not be deployed."""
+    """Is notified of executions that could not be deployed."""
 
     def fail_execution(self, vertex: int, error: BaseException) -> None:
         """Fail the current execution of a vertex."""
@@ -27,7 +27,7 @@ class DeploymentFailureHandler(Protocol):
 
 @dataclass
 class _Deployment:
-    """One call of `allocate_slots_and_deploy` on its way."""
+    """One running call of `allocate_slots_and_deploy`."""
 
     vertices: Sequence[int]
     versions: Sequence[int]
@@ -40,8 +40,8 @@ class _Deployment:
 class DefaultExecutionDeployer:
     """Deploys the vertices of a call when the last of their slots is there.
 
-    A slot that fails fails its execution immediately. What is decided about a vertex in the meantime (a restart,
-    say) makes its part of the call void.
+    A slot that fails fails its execution immediately. If something else is decided about a vertex in the meantime (a
+    restart, for example), its part of the call is void.
     """
 
     def __init__(

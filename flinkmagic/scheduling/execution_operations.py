@@ -1,4 +1,4 @@
-"""Ends executions: their state, their slot, their half-made results (Flink's `DefaultExecutionOperations`)."""
+"""Ends executions: their state, their slot, their unfinished results (Flink's `DefaultExecutionOperations`)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from flinkmagic.scheduling.slots.execution_slot_allocator import SlotSharingExec
 
 _S = ExecutionState
 ON_EXECUTOR = frozenset({_S.DEPLOYING, _S.INITIALIZING, _S.RUNNING})
-"""States in which an executor works on the execution, and has not been told to stop."""
+"""States in which an executor works on the execution and has not been told to stop."""
 
 
 class ExecutionOperations:
-    """Cancels executions, and clears up after those that are over.
+    """Cancels executions, and cleans up after those that are over.
 
-    An execution that is over gives its results up first (unless it is FINISHED), then its slot, and wakes
-    those who wait for its end last: they may schedule the vertex again within the call.
+    An execution that is over releases its results first (unless it is FINISHED), then its slot, and last it notifies
+    those who wait for its end: they may schedule the vertex again within the call.
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class ExecutionOperations:
         self.leave_slot(vertex)
 
     def leave_slot(self, vertex: int) -> None:
-        """Give the slot of an execution that is over back."""
+        """Return the slot of an execution that is over."""
         self._executions.slots.pop(vertex, None)
         self._allocator.release(vertex)
         self._executions.notify_terminal(vertex)
 
     def cancel_on_executor(self, vertex: int) -> None:
-        """Have an executor stop an execution; how it ends is up to the news."""
+        """Tell an executor to stop an execution; the executor reports how it ends."""
         slot = self._executions.slots[vertex]
         slot.gateway.cancel_task(self._executions.attempt_id(vertex), self._rpc_timeout_ms)
 

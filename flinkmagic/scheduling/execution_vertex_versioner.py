@@ -1,4 +1,4 @@
-"""Tells deployments and restarts that something newer has been decided (Flink's `ExecutionVertexVersioner`)."""
+"""Tells deployments and restarts that a later decision exists (Flink's `ExecutionVertexVersioner`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class ExecutionVertexVersioner:
         self._versions = [0] * n_vertices
 
     def record_modifications(self, vertices: Iterable[int]) -> list[int]:
-        """Make all that was decided about the vertices void; their new versions, in the order given."""
+        """Void earlier decisions about the vertices; return their new versions, in the order given."""
         versions = self._versions
         recorded = []
         for vertex in vertices:
@@ -21,13 +21,13 @@ class ExecutionVertexVersioner:
         return recorded
 
     def record_all(self) -> None:
-        """Make all that was decided about any vertex void."""
+        """Void earlier decisions about all vertices."""
         self._versions = [version + 1 for version in self._versions]
 
     def is_modified(self, vertex: int, version: int) -> bool:
-        """Whether something newer has been decided about a vertex."""
+        """Return whether there is a later decision about a vertex."""
         return self._versions[vertex] != version
 
     def unmodified(self, vertices: Sequence[int], versions: Sequence[int]) -> list[int]:
-        """Those of the vertices about which nothing newer has been decided."""
+        """Return those of the vertices about which there is no later decision."""
         return [v for v, version in zip(vertices, versions, strict=True) if self._versions[v] == version]

@@ -1,4 +1,4 @@
-"""The executions of a job: their states moved by the table, counted, and dated."""
+"""The executions of a job: their states are moved by the table, counted, and dated."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _CREATED, _FINISHED = ExecutionState.CREATED, ExecutionState.FINISHED
 
 
 class Executions:
-    """Moves the executions of an execution graph, and knows how many are where.
+    """Moves the executions of an execution graph, and counts them by state.
 
     Parameters
     ----------
     graph : ExecutionGraph
-        Whose columns hold the states.
+        Its columns hold the states.
     clock : Clock
-        What moves are dated by, where no earlier instant is given.
+        Dates transitions for which no earlier instant is given.
     listeners : sequence of JobListener
-        Told after each move.
+        Called after each transition.
     """
 
     def __init__(self, graph: ExecutionGraph, clock: Clock, listeners: Sequence[JobListener]) -> None:
@@ -43,28 +43,28 @@ class Executions:
         self._states = graph.state
         self._first_of = {jv.id: (jv.first, jv.parallelism) for jv in graph.job_vertices}
         self.slots: dict[int, PhysicalSlot] = {}
-        """The slot of each vertex whose current execution is assigned one and is not terminal."""
+        """The slot of each vertex whose current execution has one and is not terminal."""
         self.last_resource: dict[int, str] = {}
-        """The executor of each vertex that was ever assigned one: where it ran, and where its results lie."""
+        """The executor of each vertex that ever had one: where it ran, and where its results are."""
         self._terminal_futures: dict[int, CompletableFuture[None]] = {}
         self.n_finished = 0
         self.n_terminal = 0
 
     def state(self, vertex: int) -> ExecutionState:
-        """The state of a vertex's current execution."""
+        """Return the state of a vertex's current execution."""
         return STATES[int(self._states[vertex])]
 
     def is_terminal(self, vertex: int) -> bool:
-        """Whether a vertex's current execution is over."""
+        """Return whether a vertex's current execution is over."""
         return IS_TERMINAL[int(self._states[vertex])]
 
     def finished_vertices(self) -> list[int]:
-        """All vertices whose current execution is FINISHED, ascending."""
+        """Return all vertices whose current execution is FINISHED, ascending."""
         finished: list[int] = np.flatnonzero(self._states == _FINISHED.value).tolist()
         return finished
 
     def vertex_of(self, attempt_id: ExecutionAttemptID) -> int | None:
-        """Return the vertex that has `attempt_id` as its current execution; None where none has."""
+        """Return the vertex that has `attempt_id` as its current execution; None if none has."""
         first, parallelism = self._first_of.get(attempt_id.job_vertex_id, (0, 0))
         if not 0 <= attempt_id.subtask < parallelism:
             return None
@@ -99,7 +99,7 @@ class Executions:
         self._tell(vertices, to, at_ms, None)
 
     def recover_finished(self, vertex: int, attempt: int, resource_id: str | None) -> None:
-        """Take a vertex as finished by an attempt of a former process."""
+        """Mark a vertex as finished by an attempt of a former process."""
         at_ms = self._clock.now_ms()
         self.graph.continue_with_attempt(vertex, attempt)
         if resource_id is not None:
@@ -111,13 +111,13 @@ class Executions:
         self._tell((vertex,), _FINISHED, at_ms, None)
 
     def notify_terminal(self, vertex: int) -> None:
-        """Wake those who wait for a vertex's execution to be over; its slot is given back by now."""
+        """Notify those who wait for a vertex's execution to be over; its slot has been returned by now."""
         future = self._terminal_futures.pop(vertex, None)
         if future is not None:
             future.complete(None)
 
     def all_terminal(self, vertices: Iterable[int]) -> CompletableFuture[None]:
-        """A future that is done once the current executions of all these vertices are over."""
+        """Return a future that is done once the current executions of all these vertices are over."""
         futures = [
             self._terminal_futures.setdefault(vertex, CompletableFuture())
             for vertex in vertices
@@ -126,7 +126,7 @@ class Executions:
         return all_done(futures)
 
     def reset(self, vertex: int) -> bool:
-        """Give a vertex a new execution, in CREATED; whether the old one was FINISHED."""
+        """Give a vertex a new execution, in CREATED; return whether the old one was FINISHED."""
         was_finished = self.state(vertex) is _FINISHED
         at_ms = self._clock.now_ms()
         self.graph.reset_for_new_execution(vertex, at_ms)
@@ -137,12 +137,12 @@ class Executions:
         return was_finished
 
     def attempt_id(self, vertex: int) -> ExecutionAttemptID:
-        """The id of a vertex's current execution."""
+        """Return the id of a vertex's current execution."""
         job_vertex = self.graph.job_vertex_of(vertex)
         return ExecutionAttemptID(job_vertex.id, vertex - job_vertex.first, int(self.graph.attempt[vertex]))
 
     def task_name(self, vertex: int) -> str:
-        """A vertex's name for people: `Map (3/8)`."""
+        """Return a vertex's name for people: `Map (3/8)`."""
         job_vertex = self.graph.job_vertex_of(vertex)
         return job_vertex.task_name(vertex - job_vertex.first)
 

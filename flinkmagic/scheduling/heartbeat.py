@@ -1,4 +1,4 @@
-"""Signs of life, asked for and missed (Flink's `HeartbeatManagerSenderImpl`)."""
+"""Signs of life, requested and missed (Flink's `HeartbeatManagerSenderImpl`)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class HeartbeatManager:
     Parameters
     ----------
     clock : Clock
-        What silence is measured by.
+        Measures silence.
     main_thread : ComponentMainThreadExecutor
         Where it runs.
     interval_ms, timeout_ms : float
         Flink's `heartbeat.interval` and `heartbeat.timeout`.
     on_timeout : callable
-        Told the name of a target that is silent; it is not watched any more then.
+        Called with the name of a silent target, which is no longer watched then.
     """
 
     def __init__(
@@ -52,17 +52,17 @@ class HeartbeatManager:
         self._schedule()
 
     def unmonitor(self, target: str) -> None:
-        """Watch a target no more."""
+        """Stop watching a target."""
         self._targets.pop(target, None)
         self._heard_at_ms.pop(target, None)
 
     def heard_from(self, target: str) -> None:
-        """Take a sign of life."""
+        """Note a sign of life."""
         if target in self._targets:
             self._heard_at_ms[target] = self._clock.now_ms()
 
     def stop(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching all targets."""
         self._targets.clear()
         self._heard_at_ms.clear()
 

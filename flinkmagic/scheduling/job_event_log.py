@@ -1,4 +1,4 @@
-"""The story of a job in lines: requirement, offer, slot, deployment, state, failure, restart."""
+"""The events of a job as lines: requirement, offer, slot, deployment, state, failure, restart."""
 
 from __future__ import annotations
 
@@ -22,32 +22,25 @@ class JobEvent:
         return self.since(0.0)
 
     def since(self, start_ms: float) -> str:
-        """A line that says when it was after an instant."""
+        """Return a line with the time that it happened after an instant."""
         return f"{(self.at_ms - start_ms) / 1000.0:12.3f}s  {self.source:<16} {self.text}"
 
 
 class JobEventLog:
-    """Keeps the last `size` events; the oldest are dropped, and counted.
+    """Keeps the last `size` events; the oldest are dropped.
 
-    Flink has no such log: its components write to the process's. Here it belongs to the job, so that a
+    Flink has no such log: its components write to the log of the process. Here it belongs to the job, so that a
     notebook can show it.
     """
 
     def __init__(self, clock: Clock, size: int = 100_000) -> None:
         self._clock = clock
         self._events: deque[JobEvent] = deque(maxlen=size)
-        self._total = 0
 
     def add(self, source: str, text: str) -> None:
         """Note an event of a component, at the present instant."""
-        self._total += 1
         self._events.append(JobEvent(self._clock.now_ms(), source, text))
 
-    @property
-    def dropped(self) -> int:
-        """How many of the oldest events are not kept any more."""
-        return self._total - len(self._events)
-
     def events(self) -> tuple[JobEvent, ...]:
-        """A copy, oldest first, for readers on other threads."""
+        """Return a copy, oldest first, for readers on other threads."""
         return tuple(self._events)

@@ -1,4 +1,4 @@
-"""What a scheduler tells of its job (Flink's `JobStatusListener` and `ExecutionStateUpdateListener`)."""
+"""What a scheduler reports about its job (Flink's `JobStatusListener` and `ExecutionStateUpdateListener`)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 class JobListener(Protocol):
-    """Hears what happens to a job, on the main thread, after it has happened.
+    """Is notified of what happens to a job, on the main thread, after it has happened.
 
     A listener must be quick and must not call the scheduler; it may hand work to the main thread.
     """
 
     def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
-        """Hear of the job as a whole (Flink's `JobStatusListener`)."""
+        """Handle a change of the job as a whole (Flink's `JobStatusListener`)."""
         ...
 
     def on_execution_state_changed(
         self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
     ) -> None:
-        """Hear that the current executions of `vertices` entered `state`.
+        """Handle that the current executions of `vertices` entered `state`.
 
         CREATED means that they were reset for a new attempt.
         """

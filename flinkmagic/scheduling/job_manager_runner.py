@@ -182,9 +182,11 @@ class JobManagerRunner:
         self._is_waiting = True
 
     def close(self) -> None:
-        """Contend no more; a job that runs here is suspended."""
+        """Contend no more; a job that runs here is suspended, and the result is done when its master has ended."""
+        leads = self._process is not None
         self._election.stop()
-        self._complete(JobStatus.SUSPENDED)
+        if not leads:
+            self._complete(JobStatus.SUSPENDED)
 
     def grant_leadership(self, session_id: str) -> None:
         """Start the master; what stands against it (a torn journal, say) is the runner's result."""

@@ -79,4 +79,4 @@ TRANSITIONS: frozenset[tuple[JobStatus, JobStatus]] = frozenset(
     }.items()
     for target in targets
 )
-"""Every legal move of a job. Nothing else may change a job's status."""
+"""Every legal transition of a job. Nothing else may change a job's status."""

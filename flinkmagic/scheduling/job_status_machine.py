@@ -1,4 +1,4 @@
-"""The status of one job: moved by the table only, with the time of each move."""
+"""The status of one job: moved only by the table, with the time of each transition."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from flinkmagic.scheduling.job_status import TRANSITIONS, JobStatus
 
 
 class JobStatusMachine:
-    """Holds a job's status and tells listeners of each move.
+    """Holds a job's status and notifies listeners of each transition.
 
     Parameters
     ----------
     job_name : str
         For messages.
     clock : Clock
-        What moves are dated by.
+        Dates transitions.
     listeners : sequence of JobListener
-        Told after each move.
+        Called after each transition.
     """
 
     def __init__(self, job_name: str, clock: Clock, listeners: Sequence[JobListener]) -> None:
@@ -32,7 +32,7 @@ class JobStatusMachine:
         self._history = [f"{clock.now_ms():g} ms {JobStatus.INITIALIZING}"]
 
     def transition(self, to: JobStatus, cause: BaseException | None = None) -> None:
-        """Move to another status, or raise `IllegalStateTransitionError` with the job's story."""
+        """Move to another status, or raise `IllegalStateTransitionError` with the job's history."""
         old = self.status
         if (old, to) not in TRANSITIONS:
             raise IllegalStateTransitionError(f"Job {self._job_name!r}", str(old), str(to), tuple(self._history))

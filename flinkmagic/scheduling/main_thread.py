@@ -1,9 +1,8 @@
 """The one thread that owns all state of a job (Flink's `ComponentMainThreadExecutor`).
 
-Everything that changes the scheduler's state runs here, one call after the other. Other threads hand
-their news over with `execute`. Calls run by the instant that they are due at, and those of one instant in
-the order in which they were handed in. The manual executor keeps the same order, which is why a run under
-it is the same every time.
+Everything that changes the scheduler's state runs here, one call after the other. Other threads hand in their calls
+with `execute`. Calls run by the instant at which they are due, and those of one instant in the order in which they were
+handed in. The manual executor keeps the same order, which is why a run under it is the same every time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ T = TypeVar("T")
 
 
 class ScheduledCall:
-    """A call that was handed to a main thread; `cancel()` takes it back."""
+    """A call that was handed to a main thread; `cancel()` withdraws it."""
 
     __slots__ = ("action", "at_ms")
 
@@ -34,7 +33,7 @@ class ScheduledCall:
         self.at_ms = at_ms
 
     def cancel(self) -> None:
-        """Take the call back; nothing happens if it ran already."""
+        """Withdraw the call; do nothing if it ran already."""
         self.action = None
 
 
@@ -55,12 +54,12 @@ class ComponentMainThreadExecutor(Protocol):
         ...
 
     def assert_running_in_main_thread(self) -> None:
-        """Raise where the caller is not on the main thread."""
+        """Raise if the caller is not on the main thread."""
         ...
 
 
 def ask(main_thread: ComponentMainThreadExecutor, question: Callable[[], T], timeout_s: float) -> T:
-    """Have `question` answered on the main thread, called from any thread; raise what it raises."""
+    """Run `question` on the main thread, called from any thread; return its answer or raise what it raises."""
     if main_thread.is_current:
         return question()
     answer: Future[T] = Future()
@@ -88,14 +87,14 @@ class _Agenda:
         return call
 
     def next_due_ms(self) -> float:
-        """When the next call is due that was not taken back; infinity where there is none."""
+        """Return when the next call that was not withdrawn is due; infinity if there is none."""
         heap = self._heap
         while heap and heap[0][2].action is None:
             heapq.heappop(heap)
         return heap[0][0] if heap else float("inf")
 
     def pop(self) -> Action | None:
-        """Take the next call; None where there is none, or it was taken back meanwhile."""
+        """Remove and return the next call; None if there is none, or it was withdrawn meanwhile."""
         if not self._heap:
             return None
         call = heapq.heappop(self._heap)[2]
@@ -104,12 +103,12 @@ class _Agenda:
 
 
 class ManualMainThreadExecutor:
-    """A main thread that runs calls only when it is told to, on virtual time.
+    """A main thread that runs calls only when told to, on virtual time.
 
     Parameters
     ----------
     clock : ManualClock
-        The clock that is moved on to the instant of each call.
+        The clock that is advanced to the instant of each call.
     """
 
     def __init__(self, clock: ManualClock) -> None:
@@ -127,7 +126,7 @@ class ManualMainThreadExecutor:
         return True
 
     def assert_running_in_main_thread(self) -> None:
-        """Every caller is on the main thread here."""
+        """Do nothing: every caller is on the main thread here."""
 
     @property
     def next_due_ms(self) -> float:
@@ -135,7 +134,7 @@ class ManualMainThreadExecutor:
         return self._agenda.next_due_ms()
 
     def run_next(self) -> bool:
-        """Run the next call, moving time on to it; False where there is none."""
+        """Run the next call, advancing time to it; return False if there is none."""
         due_ms = self._agenda.next_due_ms()
         action = self._agenda.pop()
         if action is None:
@@ -145,7 +144,7 @@ class ManualMainThreadExecutor:
         return True
 
     def run_ready(self) -> None:
-        """Run all calls that are due now, and what they hand in for now; time stands still."""
+        """Run all calls that are due now, and what they hand in for now; time does not move."""
         while self._agenda.next_due_ms() <= self.clock.now_ms():
             self.run_next()
 
@@ -164,10 +163,10 @@ class MainThreadExecutor:
     name : str
         The thread's name.
     clock : Clock
-        What delays are counted by.
+        The clock that counts delays.
     on_uncaught : callable, optional
-        Hears of what a call raised (a scheduler's `handle_global_failure`, say). Without it the error is
-        logged; the thread goes on either way, as one job's broken call must not stop another's.
+        Called with what a call raised (a scheduler's `handle_global_failure`, for example). Without it the error is
+        logged; the thread continues either way, as one job's broken call must not stop another's.
     """
 
     def __init__(self, name: str, clock: Clock, on_uncaught: Callable[[BaseException], None] | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Where finished partitions lie, and when they may go.
+"""Where finished partitions are, and when they may be deleted.
 
-Mirrors Flink's `JobMasterPartitionTracker` (what is where) and `RegionPartitionGroupReleaseStrategy` (what
-is not needed any more).
+Mirrors Flink's `JobMasterPartitionTracker` (what is where) and `RegionPartitionGroupReleaseStrategy` (what is no longer
+needed).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Holder(NamedTuple):
 
 
 class JobMasterPartitionTracker:
-    """Knows the executor that holds each partition, and tells it to delete those that may go.
+    """Knows the executor that holds each partition, and tells it which ones to delete.
 
     Only partitions that the scheduler releases (BLOCKING and HYBRID) are tracked. PIPELINED ones end with
     their tasks.
@@ -30,7 +30,7 @@ class JobMasterPartitionTracker:
     Parameters
     ----------
     job_id : str
-        Told to the executors.
+        The job's id, for the executors.
     topology : SchedulingTopology
         The job.
     """
@@ -42,44 +42,44 @@ class JobMasterPartitionTracker:
             result.result_type.is_blocking or result.result_type.is_hybrid for result in topology.results
         ]
         self._is_tracked = bytearray(topology.n_partitions)
-        # invariant: a partition has an entry here exactly where its byte above is 1
+        # invariant: a partition has an entry here exactly if its byte above is 1
         self._holders: dict[int, _Holder] = {}
 
     def start_tracking(
         self, partition: int, partition_id: ResultPartitionID, resource_id: str, gateway: TaskExecutorGateway
     ) -> None:
-        """Note that an attempt on an executor makes a partition; the gateway is asked to delete it one day."""
+        """Note that an attempt on an executor makes a partition; the gateway will be asked to delete it."""
         if self._is_released_by_scheduler[self._topology.result_of[partition]]:
             self._is_tracked[partition] = 1
             self._holders[partition] = _Holder(resource_id, gateway, partition_id)
 
     def is_tracked(self, partition: int) -> bool:
-        """Whether a partition is being made or lies somewhere."""
+        """Return whether a partition is being made or exists somewhere."""
         return bool(self._is_tracked[partition])
 
     def unavailable_partitions(self, start: int, end: int) -> Iterable[int]:
-        """Those of the partitions from `start` up to `end` that lie nowhere."""
+        """Return those of the partitions from `start` up to `end` that exist nowhere."""
         if self._is_tracked.find(0, start, end) < 0:
             return ()
         return [partition for partition in range(start, end) if not self._is_tracked[partition]]
 
     def tracked_partitions(self) -> list[int]:
-        """All tracked partitions, ascending."""
+        """Return all tracked partitions, ascending."""
         return sorted(self._holders)
 
     def partitions_on(self, resource_id: str) -> list[int]:
-        """The partitions that an executor holds, ascending."""
+        """Return the partitions that an executor holds, ascending."""
         return [p for p, holder in sorted(self._holders.items()) if holder.resource_id == resource_id]
 
     def stop_tracking(self, partitions: Iterable[int]) -> None:
-        """Forget partitions without a word to their executors: they are lost, or somebody else's now."""
+        """Forget partitions without notifying their executors: they are lost, or belong to others now."""
         for partition in partitions:
             if self._is_tracked[partition]:
                 self._is_tracked[partition] = 0
                 del self._holders[partition]
 
     def stop_tracking_and_release(self, partitions: Iterable[int]) -> list[int]:
-        """Forget partitions and have their executors delete them; those that were tracked."""
+        """Forget partitions and have their executors delete them; return those that were tracked."""
         released = []
         by_executor: dict[str, tuple[TaskExecutorGateway, list[ResultPartitionID]]] = {}
         for partition in partitions:
@@ -94,7 +94,7 @@ class JobMasterPartitionTracker:
         return released
 
     def end(self, *, keep_all: bool, keep_persistent: bool) -> None:
-        """Forget everything, as the job is over; what is not kept is deleted."""
+        """Forget everything, as the job is over; delete what is not kept."""
         tracked = self.tracked_partitions()
         results, result_of = self._topology.results, self._topology.result_of
         kept = [p for p in tracked if keep_all or (keep_persistent and results[result_of[p]].result_type.is_persistent)]
@@ -105,9 +105,9 @@ class JobMasterPartitionTracker:
 class RegionPartitionGroupReleaseStrategy:
     """Finds partitions whose consumers are all finished, region by region.
 
-    Departure: a partition counts as consumed only while all its consumer regions are finished. Flink keeps
-    the mark of a consumer that finished once and was restarted; with two consumers that may release what
-    the restarted one still reads.
+    Departure: a partition counts as consumed only while all its consumer regions are finished. Flink keeps the mark of
+    a consumer that finished once and was restarted; with two consumers that may release what the restarted one still
+    reads.
     """
 
     def __init__(self, topology: SchedulingTopology) -> None:
@@ -130,7 +130,7 @@ class RegionPartitionGroupReleaseStrategy:
             self._open_groups[result.first_partition : result.first_partition + result.n_partitions] += 1
 
     def vertex_finished(self, vertex: int) -> list[int]:
-        """Hear that a vertex is FINISHED; the partitions that may be released now."""
+        """Note that a vertex is FINISHED; return the partitions that may be released now."""
         if self._is_finished[vertex]:
             return []
         self._is_finished[vertex] = 1
@@ -147,7 +147,7 @@ class RegionPartitionGroupReleaseStrategy:
         return releasable
 
     def vertex_unfinished(self, vertex: int) -> None:
-        """Hear that a vertex that was FINISHED is run again."""
+        """Note that a vertex that was FINISHED runs again."""
         if not self._is_finished[vertex]:
             return
         self._is_finished[vertex] = 0
@@ -162,7 +162,7 @@ class RegionPartitionGroupReleaseStrategy:
                 self._open_groups[start:end] += 1
 
     def is_needed(self, partition: int) -> bool:
-        """Whether a region that reads a partition is not finished."""
+        """Return whether a region that reads a partition is not finished."""
         return bool(self._open_groups[partition])
 
     def _close(self, group: int) -> list[int]:

@@ -4,19 +4,19 @@ The rules, in the order in which the code keeps them:
 
 1. A region without inputs from elsewhere is scheduled at the start.
 2. A region is scheduled once, as a whole, by one call, with its vertices ascending.
-3. It is scheduled as soon as its inputs are consumable: a BLOCKING one when all of its partitions are
-   finished, a HYBRID one when all regions that make it are scheduled. A region that makes part of an input
-   itself waits for the other parts only.
+3. It is scheduled as soon as its inputs are consumable: a BLOCKING one when all of its partitions are finished, a
+   HYBRID one when all regions that make it are scheduled. A region that makes part of an input itself waits only for
+   the other parts.
 4. What a step schedules may make HYBRID consumers schedulable; they belong to the same step.
 5. The regions of a step are scheduled in topological order.
 
-Flink asks the topology for the state of every partition of a group each time that one of them finishes:
-quadratic for all-to-all edges, 2 s for 16,000 sources. Here each group counts what it still misses, and a
-consumer is looked at when the count reaches zero.
+Flink asks the topology for the state of every partition of a group each time that one of them finishes: quadratic for
+all-to-all edges, 2 s for 16,000 sources. Here each group counts what it still misses, and a consumer is looked at when
+the count reaches zero.
 
 Departure: vertices that wait for their restart count as not finished from the moment of the failure
-(`on_vertices_reset`), so that no region starts on results that are about to be made again. Flink may start
-one within the restart delay; it then fails for want of its input and restarts again.
+(`on_vertices_reset`), so that no region starts on results that are about to be made again. Flink may start one within
+the restart delay; it then fails because its input is missing, and restarts again.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class SchedulingStrategy(Protocol):
     """Decides when vertices are scheduled (Flink's `SchedulingStrategy`)."""
 
     def start_scheduling(self, finished: Sequence[int] = ()) -> None:
-        """Schedule what can be; `finished` are vertices that a former process finished."""
+        """Schedule what can be scheduled; `finished` are vertices that a former process finished."""
         ...
 
     def on_execution_finished(self, vertex: int) -> None:
-        """Hear that a vertex is FINISHED."""
+        """Handle that a vertex is FINISHED."""
         ...
 
     def on_vertices_reset(self, vertices: Iterable[int]) -> None:
-        """Hear that vertices will be restarted: what they made does not count any more."""
+        """Handle that vertices will be restarted: what they made no longer counts."""
         ...
 
     def restart_tasks(self, vertices: Iterable[int]) -> None:
@@ -69,7 +69,7 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
     Parameters
     ----------
     operations : SchedulerOperations
-        What carries the decisions out.
+        Carries out the decisions.
     topology : SchedulingTopology
         The job.
     input_dependency : InputDependencyConstraint
@@ -184,14 +184,14 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
     def restart_at_once(self, vertices: Iterable[int]) -> None:
         """Schedule regions, all in CREATED, without regard to their inputs: they run already.
 
-        No part of Flink's: see `DefaultScheduler.replace_executions`.
+        Not part of Flink's strategy: see `DefaultScheduler.replace_executions`.
         """
         for region in self._topology.regions_of(vertices):
             self._mark_scheduled(region)
             self._operations.allocate_slots_and_deploy(self._topology.vertices_of(region))
 
     def _count_finished(self, vertex: int) -> list[int]:
-        """Count a vertex as finished; the groups for which that may have been the last that was missing."""
+        """Count a vertex as finished; return the groups for which it may have been the last one missing."""
         if self._finished[vertex]:
             return []
         self._finished[vertex] = 1
@@ -209,7 +209,7 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
         return closed
 
     def _count_elsewhere(self, group: int, made_in: int, change: int) -> bool:
-        """Count for the regions that make a part of the group themselves; whether one misses nothing now."""
+        """Count for the regions that make a part of the group themselves; return whether one misses nothing now."""
         complete = False
         for region in self._cross_groups.get(group, ()):
             if region != made_in:
@@ -218,7 +218,7 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
         return complete
 
     def _count_scheduled(self, region: int, change: int) -> list[int]:
-        """Count a region as scheduled (-1) or not (1); the HYBRID groups that it makes."""
+        """Count a region as scheduled (-1) or not (1); return the HYBRID groups that it makes."""
         if not self._has_hybrid:
             return []
         produced = self._topology.produced_groups_of_region(region)
@@ -233,7 +233,7 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
         return self._count_scheduled(region, -1)
 
     def _readers(self, group: int) -> list[int]:
-        """The regions that must wait for a group."""
+        """Return the regions that must wait for a group."""
         readers = self._topology.consumer_regions(group)
         if group in self._cross_groups:
             return readers
@@ -277,7 +277,7 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
         return self._needs_all or not any_input
 
     def validate(self, states: npt.NDArray[np.uint8]) -> None:
-        """Count again what is counted along the way; raise `InvariantViolatedError` where it differs.
+        """Repeat the counting; raise `InvariantViolatedError` if the result differs.
 
         For tests: it looks at everything.
         """

@@ -1,4 +1,4 @@
-"""Where a slot had best be (Flink's `DefaultPreferredLocationsRetriever`)."""
+"""Where a slot should preferably be (Flink's `DefaultPreferredLocationsRetriever`)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MAX_DISTINCT_CONSUMERS = 8
 class PreferredResources:
     """Prefers the executor that a vertex ran on before, then those that hold what it reads.
 
-    As in Flink, an input counts only where at most eight producers are read and at most eight consumers
-    share them: beyond that no single executor is near.
+    As in Flink, an input counts only if at most eight producers are read and at most eight consumers share them: beyond
+    that no single executor is near.
     """
 
     def __init__(self, topology: SchedulingTopology, executions: Executions) -> None:
@@ -26,7 +26,7 @@ class PreferredResources:
         self._executions = executions
 
     def __call__(self, vertices: Sequence[int]) -> list[str]:
-        """The executors that suit a slot for these vertices, best first."""
+        """Return the executors that suit a slot for these vertices, best first."""
         last = self._executions.last_resource
         found = dict.fromkeys(last[vertex] for vertex in vertices if vertex in last)
         for vertex in vertices:

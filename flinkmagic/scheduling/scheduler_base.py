@@ -1,4 +1,4 @@
-"""The life of a job as a whole: its states, its end, its picture for others (Flink's `SchedulerBase`)."""
+"""The life of a job as a whole: its states, its end, its snapshot for others (Flink's `SchedulerBase`)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
 from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics
 
 
 class SchedulerBase:
-    """What every scheduler knows of its job. For the parameters see `DefaultScheduler`."""
+    """What every scheduler knows about its job. For the parameters see `DefaultScheduler`."""
 
     _failure_handler: ExecutionFailureHandler
-    """Made by the scheduler that derives from this."""
+    """Made by the derived scheduler."""
 
     def __init__(
         self,
@@ -36,7 +35,6 @@ class SchedulerBase:
         listeners: Sequence[JobListener],
         event_log: JobEventLog | None,
         rpc_timeout_ms: float,
-        keep_results_of_failed_job: bool,
     ) -> None:
         self.execution_graph = execution_graph
         self.topology = SchedulingTopology(execution_graph)
@@ -46,9 +44,7 @@ class SchedulerBase:
         self._main_thread = main_thread
         self._clock = clock
         self._rpc_timeout_ms = rpc_timeout_ms
-        self._keep_results_of_failed_job = keep_results_of_failed_job
         self._status = JobStatusMachine(execution_graph.job_graph.name, clock, listeners)
-        self._io_metrics: dict[int, IOMetrics] = {}
         self._failure_cause: BaseException | None = None
         self._termination_future: Future[JobStatus] = Future()
 
@@ -68,7 +64,7 @@ class SchedulerBase:
         return self._failure_cause
 
     def request_job(self) -> ExecutionGraphInfo:
-        """A picture of the job; callable from any thread."""
+        """Return a snapshot of the job; callable from any thread."""
         if self._termination_future.done():
             return self._picture()
         return ask(self._main_thread, self._picture, self._rpc_timeout_ms / 1000.0)
@@ -83,7 +79,6 @@ class SchedulerBase:
             exception_history=self._failure_handler.history.entries(),
             failure_cause=self._failure_cause,
             number_of_restarts=self._failure_handler.number_of_restarts,
-            io_metrics=dict(self._io_metrics),
             at_ms=self._clock.now_ms(),
         )
 
@@ -107,8 +102,7 @@ class SchedulerBase:
     def _on_terminal(self) -> None:
         status = self.job_status
         is_finished = status is JobStatus.FINISHED
-        keep_all = status is JobStatus.SUSPENDED or (self._keep_results_of_failed_job and not is_finished)
-        self.tracker.end(keep_all=keep_all, keep_persistent=is_finished)
+        self.tracker.end(keep_all=status is JobStatus.SUSPENDED, keep_persistent=is_finished)
         self.event_log.add("scheduler", f"the job is {status}")
         self._termination_future.set_result(status)
 

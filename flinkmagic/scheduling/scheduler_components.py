@@ -30,7 +30,7 @@ def make_allocator(
     groups: Sequence[Sequence[int]] | None,
     topology: SchedulingTopology,
 ) -> SlotSharingExecutionSlotAllocator:
-    """An allocator for a job; without `groups`, Flink's local-input-preferred ones."""
+    """Return an allocator for a job; without `groups`, with Flink's local-input-preferred ones."""
     if groups is None:
         groups = [members.tolist() for members in local_input_preferred(graph).members()]
     names = [graph.job_vertex_of(group[0]).job_vertex.slot_sharing_group.name for group in groups]
@@ -46,7 +46,7 @@ def make_allocator(
 def make_failover_strategy(
     name: str, graph: ExecutionGraph, topology: SchedulingTopology, tracker: JobMasterPartitionTracker
 ) -> FailoverStrategy:
-    """A failover strategy by its name in Flink's configuration."""
+    """Return a failover strategy by its name in Flink's configuration."""
     if name == "region":
         return RestartPipelinedRegionFailoverStrategy(topology, graph.state, tracker)
     if name == "full":

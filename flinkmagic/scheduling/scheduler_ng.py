@@ -1,4 +1,4 @@
-"""What a scheduler offers to a job master, and what it tells (Flink's `SchedulerNG` and its listeners)."""
+"""What a scheduler offers to a job master, and what it reports (Flink's `SchedulerNG` and its listeners)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
 
 if TYPE_CHECKING:
     from flinkmagic.graph.execution_graph import ArchivedExecutionGraph
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExecutionGraphInfo:
-    """A picture of a job at one instant, safe to read on any thread (Flink's `ExecutionGraphInfo`).
+    """A snapshot of a job, safe to read on any thread (Flink's `ExecutionGraphInfo`).
 
-    `status_timestamps` holds when each status was entered last; `io_metrics` is by execution vertex, of the
-    last attempt that told any.
+    `status_timestamps` holds when each status was last entered.
     """
 
     job_id: str
@@ -32,12 +31,11 @@ class ExecutionGraphInfo:
     exception_history: tuple[RootExceptionHistoryEntry, ...]
     failure_cause: BaseException | None
     number_of_restarts: int
-    io_metrics: Mapping[int, IOMetrics]
     at_ms: float
 
 
 class SchedulerNG(Protocol):
-    """Schedules one job (Flink's `SchedulerNG`, as far as there is something behind it here).
+    """Schedules one job (Flink's `SchedulerNG`, as far as it is implemented here).
 
     All but `request_job`, `job_status` and `termination_future` must be called on the main thread.
     """
@@ -53,15 +51,15 @@ class SchedulerNG(Protocol):
         ...
 
     def start_scheduling(self, recovered: RecoveredJob | None = None) -> None:
-        """Begin, or go on where a former process ended."""
+        """Begin, or continue where a former process ended."""
         ...
 
     def update_task_execution_state(self, transition: TaskExecutionStateTransition) -> bool:
-        """Take news of an attempt; False where it is of no current attempt, or changes nothing."""
+        """Handle the news of an attempt; return False if it concerns no current attempt, or changes nothing."""
         ...
 
     def handle_global_failure(self, cause: BaseException) -> None:
-        """Take a failure that is no single task's: all tasks are restarted."""
+        """Handle a failure that concerns no single task: all tasks are restarted."""
         ...
 
     def cancel(self) -> None:
@@ -73,13 +71,13 @@ class SchedulerNG(Protocol):
         ...
 
     def fail_slot(self, allocation_id: str, cause: BaseException) -> None:
-        """Take news of a slot that is lost."""
+        """Handle the loss of a slot."""
         ...
 
     def task_executor_lost(self, resource_id: str, cause: BaseException) -> None:
-        """Take news of an executor that is lost, with its slots and partitions."""
+        """Handle the loss of an executor, with its slots and partitions."""
         ...
 
     def request_job(self) -> ExecutionGraphInfo:
-        """A picture of the job."""
+        """Return a snapshot of the job."""
         ...

@@ -1,4 +1,4 @@
-"""Holds a scheduler's state against what must always be true of it. For tests: it looks at everything."""
+"""Checks a scheduler's state against its invariants. For tests: it looks at everything."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HOLDING = frozenset({_S.SCHEDULED, _S.CANCELING, *ON_EXECUTOR})
 
 
 class ValidatedScheduler(Protocol):
-    """What is looked at of a scheduler: `DefaultScheduler` has it."""
+    """What is checked of a scheduler: `DefaultScheduler` has it."""
 
     execution_graph: ExecutionGraph
     topology: SchedulingTopology
@@ -47,14 +47,14 @@ class ValidatedScheduler(Protocol):
 def validate_scheduler(scheduler: ValidatedScheduler) -> None:
     """Raise `InvariantViolatedError` for the first rule that does not hold.
 
-    1. What is counted is as it is counted.
+    1. Counts agree with what they count.
     2. An execution on an executor has a slot; one that is over or not scheduled has no share of any.
     3. A slot is shared by subtasks of its group only, at most one of each job vertex.
     4. Co-located subtasks that have slots have the same one.
-    5. A region is deployed whole.
-    6. What consumes a blocking result runs only while all of it is finished (where all inputs are needed).
+    5. A region is deployed as a whole.
+    6. What consumes a blocking result runs only while all of it is finished (if all inputs are needed).
     7. What is tracked has a holder and is being made or finished.
-    8. The strategy's counters say what the states say.
+    8. The strategy's counters agree with the states.
     """
     if scheduler.job_status.is_terminal:
         _check_counts(scheduler)

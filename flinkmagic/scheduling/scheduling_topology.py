@@ -10,8 +10,8 @@ and regions. Here they are the execution graph's own numbers:
   partition in the range;
 * a region is numbered by its first vertex, so that ascending numbers are Flink's topological order.
 
-Rejected: numpy arrays throughout. A strategy hears of one vertex at a time, and reading single elements of
-an array costs more than the work done with them. Arrays build the lists, lists answer the questions.
+Rejected: numpy arrays throughout. A strategy looks at one vertex at a time, and reading single elements of an array
+costs more than the work done with them. Arrays build the lists, lists answer the questions.
 """
 
 from __future__ import annotations
@@ -103,25 +103,25 @@ class SchedulingTopology:
         self._region_starts: list[int] = np.concatenate(([0], np.cumsum(regions.sizes()))).tolist()
 
     def vertices_of(self, region: int) -> list[int]:
-        """The vertices of a region, ascending."""
+        """Return the vertices of a region, ascending."""
         return self._region_vertices[self._region_starts[region] : self._region_starts[region + 1]]
 
     def region_size(self, region: int) -> int:
-        """How many vertices a region has."""
+        """Return how many vertices a region has."""
         return self._region_starts[region + 1] - self._region_starts[region]
 
     def type_of_group(self, group: int) -> ResultPartitionType:
-        """The type of the result that a group belongs to."""
+        """Return the type of the result that a group belongs to."""
         return self.results[self.result_of_group[group]].result_type
 
     def consumed_groups(self, vertex: int) -> list[int]:
-        """The groups that a vertex reads, one for each input, in the inputs' order."""
+        """Return the groups that a vertex reads, one for each input, in the inputs' order."""
         job_vertex = self.job_vertex_of[vertex]
         subtask = vertex - self.first_vertex[job_vertex]
         return [first if offsets is None else first + offsets[subtask] for first, offsets in self.inputs_of[job_vertex]]
 
     def produced_groups(self, vertex: int) -> list[int]:
-        """The groups that hold a partition made by a vertex, one for each consuming edge."""
+        """Return the groups that hold a partition made by a vertex, one for each consuming edge."""
         job_vertex = self.job_vertex_of[vertex]
         subtask = vertex - self.first_vertex[job_vertex]
         return [
@@ -129,27 +129,27 @@ class SchedulingTopology:
         ]
 
     def produced_partitions(self, vertex: int) -> list[int]:
-        """The partitions that a vertex makes, one for each of its results."""
+        """Return the partitions that a vertex makes, one for each of its results."""
         job_vertex = self.job_vertex_of[vertex]
         subtask = vertex - self.first_vertex[job_vertex]
         return [result.first_partition + subtask for result in self.results_of_job_vertex[job_vertex]]
 
     def partition_index(self, dataset_id: str, partition: int) -> int:
-        """The global index of a result's partition."""
+        """Return the global index of a result's partition."""
         result = self._result_by_id[dataset_id]
         if not 0 <= partition < result.n_partitions:
             raise IndexError(f"result {dataset_id} has {result.n_partitions} partitions, no number {partition}")
         return result.first_partition + partition
 
     def consumed_groups_of_region(self, region: int) -> list[int]:
-        """The groups that a region's vertices read, each once."""
+        """Return the groups that a region's vertices read, each once."""
         start = self._region_starts[region]
         if self._region_starts[region + 1] - start == 1:
             return self.consumed_groups(self._region_vertices[start])
         return self._groups_of_region(region, self.inputs_of)
 
     def produced_groups_of_region(self, region: int) -> list[int]:
-        """The groups that hold a partition made in a region, each once."""
+        """Return the groups that hold a partition made in a region, each once."""
         start = self._region_starts[region]
         if self._region_starts[region + 1] - start == 1:
             return self.produced_groups(self._region_vertices[start])
@@ -174,14 +174,14 @@ class SchedulingTopology:
         return list(found)
 
     def consumer_regions(self, group: int) -> list[int]:
-        """The regions that read a group, ascending."""
+        """Return the regions that read a group, ascending."""
         start, end = self.consumer_start[group], self.consumer_end[group]
         if end - start == 1:
             return [self.region_of[start]]
         return sorted(set(self.region_of[start:end]))
 
     def producer_regions(self, group: int) -> list[int]:
-        """The regions that make a group's partitions, ascending."""
+        """Return the regions that make a group's partitions, ascending."""
         start, end = self.partition_start[group], self.partition_end[group]
         producer = self.producer_of[start]
         if end - start == 1:
@@ -189,6 +189,6 @@ class SchedulingTopology:
         return sorted(set(self.region_of[producer : producer + end - start]))
 
     def regions_of(self, vertices: Iterable[int]) -> list[int]:
-        """The regions of some vertices, ascending."""
+        """Return the regions of some vertices, ascending."""
         region_of = self.region_of
         return sorted({region_of[vertex] for vertex in vertices})

@@ -31,23 +31,23 @@ class SlotPoolService(PhysicalSlotProvider, Protocol):
     def offer_slots(
         self, offers: Sequence[SlotOffer], resource_id: str, gateway: TaskExecutorGateway
     ) -> list[SlotOffer]:
-        """Take those of the offered slots that are needed, and return them."""
+        """Take the offered slots that are needed, and return them."""
         ...
 
     def fail_allocation(self, allocation_id: str) -> bool:
-        """Strike out a slot that an executor has lost; False where the pool does not have it."""
+        """Remove a slot that an executor has lost; return False if the pool does not have it."""
         ...
 
     def release_task_manager(self, resource_id: str, cause: BaseException) -> bool:
-        """Strike out the slots of an executor that is gone; whether what ran and lay there is lost with it."""
+        """Remove the slots of a lost executor; return whether what ran and was stored there is lost with it."""
         ...
 
     def notify_not_enough_resources(self, acquired: int) -> None:
-        """Hear that there are no more slots than `acquired` for this job."""
+        """Handle that there are no more slots than `acquired` for this job."""
         ...
 
     def close_async(self) -> CompletableFuture[None]:
-        """Give everything back, as the job is over; done when nothing of the job runs any more."""
+        """Return everything, as the job is over; the future is done when nothing of the job runs any more."""
         ...
 
 
@@ -55,7 +55,7 @@ class SlotPoolServiceSchedulerFactory(Protocol):
     """Makes the pool and the scheduler of a job, which fit each other (Flink's class of that name)."""
 
     def create_slot_pool_service(self, declare: Callable[[int], None]) -> SlotPoolService:
-        """Make the pool; `declare` is told how many slots the job needs, whenever that changes."""
+        """Make the pool; it calls `declare` with the number of slots that the job needs, whenever that changes."""
         ...
 
     def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> SchedulerNG:

@@ -1,8 +1,8 @@
-"""What the scheduler says to those who run tasks, and what it hears from them.
+"""What the scheduler tells those who run tasks, and what they report.
 
-This protocol is all that Spark's deployment and the simulator share with the scheduler. Calls go out and
-return immediately; what became of them comes back later as a `TaskExecutionStateTransition`, handed to the
-scheduler's `update_task_execution_state` on the main thread.
+This protocol is all that Spark's deployment and the simulator share with the scheduler. Calls go out and return
+immediately; their outcome comes back later as a `TaskExecutionStateTransition`, handed to the scheduler's
+`update_task_execution_state` on the main thread.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ResultPartitionID(NamedTuple):
-    """One partition of a result as one attempt of its producer made it (Flink's `ResultPartitionID`)."""
+    """One partition of a result, as one attempt of its producer made it (Flink's `ResultPartitionID`)."""
 
     dataset_id: str
     partition: int
@@ -29,29 +29,18 @@ class ResultPartitionID(NamedTuple):
 
 
 @dataclass(frozen=True)
-class IOMetrics:
-    """What an attempt read, wrote and took (Flink's `IOMetrics`); None is unknown."""
-
-    rows_in: int | None = None
-    rows_out: int | None = None
-    bytes_in: int | None = None
-    bytes_out: int | None = None
-    memory_spilled_bytes: int | None = None
-    disk_spilled_bytes: int | None = None
-    duration_ms: float | None = None
-
-
-@dataclass(frozen=True)
 class TaskExecutionStateTransition:
     """News of an attempt (Flink's `TaskExecutionStateTransition`).
 
-    `at_ms` is when it happened, where that is known to be earlier than the news; None is now.
+    Departure from Flink: it carries no metrics. What tasks read and wrote belongs to Spark's task attempts, several of
+    which may serve one execution, and is recorded by them.
+
+    `at_ms` is when it happened, if that is known to be earlier than the news; None means now.
     """
 
     attempt_id: ExecutionAttemptID
     state: ExecutionState
     error: BaseException | None = None
-    io_metrics: IOMetrics | None = None
     at_ms: float | None = None
 
 
@@ -70,7 +59,7 @@ class InputGateDeploymentDescriptor(NamedTuple):
 
 
 class ResultPartitionDeploymentDescriptor(NamedTuple):
-    """What one output of a task is written as (Flink's `ResultPartitionDeploymentDescriptor`)."""
+    """How one output of a task is written (Flink's `ResultPartitionDeploymentDescriptor`)."""
 
     partition_id: ResultPartitionID
     result_type: ResultPartitionType
@@ -111,15 +100,15 @@ class TaskExecutorGateway(Protocol):
     def submit_task(self, descriptor: TaskDeploymentDescriptor, timeout_ms: float) -> None:
         """Run an attempt.
 
-        Answered with INITIALIZING, RUNNING, then a terminal state. A gateway that cannot take the task
-        within `timeout_ms` answers FAILED.
+        The answers are INITIALIZING, RUNNING, then a terminal state. A gateway that cannot take the task within
+        `timeout_ms` answers FAILED.
         """
         ...
 
     def cancel_task(self, attempt_id: ExecutionAttemptID, timeout_ms: float) -> None:
-        """Stop an attempt; answered with CANCELED, or with the terminal state that came first.
+        """Stop an attempt; the answer is CANCELED, or the terminal state that came first.
 
-        An attempt that the executor does not know is answered with CANCELED as well.
+        For an attempt that the executor does not know, the answer is CANCELED as well.
         """
         ...
 
@@ -128,9 +117,9 @@ class TaskExecutorGateway(Protocol):
         ...
 
     def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
-        """Delete finished partitions; those that it does not hold are passed over."""
+        """Delete finished partitions; skip those that it does not hold."""
         ...
 
     def heartbeat_from_job_manager(self, job_id: str) -> None:
-        """Ask for a sign of life; answered through the job master's `heartbeat_from_task_manager`."""
+        """Ask for a sign of life; the answer goes to the job master's `heartbeat_from_task_manager`."""
         ...

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from flinkmagic.deployment.session_cluster import submitted_jobs
     from flinkmagic.session.compiled_graph import CompiledGraph, compile
     from flinkmagic.session.job import Job
-    from flinkmagic.session.retained_results import release_retained, retained
+    from flinkmagic.session.releasing import release_retained, retained
     from flinkmagic.session.simulated_run import SimulatedRun, simulate_graph
 
 __all__ = [
@@ -36,8 +36,8 @@ _HOMES = {
     "SimulatedRun": "flinkmagic.session.simulated_run",
     "capture": "flinkmagic.capturing.capture",
     "compile": "flinkmagic.session.compiled_graph",
-    "release_retained": "flinkmagic.session.retained_results",
-    "retained": "flinkmagic.session.retained_results",
+    "release_retained": "flinkmagic.session.releasing",
+    "retained": "flinkmagic.session.releasing",
     "simulate_graph": "flinkmagic.session.simulated_run",
     "submitted_jobs": "flinkmagic.deployment.session_cluster",
     "with_options": "flinkmagic.capturing.with_options",

@@ -1,4 +1,4 @@
-"""What can be checked of a user's words before anything is compiled."""
+"""What can be checked in a user's input before anything is compiled."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ VIEWS = ("stream", "job", "execution", "regions")
 """The graphs that can be shown alone."""
 
 DEFAULT_NAME = "job"
-"""What an unnamed graph is called."""
+"""The name of an unnamed graph."""
 
 WHOLE = "session"
-"""What the graph of all that a session has defined is called."""
+"""The name of the graph of all that a session has defined."""
 
 FORMATS = (".svg", ".dot", ".txt", ".json")
 """The suffixes of files that a graph can be written to."""
@@ -25,7 +25,7 @@ def check_name(name: str) -> str:
     Raises
     ------
     InvalidValueError
-        Where it is no identifier, or a keyword.
+        If it is no identifier, or a keyword.
     """
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         expected = "a Python identifier and no keyword, such as delays"

@@ -25,7 +25,7 @@ from flinkmagic.display import (
     to_svg,
     to_text,
 )
-from flinkmagic.display.labels import lines_visible
+from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import NoResultError
 from flinkmagic.errors.usage import InvalidValueError, JobRunningError, UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
@@ -67,8 +67,8 @@ def compile(
     Parameters
     ----------
     program : Program, DataFrame, sequence of Program, sequence or mapping of DataFrame
-        What `capture` gave: its writes, or without one its results, are the sinks. Several programs become one graph.
-        Of DataFrames each is a result; a mapping names them.
+        What `capture` returned: its writes are the sinks, or its results if it has no writes. Several programs become
+        one graph. Each DataFrame is a result; a mapping names them.
     name : str, optional
         The graph's name, a Python identifier. The program's own name by default.
     on_progress : callable, optional
@@ -83,7 +83,7 @@ def compile(
     Raises
     ------
     UserError
-        One of its subclasses for each thing that cannot be compiled: its text says what and where.
+        One of its subclasses for each thing that cannot be compiled; its text says what and where.
     """
     if name is not None:
         check_name(name)
@@ -148,19 +148,19 @@ class CompiledGraph:
 
     @property
     def execution_graph(self) -> ExecutionGraph:
-        """One vertex for each parallel subtask: the last run's, or before a run the compiled one."""
+        """One vertex for each parallel subtask: from the last run, or before a run as compiled."""
         return self.jobs[-1].execution_graph if self.jobs else self._compiled
 
     def run(self, wait: bool = True) -> Job:
         """Deploy the graph on the session's SparkContext.
 
         The first run takes the plan that was compiled. A later one plans again, because a finished plan's shuffles
-        stand for what its inputs were then.
+        represent its inputs as they were then.
 
         Parameters
         ----------
         wait : bool
-            Return when the job has ended, well or not; else immediately.
+            Return when the job has ended, successfully or not; else immediately.
 
         Returns
         -------
@@ -170,9 +170,9 @@ class CompiledGraph:
         Raises
         ------
         JobRunningError
-            Where the last run is not over: two runs would write to the same targets.
+            If the last run is not over: two runs would write to the same targets.
         InputChangedError
-            Where files that a write reads have changed since its line.
+            If files that a write reads have changed since its line.
         """
         with self._starting:
             if self.jobs and not self.jobs[-1].status.is_terminal:
@@ -187,7 +187,7 @@ class CompiledGraph:
             names = rebinding(self.program, self.options)
             graph = build_execution_graph(self.job_graph, SystemClock().now_ms())
             job = Job(self.name, planned, graph, self.spark, self.options, names)
-            # A job that could not be started is none of the graph's: it would count as running forever.
+            # A job that could not be started does not belong to the graph: it would count as running forever.
             job._start()
             self.jobs.append(job)
             if isinstance(self.program, Program):
@@ -199,12 +199,12 @@ class CompiledGraph:
         return job
 
     def only_shown(self) -> tuple[str, ...]:
-        """The results that only read, filter and project: a cell that is run shows them, and computes them not."""
+        """Return the results that only read, filter and project: a cell shows them, without computing them."""
         shared = {name for stage in self.shared for name in stage.sinks}
         return tuple(sink.name for sink in self.sinks if sink.only_reads and sink.name not in shared)
 
     def summary(self) -> str:
-        """What the graph holds, in a line, and after a run what became of it, sink by sink."""
+        """Return what the graph holds, in a line, and after a run its outcome, sink by sink."""
         lines = [f"{self.name}: {self._headline()}", *self._notes()]
         if self.jobs:
             lines += self.jobs[-1].report()
@@ -213,7 +213,7 @@ class CompiledGraph:
         return lines_visible("\n".join(lines))
 
     def views(self) -> tuple[GraphView, ...]:
-        """The stream, job and execution graph as a reader is shown them, without states."""
+        """Return the stream, job and execution graph as readers see them, without states."""
         if self._views is None:
             self._views = (
                 stream_view(self.stream_graph, self.job_graph),
@@ -224,7 +224,7 @@ class CompiledGraph:
         return self._views
 
     def view(self, kind: str = "job") -> GraphView:
-        """One of the graphs with the states of the last run.
+        """Return one of the graphs with the states of the last run.
 
         Parameters
         ----------
@@ -242,18 +242,18 @@ class CompiledGraph:
         raise UnknownNameError("view", kind, VIEWS)
 
     def to_dot(self, view: str = "job") -> str:
-        """One of the graphs in Graphviz' language."""
+        """Return one of the graphs in Graphviz' language."""
         return to_dot(self.view(view))
 
     def to_svg(self, path: str | Path | None = None, view: str = "job") -> str:
-        """One of the graphs as an SVG picture, which is written to `path` too where one is given."""
+        """Return one of the graphs as an SVG picture, and write it to `path` too, if given."""
         picture = to_svg(self.view(view))
         if path is not None:
             Path(path).write_text(picture, encoding="utf-8")
         return picture
 
     def to_json(self) -> str:
-        """All graphs as JSON, in the format that `flinkmagic compile` prints."""
+        """Return all graphs as JSON, in the format that `flinkmagic compile` prints."""
         sections = {
             "name": self.name,
             "stream_graph": report_stream_graph(self.stream_graph, self.job_graph),
@@ -285,9 +285,9 @@ class CompiledGraph:
     def mime_bundle(
         self, snapshot: JobSnapshot | None = None, kind: str | None = None, *, notes: Sequence[str] = ()
     ) -> Mapping[str, str]:
-        """Pictures and text for a notebook's output, painted with a job's states where a snapshot is given.
+        """Return pictures and text for a notebook's output, painted with a job's states if a snapshot is given.
 
-        `kind` names the one graph that is shown; by default all are, the job graph open. `notes` are told first.
+        `kind` names the one graph that is shown; by default all are, the job graph open. `notes` come first.
         """
         views = [view for view in self.views() if kind is None or view.kind == kind]
         if not views:
@@ -314,7 +314,7 @@ class CompiledGraph:
         return graph_summary(self.stream_graph, self.job_graph, self._compiled, self._slots_planned_for)
 
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
-        """Plan, and make the graphs. What is shown of them is the plan of the next run."""
+        """Plan, and make the graphs. They show the plan of the next run."""
         program = spanning(self.program) if isinstance(self.program, Program) else self.program
         planned = plan(
             program,

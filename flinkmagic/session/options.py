@@ -1,8 +1,8 @@
 """The options of a graph, each described once.
 
-`%config`, the magics' arguments, their help and completion, `compile` and the README's table are made of this table.
+`%config`, the magics' arguments, their help and completion, `compile` and the README's table come from this table.
 
-A new option is a field of `JobOptions` with what is told of it, and the code that heeds it.
+A new option is a field of `JobOptions` with its description, and the code that uses it.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Option:
     what : str
         What it sets: the words before a full stop, in lower case.
     default : object
-        Its value where it is not given; None where there is no single one.
+        Its value if it is not given; None if there is no single one.
     by_default : str
-        What is done where it is not given.
+        What happens if it is not given.
     values : Values
-        What it can be.
+        The values that it allows.
     annotation : str
         Its type in Python.
     short : str, optional
@@ -63,22 +63,22 @@ class Option:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What is typed behind a magic."""
+        """What is typed after a magic."""
         long = f"--{self.name.replace('_', '-')}"
         return (long,) if self.short is None else (long, self.short)
 
     @property
     def sentence(self) -> str:
-        """What it sets, and what is done without it, as sentences."""
+        """What it sets, and what happens without it, as sentences."""
         return f"{self.what[0].upper()}{self.what[1:]}. By default {self.by_default}."
 
     def check(self, value: Any) -> None:
-        """See that a value is allowed, or that the option is not given.
+        """Check that a value is allowed, or that the option is not given.
 
         Raises
         ------
         InvalidValueError
-            Where it is not.
+            If it is not.
         """
         if value is not None or self.default is not None:
             self.values.check(self.name, value)
@@ -95,7 +95,7 @@ class JobOptions:
     Raises
     ------
     InvalidValueError
-        Where one of them is not what its table entry allows.
+        If one of them is not what its table entry allows.
     """
 
     parallelism: int | None = field(

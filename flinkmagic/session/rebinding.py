@@ -1,13 +1,13 @@
-"""The names of results and boundaries after a run: they stand for what was computed, as after ``persist()``.
+"""The names of results and boundaries after a run: they refer to what was computed, as after ``persist()``.
 
-1. A name is bound again only where it still names the very DataFrame of the program, in the namespace that the
-   program was captured in, and only after a run that has finished. A program that was captured without a namespace of
-   its own (a ``with`` block in a function, say) keeps its names: a block of Python code does not change variables.
-2. What it is bound to has the very same columns (by expression id: one that was taken of the DataFrame before still
-   is a column of it), belongs to the user's own session, and reads the kept rows.
-3. When the rows are released, and when the graph runs again, names that still stand for kept rows stand for what they
-   were defined as.
-4. Only names do this. A DataFrame that is defined again, however equal, is computed again.
+1. A name is bound again only if it still names the very DataFrame of the program, in the namespace in which the program
+   was captured, and only after a run that has finished. A program that was captured without a namespace of its own (a
+   ``with`` block in a function, for example) keeps its names: a block of Python code does not change variables.
+2. What it is bound to has the very same columns (by expression id: a column that was taken from the DataFrame before is
+   still one of its columns), belongs to the user's own session, and reads the kept rows.
+3. When the rows are released, and when the graph runs again, names that still refer to kept rows refer to their
+   definitions again.
+4. Only names do this. A DataFrame that is defined again, even an equal one, is computed again.
 
 IPython's own names (``_``, ``_12``) begin with an underscore and are left alone.
 """
@@ -47,7 +47,7 @@ class Rebinding:
         self._is_over = False
 
     def bind(self, deployment: SparkDeployment) -> None:
-        """Let names stand for what a deployment, which is over, has kept."""
+        """Bind names to what a deployment that is over has kept."""
         if deployment.status is not JobStatus.FINISHED:
             return
         kept = list(self._kept(deployment))
@@ -58,7 +58,7 @@ class Rebinding:
                     self._namespace[name] = frame
 
     def restore(self) -> None:
-        """Let names stand for what they were defined as, for good."""
+        """Bind names to their definitions again, for good."""
         with self._lock:
             self._is_over = True
             for name, original, frame in self._bound:
@@ -83,7 +83,7 @@ class Rebinding:
 
 
 def rebinding(program: Program | Mapping[str, DataFrame], options: JobOptions) -> Rebinding | None:
-    """What to do to the names of a program after its run; None where they are left alone."""
+    """Return what to do with the names of a program after its run; None if they are left alone."""
     if options.retain == NO_RETENTION or not isinstance(program, Program) or program.namespace is None:
         return None
     return Rebinding(program)

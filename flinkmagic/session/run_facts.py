@@ -1,4 +1,4 @@
-"""What a run found out about its stages: how large their shuffles are, and what was run otherwise than planned."""
+"""What a run found out about its stages: how large their shuffles are, and what ran differently from the plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Facts = tuple[tuple[str, str], ...]
 def run_facts(
     graph: AccessExecutionGraph, found: Sequence[EdgeBytes], adaptations: Mapping[str, StageAdaptation]
 ) -> dict[str, Facts]:
-    """By the id of a job vertex names and values, for people.
+    """Return readable names and values by the id of a job vertex.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def run_facts(
     found : sequence of EdgeBytes
         The exchanges that are written.
     adaptations : mapping of str to StageAdaptation
-        By the id of a job vertex how its stage was run otherwise than planned.
+        By the id of a job vertex, how its stage's run differed from the plan.
     """
     facts: dict[str, list[tuple[str, str]]] = {}
     for edge in found:
@@ -39,7 +39,7 @@ def run_facts(
 
 
 def adaptation_notes(graph: AccessExecutionGraph, adaptations: Mapping[str, StageAdaptation]) -> list[str]:
-    """A line for each join that was run otherwise than planned, and one for all stages with fewer tasks."""
+    """Return a line for each join that ran differently from the plan, and one for all stages with fewer tasks."""
     lines = []
     merged = saved = 0
     for vertex in graph.job_vertices:

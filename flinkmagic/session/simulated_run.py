@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from flinkmagic.session.compiled_graph import CompiledGraph
-from flinkmagic.simulation.arguments import RESTART_STRATEGY
 from flinkmagic.simulation.gantt import gantt_svg
 from flinkmagic.simulation.request import simulation_options
 from flinkmagic.simulation.simulation import simulate
@@ -22,7 +22,7 @@ class SimulatedRun:
     ----------
     timeline : Timeline
         What ran when, and in which slot.
-    text, svg : str
+    The same for readers; beside a run that really happened, if there was one.
         The same for people; beside a run that really happened, where there was one.
     """
 
@@ -31,58 +31,27 @@ class SimulatedRun:
     svg: str
 
 
-def simulate_graph(
-    graph: CompiledGraph,
-    *,
-    task_managers: int = 1,
-    slots: int = 4,
-    seed: int = 0,
-    task_seconds: Sequence[str] = (),
-    fail: Sequence[str] = (),
-    lose_task_manager: Sequence[str] = (),
-    faults: int = 0,
-    restart: str = RESTART_STRATEGY,
-) -> SimulatedRun:
+def simulate_graph(graph: CompiledGraph, *, task_seconds: Sequence[str] = (), **asked: Any) -> SimulatedRun:
     """Run a compiled graph on a virtual cluster, on virtual time.
 
-    After a real run tasks take as long as they took there, and that run is shown beside, unless `task_seconds` says
-    how long all tasks take; before it they take about a second each.
+    After a real run tasks take as long as they took there, and that run is shown beside the simulated one, unless
+    `task_seconds` says how long all tasks take; before a real run they take about a second each.
 
     Parameters
     ----------
     graph : CompiledGraph
         What to run.
-    task_managers, slots : int
-        How many executors there are, and how many slots each has.
-    seed : int
-        What chance follows: the same seed gives the same run.
     task_seconds : sequence of str
         ``"2"`` for all tasks, ``"Map=2"`` for those of a vertex or operator.
-    fail : sequence of str
-        Failures, such as ``"Map:2@1.5s"``.
-    lose_task_manager : sequence of str
-        Losses, such as ``"tm-1@2s"``.
-    faults : int
-        How many faults come by chance besides.
-    restart : str
-        When failed tasks are restarted: ``none``, ``fixed-delay:3:1s``, ...
+    **asked
+        What else `simulation_options` takes.
 
     Raises
     ------
     UserError
-        Where a fault cannot be read, or names what the job has not.
+        If a fault cannot be read, or names something that the job does not have.
     """
-    options = simulation_options(
-        graph.job_graph,
-        task_managers=task_managers,
-        slots=slots,
-        seed=seed,
-        task_seconds=task_seconds,
-        fail=fail,
-        lose_task_manager=lose_task_manager,
-        faults=faults,
-        restart_strategy=restart,
-    )
+    options = simulation_options(graph.job_graph, task_seconds=task_seconds, **asked)
     if graph.jobs and graph.jobs[-1].status.is_terminal and all("=" in text for text in task_seconds):
         both = what_if(graph.job_graph, graph.jobs[-1].info(), options)
         return SimulatedRun(both.simulated.timeline, both.to_text(), both.to_svg())

@@ -12,16 +12,16 @@ from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 
 NOTABLE = 1.5
-"""How many times the median something must be to be told of."""
+"""How many times the median something must be to be reported."""
 
 NOTABLE_MS = 1000.0
 NOTABLE_SHARE = 0.05
-"""How much longer than the median a task must take to be told of: in all, and of the job's time."""
+"""How much longer than the median a task must take to be reported: in all, and as a part of the job's time."""
 
 
 @dataclass(frozen=True)
 class EdgeBytes:
-    """The real size of what went over one exchange.
+    """The real size of what one exchange transferred.
 
     Attributes
     ----------
@@ -53,13 +53,13 @@ class EdgeBytes:
 
     @property
     def skew(self) -> float:
-        """The largest partition to the median; infinite where more than half of them are empty."""
+        """The ratio of the largest partition to the median; infinite if more than half of them are empty."""
         most = max(self.bytes_by_partition)
         return most / self.median if self.median > 0 else float("inf") if most > 0 else 1.0
 
 
 def edges(graph: AccessExecutionGraph, partition_bytes: Mapping[str, tuple[int, ...]]) -> list[EdgeBytes]:
-    """The exchanges whose sizes are known, in the order of the job.
+    """Return the exchanges whose sizes are known, in the order of the job.
 
     Parameters
     ----------
@@ -81,10 +81,10 @@ def edges(graph: AccessExecutionGraph, partition_bytes: Mapping[str, tuple[int, 
 
 
 def uneven_notes(found: Sequence[EdgeBytes], tasks: Iterable[TaskRecord]) -> list[str]:
-    """A line each for the widest skew and the slowest task, where they cost time, and for spills.
+    """Return a line each for the widest skew and the slowest task, if they cost time, and for spills.
 
-    They cost time where the slowest task of a vertex took longer than the median of its tasks by a second, and by a
-    twentieth of the job, at least: that long most of them were over, and it was not.
+    They cost time if the slowest task of a vertex took longer than the median of its tasks by at least a second and by
+    at least a twentieth of the job: for that long most of them were over, and it was not.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class _Lost:
 
 
 def _lost(done: Sequence[TaskRecord]) -> dict[str, _Lost]:
-    """By the name of a vertex what it lost, where that is worth telling."""
+    """Return what each vertex lost, by its name, if that is worth reporting."""
     by_vertex: dict[str, list[tuple[float, TaskRecord]]] = {}
     times = [(task.start_ms, task.end_ms, task) for task in done if task.end_ms is not None]
     for start, end, task in times:
@@ -154,7 +154,7 @@ def _spill_line(done: Sequence[TaskRecord]) -> str:
 
 
 def _slowest_line(lost: Mapping[str, _Lost]) -> str:
-    """The task that took longest against the median of its own vertex."""
+    """Return the task that took longest compared with the median of its own vertex."""
     if not lost:
         return ""
     one = max(lost.values(), key=lambda each: each.took_ms)

@@ -1,4 +1,4 @@
-"""The lines that sum a graph and its runs up."""
+"""The lines that summarise a graph and its runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def graph_summary(stream_graph: StreamGraph, job_graph: JobGraph, execution_graph: ExecutionGraph, slots: int) -> str:
-    """Such as ``9 operators in 5 job vertices, 17 tasks, 17 regions; 4 slots``."""
+    """Return a line like ``9 operators in 5 job vertices, 17 tasks, 17 regions; 4 slots``."""
     return (
         f"{count(len(stream_graph.nodes), 'operator')} in "
         f"{count(len(job_graph.vertices), 'job vertex', 'job vertices')}, "
@@ -27,7 +27,7 @@ def graph_summary(stream_graph: StreamGraph, job_graph: JobGraph, execution_grap
 
 
 def sharing_notes(shared: Sequence[SharedStage]) -> list[str]:
-    """One line for each result that several sinks read."""
+    """Return one line for each result that several sinks read."""
     return [
         f"{stage.variable or stage.what} is shared by {count(len(stage.sinks), 'sink')} "
         f"({', '.join(stage.sinks)}) and computed once: {stage.why}"
@@ -36,7 +36,7 @@ def sharing_notes(shared: Sequence[SharedStage]) -> list[str]:
 
 
 def slots_notes(job_graph: JobGraph, slots: int, cores: int) -> list[str]:
-    """A line where Spark may run more tasks simultaneously than a job was given slots, of which it does not know."""
+    """Return a line if Spark may run more tasks simultaneously than a job has slots: Spark does not know the slots."""
     widths = (vertex.parallelism for vertex in job_graph.vertices_in_topological_order())
     wider = [width for width in widths if width > slots]
     if not wider or slots >= cores:
@@ -44,12 +44,13 @@ def slots_notes(job_graph: JobGraph, slots: int, cores: int) -> list[str]:
     are = "is" if len(wider) == 1 else "are"
     return [
         f"{count(len(wider), 'job vertex', 'job vertices')} {are} wider than {count(slots, 'slot')} "
-        f"(up to {max(wider)} tasks): each runs alone, and Spark may run {min(max(wider), cores)} of its tasks at once"
+        f"(up to {max(wider)} tasks): each runs alone, and Spark may run {min(max(wider), cores)} of its tasks "
+        "simultaneously"
     ]
 
 
 def use_notes(program: Program) -> list[str]:
-    """One line for each DataFrame of another cell that a program, or a part of a merged one, goes on from."""
+    """Return one line for each DataFrame of another cell that a program, or a part of a merged one, continues from."""
     if not program.parts:
         return [f"uses {use}" for use in program.uses]
     present = {part.name: part for part in program.parts}
@@ -63,7 +64,7 @@ def use_notes(program: Program) -> list[str]:
 
 
 def not_run_note(program: Program | None, next_step: str) -> str:
-    """What there is to run of a graph that has not been run; of its writes some may have run already."""
+    """Return what a graph that has not run would run; some of its writes may have run already."""
     if program is None or not program.writes:
         return f"Nothing has been computed yet. {next_step}"
     ran = len(program.deployed) + len(program.immediate)
@@ -74,7 +75,7 @@ def not_run_note(program: Program | None, next_step: str) -> str:
 
 
 def nothing_to_compile(program: Program) -> str:
-    """Such as ``nothing to compile: 2 actions have run, nothing is deferred``."""
+    """Return a line like ``nothing to compile: 2 actions have run, nothing is deferred``."""
     ran = len(program.deployed) + len(program.immediate)
     if ran:
         done = f"{count(ran, 'write has', 'writes have')} run on the way"
@@ -86,14 +87,14 @@ def nothing_to_compile(program: Program) -> str:
 
 
 def only_shown_note(names: Sequence[str]) -> str:
-    """Why results of a cell that was to run are not computed."""
+    """Return why a cell that is run does not compute its results."""
     if len(names) == 1:
         return f"{names[0]} only reads, filters and projects: it is shown, and nothing is run for it"
     return f"{', '.join(names)} only read, filter and project: they are shown, and nothing is run for them"
 
 
 def taken_up_note(taken_up: TakenUp) -> str:
-    """How much of a job was there already: ``3 job vertices reused, 1 write kept of the run before``."""
+    """Return how much of a job existed already: ``3 job vertices reused, 1 write kept of the run before``."""
     reused = len(taken_up.finished - taken_up.written)
     notes = [f"{count(reused, 'job vertex', 'job vertices')} reused"] if reused else []
     if taken_up.written:
@@ -102,7 +103,7 @@ def taken_up_note(taken_up: TakenUp) -> str:
 
 
 def sink_line(sink: PlannedSink) -> str:
-    """What a sink writes where, or that its rows stay: ``by_hour -> parquet, overwrite: file:/…/by_hour``."""
+    """Return what a sink writes where, or that its rows stay: ``by_hour -> parquet, overwrite: file:/…/by_hour``."""
     where = f" ({sink.location})" if sink.location is not None else ""
     if sink.kind == "result":
         return f"{sink.name}: rows that stay in the session{where}"

@@ -1,1 +1,1 @@
-"""A cluster that exists on virtual time only, behind the same protocols as a real one."""
+"""A cluster on virtual time only, behind the same protocols as a real one."""

@@ -1,4 +1,4 @@
-"""What is typed for a simulation, described once: `flinkmagic simulate` and `%flinksim` take the same words."""
+"""The arguments of a simulation, described once: `flinkmagic simulate` and `%flinksim` take the same ones."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from flinkmagic.errors.scheduling import JobSuspendedError
 from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_master import JobMaster
@@ -34,9 +33,9 @@ class FaultInjector:
     Attributes
     ----------
     injected : list of (Fault, str)
-        Those that hit something, and what.
+        The faults that hit something, and what they hit.
     last_change_ms : float
-        When an execution, or the job, changed last.
+        When an execution, or the job, last changed.
     """
 
     def __init__(self, cluster: VirtualCluster, faults: Sequence[Fault]) -> None:
@@ -46,10 +45,10 @@ class FaultInjector:
         self._faults = faults
         self._job_master: JobMaster
         self._targets: dict[int, list[FailTask]] = {}
-        """By vertex: failures whose time has come, and that wait for the task to run."""
+        """By vertex: failures whose time has come, and which wait for the task to run."""
 
     def start(self, job_master: JobMaster) -> None:
-        """Plan all faults; those that name what there is not are refused."""
+        """Plan all faults; refuse those that name something that does not exist."""
         self._job_master = job_master
         for fault in self._faults:
             if isinstance(fault, FailTask):
@@ -125,7 +124,7 @@ class FaultInjector:
             self._job_master.cancel()
         elif isinstance(fault, SuspendJob):
             self._note(fault, "the job")
-            self._job_master.suspend(JobSuspendedError(self._job_master.job_id, "its master leads no more"))
+            self._cluster.dispatcher.close()
 
     def _lose_executor(self, fault: LoseTaskManager | SilenceTaskManager) -> None:
         executor = self._cluster.executors.get(fault.resource_id)

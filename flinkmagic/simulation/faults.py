@@ -13,7 +13,7 @@ from flinkmagic.scheduling.failover.restart_strategy import parse_duration_ms
 
 
 class SimulatedError(FlinkMagicError):
-    """What a simulated task fails of."""
+    """Why a simulated task fails."""
 
     def __init__(self, what: str, at_ms: float) -> None:
         self.what, self.at_ms = what, at_ms
@@ -22,7 +22,7 @@ class SimulatedError(FlinkMagicError):
 
 @dataclass(frozen=True)
 class FailTask:
-    """Fail a subtask: the attempt that runs at that time, or else the next one that comes to run.
+    """Fail a subtask: the attempt that runs at that time, or else the next one that runs.
 
     `vertex` is the name of a job vertex, or of an operator in it; `subtask` is counted from 0.
     """
@@ -43,7 +43,7 @@ class LoseTaskManager:
 
 @dataclass(frozen=True)
 class SilenceTaskManager:
-    """Cut an executor off; it works on, and only its silence tells."""
+    """Cut an executor off; it continues to work, and only its silence reveals it."""
 
     resource_id: str
     at_ms: float
@@ -61,7 +61,7 @@ class LoseSlot:
 
 @dataclass(frozen=True)
 class LosePartition:
-    """Lose a finished partition: the one at `position` (from 0 to 1) among those that there are."""
+    """Lose a finished partition: the one at `position` (from 0 to 1) among the existing ones."""
 
     position: float
     at_ms: float
@@ -92,7 +92,7 @@ Fault = FailTask | LoseTaskManager | SilenceTaskManager | LoseSlot | LosePartiti
 
 
 def parse_duration(text: str) -> float:
-    """Milliseconds of `1.5s`, `200ms`, `2m`, `1h` or plain seconds."""
+    """Return the milliseconds of `1.5s`, `200ms`, `2m`, `1h` or plain seconds."""
     duration_ms = parse_duration_ms(text)
     if duration_ms is None:
         raise InvalidValueError(text, "a time such as 1.5s, 200ms or 2m")
@@ -100,7 +100,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_task_failure(text: str) -> FailTask:
-    """`Map:2@1.5s`: subtask 2 of `Map` at 1.5 s."""
+    """Parse `Map:2@1.5s`: subtask 2 of `Map` at 1.5 s."""
     match = re.fullmatch(r"(.+):(\d+)@([^@]+)", text)
     if match is None:
         raise InvalidValueError(text, "VERTEX:SUBTASK@TIME, such as Map:2@1.5s")
@@ -108,7 +108,7 @@ def parse_task_failure(text: str) -> FailTask:
 
 
 def parse_task_manager_loss(text: str) -> LoseTaskManager:
-    """`tm-1@2s`, or `tm-1@2s+5s` for one that is replaced five seconds later."""
+    """Parse `tm-1@2s`, or `tm-1@2s+5s` for one that is replaced five seconds later."""
     match = re.fullmatch(r"([^@]+)@([^@+]+)(?:\+([^@+]+))?", text)
     if match is None:
         raise InvalidValueError(text, "NAME@TIME, such as tm-1@2s, or tm-1@2s+5s")
@@ -124,18 +124,18 @@ def random_faults(
     horizon_ms: float,
     back_after_ms: float,
 ) -> list[Fault]:
-    """Draw faults that a job can survive: executors that are lost come back.
+    """Draw faults that a job can survive: lost executors come back.
 
     Parameters
     ----------
     source : random.Random
-        Where the chance comes from.
+        The source of chance.
     count : int
         How many.
     vertices : sequence of (name, parallelism)
-        The job's.
+        The vertices of the job.
     task_managers : sequence of (name, slots)
-        The cluster's.
+        The executors of the cluster.
     horizon_ms : float
         All happen before that.
     back_after_ms : float

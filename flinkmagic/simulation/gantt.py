@@ -16,7 +16,7 @@ _STEPS = (1, 2, 5)
 
 
 def _shown(text: str) -> str:
-    """Text as an element's content; what XML cannot hold, or what turns text around, is written out."""
+    """Return text as an element's content; what XML cannot hold, or what reverses text, is written out."""
     return escape(_visible(text))
 
 
@@ -25,14 +25,14 @@ def _visible(text: str) -> str:
 
 
 def gantt_svg(*timelines: Timeline, titles: Sequence[str] | None = None) -> str:
-    """Draw one or several runs, one below the other on the same scale of time.
+    """Draw one or several runs, one below the other on the same time scale.
 
     Parameters
     ----------
     *timelines : Timeline
-        The runs: a simulated one and the one that really happened, say.
+        The runs: a simulated one and a real one, for example.
     titles : sequence of str, optional
-        What stands above each; by default its name.
+        The heading of each; by default its name.
     """
     titles = [timeline.name for timeline in timelines] if titles is None else titles
     longest_ms = max((timeline.makespan_ms for timeline in timelines), default=0.0) or 1.0
@@ -78,7 +78,7 @@ def _draw(timeline: Timeline, title: str, longest_ms: float) -> tuple[str, float
 
 
 def _lanes(spans: list[TaskSpan], end_ms: float) -> list[list[TaskSpan]]:
-    """Spread what shares a slot at the same time over lanes."""
+    """Spread spans that share a slot at the same time over lanes."""
     lanes: list[list[TaskSpan]] = []
     for span in sorted(spans, key=lambda span: (span.start_ms, span.vertex)):
         for lane in lanes:
@@ -127,7 +127,7 @@ def _axis(longest_ms: float, scale: float, bottom: float) -> str:
 
 
 def _step(about_ms: float) -> float:
-    """A round number of milliseconds, at least as long."""
+    """Return a round number of milliseconds, at least as long."""
     power = 1.0
     while power * 10 <= about_ms:
         power *= 10

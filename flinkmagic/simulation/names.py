@@ -1,4 +1,4 @@
-"""By which names people call a job vertex."""
+"""The names by which people call a job vertex."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PREFIXES = ("Source: ", "Sink: ")
 
 
 def names_of(vertex: JobVertex) -> list[str]:
-    """Its own name, and those of its operators; with and without what Flink puts before sources and sinks."""
+    """Return its own name and those of its operators, with and without Flink's prefixes of sources and sinks."""
     names = [vertex.name, *(operator.name for operator in vertex.operators)]
     bare = [name.removeprefix(prefix) for name in names for prefix in _PREFIXES]
     return list(dict.fromkeys([*names, *bare]))

@@ -21,7 +21,7 @@ class RemoteShuffleService:
         return "remote-shuffle-service"
 
     def holder_of(self, partition: ResultPartitionID) -> RemoteShuffleService | None:
-        """This, where the partition is finished and there; else None."""
+        """Return this service if the partition is finished and available; else None."""
         if self._shuffle.state(partition) is not PartitionState.FINISHED:
             return None
         self._shuffle.adopt(partition, self.resource_id)
@@ -32,14 +32,14 @@ class RemoteShuffleService:
         raise RuntimeError(f"{self.resource_id} runs no tasks")
 
     def cancel_task(self, attempt_id: ExecutionAttemptID, timeout_ms: float) -> None:
-        """It runs none."""
+        """Do nothing: it runs no tasks."""
 
     def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
-        """It has none."""
+        """Do nothing: it has no slots."""
 
     def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
         """Delete partitions."""
         self._shuffle.release(partition_ids, self.resource_id)
 
     def heartbeat_from_job_manager(self, job_id: str) -> None:
-        """It is part of no cluster that could lose it."""
+        """Do nothing: it belongs to no cluster that could lose it."""

@@ -1,4 +1,4 @@
-"""What `flinkmagic simulate` and `%flinksim` are asked for in words, made into the options of a simulation."""
+"""Turns the words given to `flinkmagic simulate` and `%flinksim` into the options of a simulation."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def simulation_options(
     fail: Sequence[str] = (),
     lose_task_manager: Sequence[str] = (),
     faults: int = 0,
-    restart_strategy: str = RESTART_STRATEGY,
+    restart: str = RESTART_STRATEGY,
     **others: Any,
 ) -> SimulationOptions:
-    """The options of a simulation.
+    """Return the options of a simulation.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def simulation_options(
     task_managers, slots : int
         How many executors there are, and how many slots each has.
     seed : int
-        What chance follows.
+        Controls chance.
     task_seconds : sequence of str
         ``"2"`` for all tasks, ``"Map=2"`` for those of a vertex or operator.
     fail : sequence of str
@@ -54,40 +54,45 @@ def simulation_options(
         Losses, such as ``"tm-1@2s"``, or ``"tm-1@2s+5s"`` for one that is replaced.
     faults : int
         How many faults come by chance besides.
-    restart_strategy : str
-        As `parse_restart_strategy` takes it.
+    restart : str
+        When failed tasks are restarted: ``none``, ``fixed-delay:3:1s``, ...
     **others
-        What else `SimulationOptions` has.
+        Further fields of `SimulationOptions`.
 
     Raises
     ------
     InvalidValueError
-        Where a text cannot be read.
+        If a text cannot be read.
     UnknownNameError
-        Where it names what the job has not.
+        If it names something that the job does not have.
     """
     task_ms, by_name = _task_times(task_seconds, job_graph)
     told: list[Fault] = [parse_task_failure(text) for text in fail]
     told += [parse_task_manager_loss(text) for text in lose_task_manager]
-    if faults:
-        vertices = job_graph.vertices_in_topological_order()
-        told += random_faults(
-            random.Random(f"faults/{seed}"),
-            faults,
-            vertices=[(vertex.name, max(vertex.parallelism, 1)) for vertex in vertices],
-            task_managers=[(f"tm-{n}", slots) for n in range(1, task_managers + 1)],
-            horizon_ms=task_ms * len(vertices),
-            back_after_ms=5 * task_ms,
-        )
+    told += _by_chance(faults, seed, job_graph, [(f"tm-{n}", slots) for n in range(1, task_managers + 1)], task_ms)
     return SimulationOptions(
         task_managers=task_managers,
         slots=slots,
         seed=seed,
         task_ms=task_ms,
         task_ms_by_name=by_name,
-        restart_strategy=parse_restart_strategy(restart_strategy),
+        restart_strategy=parse_restart_strategy(restart),
         faults=told,
         **others,
+    )
+
+
+def _by_chance(
+    number: int, seed: int, job_graph: JobGraph, task_managers: list[tuple[str, int]], task_ms: float
+) -> list[Fault]:
+    vertices = job_graph.vertices_in_topological_order()
+    return random_faults(
+        random.Random(f"faults/{seed}"),
+        number,
+        vertices=[(vertex.name, max(vertex.parallelism, 1)) for vertex in vertices],
+        task_managers=task_managers,
+        horizon_ms=task_ms * len(vertices),
+        back_after_ms=5 * task_ms,
     )
 
 

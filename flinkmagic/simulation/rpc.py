@@ -1,4 +1,4 @@
-"""Messages that take a while (the simulator's stand-in for Flink's RPC)."""
+"""Messages that take a while (the simulator's replacement for Flink's RPC)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 
 
 class Channel:
-    """A one-way connection: messages arrive later, and in the order in which they were sent.
+    """A one-way connection: messages arrive later, in the order in which they were sent.
 
     Parameters
     ----------
@@ -18,9 +18,9 @@ class Channel:
     now_ms : callable
         The time.
     latency_ms : float
-        How long a message takes; between half and one and a half times that, by chance.
+        How long a message takes: by chance between half and one and a half times that.
     random_source : random.Random
-        Where the chance comes from.
+        The source of chance.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Channel:
         self.is_closed = False
 
     def send(self, message: Callable[[], object]) -> None:
-        """Have `message` called at the other end; dropped where the channel is closed by then."""
+        """Call `message` at the other end; drop it if the channel is closed by then."""
         now_ms = self._now_ms()
         arrival_ms = max(now_ms + self._latency_ms * self._random.uniform(0.5, 1.5), self._last_arrival_ms)
         self._last_arrival_ms = arrival_ms

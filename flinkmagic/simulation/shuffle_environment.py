@@ -1,4 +1,4 @@
-"""The partitions of a virtual cluster: who makes them, where they lie, who reads them."""
+"""The partitions of a virtual cluster: who makes them, where they are, who reads them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flinkmagic.scheduling.task_executor_gateway import ResultPartitionID
 
 
 class PartitionState(Enum):
-    """What has become of a partition."""
+    """The state of a partition."""
 
     IN_PROGRESS = "in progress"
     FINISHED = "finished"
@@ -23,13 +23,13 @@ class PartitionState(Enum):
 
 
 class ShuffleEnvironment:
-    """Keeps all partitions of the cluster, those that are gone too.
+    """Holds all partitions of the cluster, including those that are gone.
 
     Parameters
     ----------
     folder : Path, optional
-        Where finished partitions are noted as empty files, so that another process finds them: they then
-        outlive this one, as partitions on a remote shuffle service do.
+        Where finished partitions are noted as empty files, so that another process finds them: they then outlive this
+        one, as partitions on a remote shuffle service do.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -42,33 +42,33 @@ class ShuffleEnvironment:
             folder.mkdir(parents=True, exist_ok=True)
 
     def state(self, partition: ResultPartitionID) -> PartitionState | None:
-        """Return what has become of a partition; None where it was not begun."""
+        """Return the state of a partition; None if it was not begun."""
         state = self._states.get(partition)
         if state is None and self._folder is not None and self._file(partition).exists():
             state = self._states[partition] = PartitionState.FINISHED
         return state
 
     def finished_partitions(self) -> list[ResultPartitionID]:
-        """Those that could be read, in the order in which they were begun."""
+        """Return those that could be read, in the order in which they were begun."""
         return [partition for partition, state in self._states.items() if state is PartitionState.FINISHED]
 
     def held_by(self, resource_id: str) -> list[ResultPartitionID]:
-        """Those in progress or finished on an executor."""
+        """Return those in progress or finished on an executor."""
         alive = (PartitionState.IN_PROGRESS, PartitionState.FINISHED)
         return [p for p, holder in self._holders.items() if holder == resource_id and self._states[p] in alive]
 
     def begin(self, partition: ResultPartitionID, resource_id: str) -> None:
-        """A task starts to make a partition."""
+        """Note that a task starts to make a partition."""
         self._states[partition] = PartitionState.IN_PROGRESS
         self._holders[partition] = resource_id
         self._wake(partition)
 
     def adopt(self, partition: ResultPartitionID, resource_id: str) -> None:
-        """Say who holds a finished partition that is there from a former process."""
+        """Register the holder of a finished partition that a former process left."""
         self._holders[partition] = resource_id
 
     def finish(self, partition: ResultPartitionID) -> None:
-        """The task has finished it."""
+        """Note that the task has finished the partition."""
         if self._states.get(partition) is PartitionState.IN_PROGRESS:
             if self._folder is not None:
                 self._file(partition).touch()
@@ -76,13 +76,13 @@ class ShuffleEnvironment:
             self._wake(partition)
 
     def abandon(self, partition: ResultPartitionID) -> None:
-        """The task has ended without finishing it."""
+        """Note that the task has ended without finishing the partition."""
         if self._states.get(partition) is PartitionState.IN_PROGRESS:
             self._states[partition] = PartitionState.ABANDONED
             self._wake(partition)
 
     def release(self, partitions: Iterable[ResultPartitionID], resource_id: str) -> None:
-        """The scheduler wants partitions deleted; those that are not on that executor are passed over."""
+        """Delete partitions for the scheduler; skip those that are not on that executor."""
         for partition in partitions:
             if self._holders.get(partition) == resource_id and self._states[partition] is not PartitionState.LOST:
                 self._states[partition] = PartitionState.RELEASED
@@ -90,7 +90,7 @@ class ShuffleEnvironment:
                     self._file(partition).unlink(missing_ok=True)
 
     def lose(self, partitions: Iterable[ResultPartitionID]) -> None:
-        """Partitions are gone; those who read them find out."""
+        """Lose partitions; those who read them find out."""
         for partition in partitions:
             self._states[partition] = PartitionState.LOST
             self._wake(partition)
@@ -100,12 +100,12 @@ class ShuffleEnvironment:
     def read(
         self, reader: object, partitions: Sequence[ResultPartitionID], on_loss: Callable[[ResultPartitionID], None]
     ) -> None:
-        """Note a reader; told of partitions that it loses while it reads."""
+        """Note a reader; `on_loss` is called with partitions that are lost while it reads."""
         for partition in partitions:
             self._readers.setdefault(partition, {})[reader] = on_loss
 
     def stop_reading(self, reader: object, partitions: Sequence[ResultPartitionID]) -> None:
-        """The reader has all that it wants."""
+        """Note that the reader has all that it wants."""
         for partition in partitions:
             self._readers.get(partition, {}).pop(reader, None)
 

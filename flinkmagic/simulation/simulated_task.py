@@ -9,7 +9,6 @@ from flinkmagic.errors.scheduling import PartitionNotFoundError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ScheduledCall
 from flinkmagic.scheduling.task_executor_gateway import (
-    IOMetrics,
     ResultPartitionID,
     TaskDeploymentDescriptor,
 )
@@ -24,35 +23,35 @@ class TaskTimes(Protocol):
     partition_request_timeout_ms: float
 
     def initialization_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
-        """From submission to RUNNING."""
+        """Return the time from submission to RUNNING."""
         ...
 
     def work_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
-        """What the task has to do; infinity for one that has no end."""
+        """Return what the task has to do; infinity for one that has no end."""
         ...
 
     def is_read_while_written(self, dataset_id: str) -> bool:
-        """Whether a result is consumed before it is finished (PIPELINED and HYBRID)."""
+        """Return whether a result is consumed before it is finished (PIPELINED and HYBRID)."""
         ...
 
     def may_come_up_later(self, dataset_id: str) -> bool:
-        """Whether a task may be there before those that make the result."""
+        """Return whether a task may be there before those that make the result."""
         ...
 
 
 class SimulatedTask:
     """Goes through INITIALIZING and RUNNING to an end.
 
-    1. Inputs are looked for when the task is initialised. One that is gone fails it.
-    2. It waits for an input that is being made and must be finished before it is read: a BLOCKING one that is
-       made in the task's own region. It waits for a while for one that may still come up.
+    1. Inputs are looked up when the task is initialised. If one is gone, the task fails.
+    2. It waits for an input that is being made and must be finished before it is read: a BLOCKING one that is made in
+       the task's own region. It waits for a limited time for one that may still appear.
     3. It is finished when its work is done and all its inputs are finished.
-    4. An input that is lost meanwhile fails it.
+    4. If an input is lost meanwhile, the task fails.
 
     Parameters
     ----------
     on_change : callable
-        Told of each state, with the error where there is one.
+        Called with each state, and with the error if there is one.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class SimulatedTask:
         self.descriptor = descriptor
         self.state = _S.DEPLOYING
         self.released_inputs_read: list[ResultPartitionID] = []
-        """Inputs that it found released: the scheduler let them go too early, unless it knows the task as over."""
+        """Inputs that it found already released: too early, unless the scheduler knows that the task is over."""
         self._resource_id = resource_id
         self._main_thread = main_thread
         self._shuffle = shuffle
@@ -77,7 +76,7 @@ class SimulatedTask:
         self._next: ScheduledCall | None = None
         self._is_work_done = False
         self._n_finished_inputs = 0
-        """So many of the inputs, from the first, are known to be finished."""
+        """How many inputs, counted from the first, are known to be finished."""
 
     def start(self) -> None:
         """Begin."""
@@ -97,13 +96,9 @@ class SimulatedTask:
             self._end(_S.FAILED, error)
 
     def vanish(self) -> None:
-        """Be gone with the executor, without a word."""
+        """Vanish with the executor, without reporting anything."""
         self._stop()
         self.state = _S.FAILED
-
-    def io_metrics(self) -> IOMetrics:
-        """What it did, as far as a simulation knows."""
-        return IOMetrics(duration_ms=self._times.work_ms(self.descriptor))
 
     def _later(self, action: Callable[[], None], delay_ms: float) -> None:
         if delay_ms != float("inf"):

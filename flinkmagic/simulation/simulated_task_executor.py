@@ -34,10 +34,9 @@ class _Slot:
 
 
 class SimulatedTaskExecutor:
-    """Runs tasks as long as they are said to take (a `ManagedTaskExecutorGateway`).
+    """Runs tasks for as long as their times say (a `ManagedTaskExecutorGateway`).
 
-    All that it is told arrives over channels with a latency, and so does all that it says. A dead one hears
-    and says nothing.
+    All messages to and from it travel over channels with a latency. A dead one neither receives nor sends any.
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ class SimulatedTaskExecutor:
     n_slots : int
         How many slots it has.
     main_thread : ComponentMainThreadExecutor
-        The virtual time's.
+        The executor of the virtual time.
     channel : callable
         Makes a new one-way connection.
     shuffle : ShuffleEnvironment
@@ -54,7 +53,7 @@ class SimulatedTaskExecutor:
     times : TaskTimes
         How long tasks take.
     find_job_master, find_resource_manager : callable
-        Whom it talks to.
+        Find those it talks to.
     slot_of_allocation : dict of str to int
         Where it notes the number of each slot that it offers.
     """
@@ -96,7 +95,7 @@ class SimulatedTaskExecutor:
         self._say(lambda: self._find_resource_manager().register_task_executor(self._resource_id, self, slots))
 
     def die(self) -> None:
-        """Stop hearing, saying and working; what lies here is gone."""
+        """Stop receiving, sending and working; what is stored here is gone."""
         for task in list(self.tasks.values()):
             task.vanish()
         self.tasks.clear()
@@ -104,15 +103,15 @@ class SimulatedTaskExecutor:
         self.fall_silent()
 
     def fall_silent(self) -> None:
-        """Stop hearing and saying, as one cut off from the network does.
+        """Stop receiving and sending, like an executor that is cut off from the network.
 
-        Its tasks work on; what lies here cannot be reached.
+        Its tasks continue; what is stored here cannot be reached.
         """
         self.is_alive = False
         self._inbox.is_closed = self._outbox.is_closed = True
         self._shuffle.lose(self._shuffle.held_by(self._resource_id))
 
-    # -- what it is told (the gateway) -----------------------------------------------------------------
+    # -- what it receives (the gateway) ----------------------------------------------------------------
 
     def submit_task(self, descriptor: TaskDeploymentDescriptor, timeout_ms: float) -> None:
         self._inbox.send(lambda: self._submit(descriptor))
@@ -172,7 +171,7 @@ class SimulatedTaskExecutor:
         self._find_resource_manager().notify_slot_available(self._resource_id, slot_index)
 
     def lose_slot(self, slot_index: int) -> bool:
-        """Lose a slot by a fault, and tell the job's master; False where it was not in use."""
+        """Lose a slot by a fault, and tell the job's master; False if it was not in use."""
         slot = self.slots[slot_index]
         if slot is None or not slot.is_active:
             return False
@@ -216,20 +215,18 @@ class SimulatedTaskExecutor:
     def _task_changed(self, task: SimulatedTask, state: ExecutionState, error: BaseException | None) -> None:
         if state.is_terminal:
             del self.tasks[task.descriptor.attempt_id]
-        self._report(task.descriptor, state, error, task)
+        self._report(task.descriptor, state, error)
 
     def _report(
         self,
         descriptor: TaskDeploymentDescriptor,
         state: ExecutionState,
         error: BaseException | None = None,
-        task: SimulatedTask | None = None,
     ) -> None:
-        metrics = task.io_metrics() if task is not None and state.is_terminal else None
-        transition = TaskExecutionStateTransition(descriptor.attempt_id, state, error, metrics)
+        transition = TaskExecutionStateTransition(descriptor.attempt_id, state, error)
         self._tell_master(descriptor.job_id, lambda m: m.update_task_execution_state(transition))
 
-    # -- saying ------------------------------------------------------------------------------------------
+    # -- sending ---------------------------------------------------------------------------------------
 
     def _tell_master(
         self,

@@ -17,7 +17,6 @@ from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
-from flinkmagic.scheduling.dispatcher import Dispatcher
 from flinkmagic.scheduling.failover.restart_strategy import (
     FixedDelayRestartBackoffTimeStrategy,
     RestartBackoffTimeStrategy,
@@ -49,11 +48,11 @@ def _three_times(_clock: Clock, _random: random.Random) -> RestartBackoffTimeStr
 
 @dataclass(frozen=True)
 class SimulationOptions:
-    """The cluster, the job's ways, and what goes wrong.
+    """The cluster, the job's behaviour, and the faults.
 
-    `task_ms` is how long a task works, about; `task_ms_by_name` for single vertices or operators;
-    `measured_ms` for single execution vertices, exactly. `endless` are the ids of operators without an end; a
-    job with such ones is cancelled after `run_for_ms`.
+    `task_ms` is how long a task works, approximately; `task_ms_by_name` is for single vertices or operators;
+    `measured_ms` for single execution vertices, exactly. `endless` are the ids of operators without an end; a job that
+    has any is cancelled after `run_for_ms`.
     """
 
     task_managers: int = 1
@@ -80,9 +79,9 @@ class SimulationOptions:
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """What became of the job.
+    """The outcome of the job.
 
-    `status` is RUNNING where it got stuck: regions that wait for each other, as they do in Flink.
+    `status` is RUNNING if it got stuck: regions that wait for each other, as they do in Flink.
     """
 
     status: JobStatus
@@ -97,7 +96,7 @@ class SimulationResult:
         return not self.status.is_terminal
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the result as plain data."""
         graph = self.info.archived_execution_graph
         states = [graph.state_of(vertex).name for vertex in range(graph.n_vertices)]
         return {
@@ -114,16 +113,16 @@ class SimulationResult:
 class Simulation:
     """Runs one job with a dispatcher, a job master, a resource manager and executors on virtual time.
 
-    Same job, same options: the same events in the same order.
+    The same job with the same options yields the same events in the same order.
 
     Parameters
     ----------
     job_graph : JobGraph
-        The job; an execution graph of its own is made of it.
+        The job; it gets an execution graph of its own.
     options : SimulationOptions
         Everything else.
     listeners : sequence of JobListener
-        Told of each move.
+        Called with each transition.
     """
 
     STALL_MS = 60_000.0
@@ -155,7 +154,6 @@ class Simulation:
             shuffle_folder=options.shuffle_folder,
         )
         self.injector = FaultInjector(self.cluster, options.faults)
-        self.dispatcher = Dispatcher()
         self.scheduler: SchedulerNG
         self.job_master: JobMaster
         self.is_over = False
@@ -165,12 +163,12 @@ class Simulation:
 
     @property
     def main_thread(self) -> ManualMainThreadExecutor:
-        """The cluster's."""
+        """The cluster's main thread."""
         return self.cluster.main_thread
 
     @property
     def event_log(self) -> JobEventLog:
-        """The cluster's."""
+        """The cluster's event log."""
         return self.cluster.event_log
 
     def create_job_master_service(
@@ -180,7 +178,7 @@ class Simulation:
         listeners: Sequence[JobListener],
         on_over: OnCompletion,
     ) -> JobMaster:
-        """Make the job's master, and start it in a turn of its own."""
+        """Make the job's master, and start it in a later turn."""
         options = self.options
         self.job_master = self.cluster.add_job_master(
             self.execution_graph,
@@ -218,7 +216,7 @@ class Simulation:
         """Run to the end, or until nothing happens any more; `after_event` is called after each event."""
         for number in range(1, self.options.task_managers + 1):
             self.cluster.add_executor(f"tm-{number}", self.options.slots, is_old=True)
-        self.dispatcher.submit_job(self).add_done_callback(self._over)
+        self.cluster.dispatcher.submit_job(self).add_done_callback(self._over)
         self.injector.start(self.job_master)
         main_thread = self.main_thread
         if self.options.endless:

@@ -11,31 +11,31 @@ from flinkmagic.simulation.names import names_of
 
 
 class SampledTaskTimes:
-    """Times that depend on seed, subtask and attempt only, not on the order of events.
+    """Times that depend only on seed, subtask and attempt, not on the order of events.
 
     Parameters
     ----------
     graph : AccessExecutionGraph
         The job.
     seed : int
-        What chance follows.
+        Controls chance.
     default_ms : float
-        The work of a task, about.
+        The approximate work of a task.
     by_name : mapping of str to float
         The same for single job vertices, by their name or that of one of their operators.
     measured_ms : mapping of int to float
-        The same for single execution vertices, taken as it is: from a run that really happened, say. What `by_name`
-        says of a vertex goes before it.
+        The same for single execution vertices, taken as it is: from a real run, for example. What `by_name` says about
+        a vertex takes precedence.
     spread : float
-        How far chance may move a time, as a part of it.
+        How far chance may move a time, as a fraction of it.
     endless : collection of int
         Ids of operators that never end by themselves: unbounded sources.
     initialization_ms : float
         From submission to running.
     partition_request_timeout_ms : float
-        How long a task waits for a pipelined input to come up.
+        How long a task waits for a pipelined input to appear.
     waits_for_any : bool
-        Whether tasks are started when one of their inputs is there, and wait for the others.
+        Whether tasks start when one of their inputs is available, and wait for the others.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class SampledTaskTimes:
             self._work_ms[job_vertex.id] = float("inf") if is_endless else (given or [default_ms])[0]
 
     def initialization_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
-        """From submission to RUNNING."""
+        """Return the time from submission to RUNNING."""
         return self._initialization_ms
 
     def work_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
-        """What the task has to do; infinity for one that has no end."""
+        """Return what the task has to do; infinity for one that has no end."""
         attempt = descriptor.attempt_id
         measured = self._measured_ms.get(descriptor.vertex)
         if measured is not None and attempt.job_vertex_id not in self._told:
@@ -82,9 +82,9 @@ class SampledTaskTimes:
         return self._work_ms[attempt.job_vertex_id] * (1.0 + self._spread * chance.uniform(-1.0, 1.0))
 
     def is_read_while_written(self, dataset_id: str) -> bool:
-        """Whether a result is consumed before it is finished (PIPELINED and HYBRID)."""
+        """Return whether a result is consumed before it is finished (PIPELINED and HYBRID)."""
         return dataset_id in self._read_while_written
 
     def may_come_up_later(self, dataset_id: str) -> bool:
-        """Whether a task may be there before those that make the result."""
+        """Return whether a task may be there before those that make the result."""
         return self._waits_for_any or dataset_id in self._read_while_written

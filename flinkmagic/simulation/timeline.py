@@ -1,4 +1,4 @@
-"""What ran where and when, of a simulated run or of one that really happened."""
+"""What ran where and when, in a simulated run or in a real one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENDS = (_S.FINISHED, _S.CANCELED, _S.FAILED)
 
 @dataclass(frozen=True)
 class TaskSpan:
-    """One attempt, from its deployment to its end; `end_ms` is None while it goes on.
+    """One attempt, from its deployment to its end; `end_ms` is None while it runs.
 
     `slot` is the number of the slot on its executor.
     """
@@ -39,7 +39,7 @@ class TaskSpan:
 class Timeline:
     """A run: its tasks, and the slots that they ran in.
 
-    `slots` are all slots that there were, as (executor, number); `start_ms` and `end_ms` bound the run.
+    `slots` are all slots that existed, as (executor, number); `start_ms` and `end_ms` bound the run.
     """
 
     name: str
@@ -52,17 +52,17 @@ class Timeline:
 
     @property
     def makespan_ms(self) -> float:
-        """From start to end."""
+        """The time from start to end."""
         return self.end_ms - self.start_ms
 
     @property
     def busy_ms(self) -> float:
-        """How long slots had a task in them, summed over the slots."""
+        """How long slots held a task, summed over the slots."""
         return sum(self._busy_ms_of(slot) for slot in self.slots)
 
     @property
     def utilisation(self) -> float:
-        """The part of the slots' time in which they had a task, 0 to 1."""
+        """The fraction of the slots' time in which they held a task, 0 to 1."""
         total_ms = self.makespan_ms * len(self.slots)
         return self.busy_ms / total_ms if total_ms > 0 else 0.0
 
@@ -76,7 +76,7 @@ class Timeline:
         return busy_ms
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data; times in milliseconds from the start."""
+        """Return the timeline as plain data; times in milliseconds from the start."""
         spans = []
         for span in self.spans:
             entry = asdict(span)
@@ -110,16 +110,16 @@ def timeline_of(
     Parameters
     ----------
     graph : AccessExecutionGraph
-        The run; of each subtask the attempts that are kept.
+        The run; for each subtask, the attempts that are kept.
     name, job_status, restarts
-        Of the job.
+        Attributes of the job.
     end_ms : float
         When it ended, or now.
     slot_of_allocation : mapping of str to int, optional
-        The number of the slot by allocation id. Without it slots are numbered so that no two allocations
-        overlap in one: as few as are needed.
+        The number of the slot by allocation id. Without it slots are numbered so that no two allocations overlap in
+        one, using as few as possible.
     slots : iterable of (str, int)
-        Slots that there were whether or not anything ran in them.
+        Slots that existed whether or not anything ran in them.
     """
     runs: list[tuple[int, Execution]] = []
     for vertex in range(graph.n_vertices):
@@ -158,7 +158,7 @@ def _end_ms(execution: Execution) -> float | None:
 
 
 def _pack(executions: Iterable[Execution]) -> dict[str, int]:
-    """Number slots by executor so that no two allocations overlap in one."""
+    """Assign numbers to slots by executor so that no two allocations overlap in one."""
     spans: dict[tuple[str, str], tuple[float, float]] = {}
     for execution in executions:
         key = (execution.resource_id or "", execution.slot or "")
@@ -179,7 +179,7 @@ def _pack(executions: Iterable[Execution]) -> dict[str, int]:
 
 
 def _slot_key(slot: tuple[str, int]) -> tuple[str, int, str, int]:
-    """Order executors as people do: tm-2 before tm-10."""
+    """Return a sort key that orders executors as people do: tm-2 before tm-10."""
     resource_id, number = slot
     stem = resource_id.rstrip("0123456789")
     digits = resource_id[len(stem) :]
@@ -187,7 +187,7 @@ def _slot_key(slot: tuple[str, int]) -> tuple[str, int, str, int]:
 
 
 def timeline_text(timeline: Timeline, width: int = 60) -> str:
-    """A timeline for a terminal: a line for each attempt, with a bar, and the sum below."""
+    """Return a timeline for a terminal: a line for each attempt, with a bar, and the total below."""
     lines = [f"{timeline.name}: {timeline.job_status}"]
     total_ms = max(timeline.makespan_ms, 1e-9)
     names = [f"{span.task_name}#{span.attempt}" for span in timeline.spans]

@@ -9,6 +9,7 @@ from pathlib import Path
 from flinkmagic.errors.scheduling import TaskExecutorLostError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import ManualClock
+from flinkmagic.scheduling.dispatcher import Dispatcher
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
@@ -29,24 +30,24 @@ from flinkmagic.simulation.simulated_task_executor import SimulatedTaskExecutor
 
 
 class VirtualCluster:
-    """A session cluster: its executors are there before any job, and its resource manager knows them.
+    """A session cluster: its executors exist before any job, and its resource manager knows them.
 
     Parameters
     ----------
     times : TaskTimes
         How long tasks take.
     seed : int
-        What chance follows.
+        Controls chance.
     latency_ms : float
-        How long messages take, about.
+        How long messages take, approximately.
     evenly_spread : bool
         Whether jobs are spread over the executors.
     start_up_ms : float
-        How long the resource manager waits for executors before it turns requirements down.
+        How long the resource manager waits for executors before it rejects requirements.
     heartbeat_interval_ms, heartbeat_timeout_ms : float
-        Of the resource manager.
+        Intervals of the resource manager.
     shuffle_folder : Path, optional
-        Where partitions are kept that outlive the process.
+        Where partitions are stored that outlive the process.
     """
 
     def __init__(
@@ -64,13 +65,14 @@ class VirtualCluster:
         self.clock = ManualClock()
         self.main_thread = ManualMainThreadExecutor(self.clock)
         self.event_log = JobEventLog(self.clock)
+        self.dispatcher = Dispatcher()
         self.shuffle = ShuffleEnvironment(shuffle_folder)
         self.executors: dict[str, SimulatedTaskExecutor] = {}
         self.job_masters: dict[str, JobMasterGateway] = {}
         self.slot_of_allocation: dict[str, int] = {}
-        """The number of the slot that each allocation ever stood for."""
+        """The number of the slot of each allocation that ever existed."""
         self.started_slots: dict[tuple[str, int], None] = {}
-        """All slots that there ever were, as (executor, number)."""
+        """All slots that ever existed, as (executor, number)."""
         self._times = times
         self._latency_ms = latency_ms
         self._random = random.Random(f"network/{seed}")
@@ -124,7 +126,7 @@ class VirtualCluster:
         return master
 
     def add_executor(self, resource_id: str, slots: int, *, is_old: bool = False) -> SimulatedTaskExecutor:
-        """Start an executor; it registers by itself. An old one has done so long ago."""
+        """Start an executor; it registers by itself. An old one did so long ago."""
         executor = SimulatedTaskExecutor(
             resource_id,
             slots,
@@ -158,7 +160,7 @@ class VirtualCluster:
             master.disconnect_task_manager(resource_id, error)
 
     def silence_executor(self, resource_id: str) -> None:
-        """Cut an executor off; only its silence tells."""
+        """Cut an executor off; only its silence reveals it."""
         self.executors.pop(resource_id).fall_silent()
 
     def _channel(self) -> Channel:

@@ -1,4 +1,4 @@
-"""A run that really happened, beside the same job on a cluster that one does not have."""
+"""A real run, beside the same job on a cluster that one does not have."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class WhatIf:
     simulated: SimulationResult
 
     def to_svg(self) -> str:
-        """Both, one below the other on the same scale of time."""
+        """Return both as SVG, one below the other on the same time scale."""
         return gantt_svg(self.real, self.simulated.timeline, titles=[self._real_title, self._simulated_title])
 
     def to_text(self) -> str:
-        """Both, one after the other."""
+        """Return both as text, one after the other."""
         parts = (self._real_title, timeline_text(self.real))
         return "\n".join([*parts, "", self._simulated_title, timeline_text(self.simulated.timeline)])
 
@@ -51,15 +51,15 @@ def what_if(job_graph: JobGraph, info: ExecutionGraphInfo, options: SimulationOp
     info : ExecutionGraphInfo
         The run that really happened (`scheduler.request_job()`).
     options : SimulationOptions
-        The other cluster. Tasks that did not finish in the real run take `task_ms`, and those that
-        `task_ms_by_name` names what it says.
+        The other cluster. Tasks that did not finish in the real run take `task_ms`, and those that `task_ms_by_name`
+        names take its time.
     """
     measured = measured_work_ms(info.archived_execution_graph)
     return WhatIf(real_timeline(info), simulate(job_graph, replace(options, measured_ms=measured)))
 
 
 def real_timeline(info: ExecutionGraphInfo) -> Timeline:
-    """The timeline of a run; slots are numbered so that no two allocations overlap in one."""
+    """Return the timeline of a run; slots are numbered so that no two allocations overlap in one."""
     end_ms = info.status_timestamps[info.job_status] if info.job_status.is_terminal else info.at_ms
     return timeline_of(
         info.archived_execution_graph,
@@ -71,7 +71,7 @@ def real_timeline(info: ExecutionGraphInfo) -> Timeline:
 
 
 def measured_work_ms(graph: AccessExecutionGraph) -> dict[int, float]:
-    """How long each finished task ran, by execution vertex: from RUNNING, else from its deployment, to its end."""
+    """Return how long each finished task ran, by execution vertex: from RUNNING, else from deployment, to its end."""
     found: dict[int, float] = {}
     for vertex in range(graph.n_vertices):
         times = graph.current_execution(vertex).timestamps

@@ -45,7 +45,7 @@ sys.path.insert(0, {folder!r})
 from fake_job import FakeJob, large
 from flinkmagic.display.snapshot import JobSnapshot
 job = FakeJob(*large({vertices}))
-job.view.wait_drawn()
+job.wait_drawn()
 def keep_updating():
     turn = 0
     while True:
@@ -138,7 +138,7 @@ def overhead(repeats: int) -> dict[str, float]:
         began = time.perf_counter()
         view = JobView({"job": job_view(graph.job_graph)})
         widget = time.perf_counter() - began
-        view.wait_drawn()
+        view._drawing.join()
     finally:
         SessionClones.plan = plan  # type: ignore[method-assign]
         spark.stop()
@@ -169,7 +169,7 @@ def updates(repeats: int) -> dict[str, float]:
             for i in range(vertices)
         )
         view = JobView({"job": GraphView("job", "benchmark", nodes)})
-        view.wait_drawn()
+        view._drawing.join()
 
         def snapshot(turn: int) -> JobSnapshot:
             states = {node.id: bytes((turn + i) % 9 for i in range(tasks_each)) for node in nodes}

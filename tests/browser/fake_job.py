@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from flinkmagic.display import execution_view, job_view, regions_view, stream_view
+from flinkmagic.display.page import mime_bundle
 from flinkmagic.display.snapshot import STATE_NAMES, ErrorView, JobSnapshot, TaskView
 from flinkmagic.display.widget import JobView
 from flinkmagic.graph.environment import StreamExecutionEnvironment
@@ -150,6 +152,17 @@ class FakeJob:
             },
             on_run=self.start, on_cancel=self.cancel,
         )  # fmt: skip
+
+    def wait_drawn(self) -> None:
+        """Wait until every picture of the view is laid out."""
+        self.view._drawing.join()
+
+    def saved(self, summary: str = "", notes: Sequence[str] = ()) -> dict[str, str]:
+        """What a saved notebook keeps of the view, in the colours of its last snapshot."""
+        snapshot = self.view._snapshot
+        assert snapshot is not None
+        views = [self.view.view(kind).paint(snapshot) for kind in ("stream", "job", "execution", "regions")]
+        return dict(mime_bundle(views, summary=summary, snapshot=snapshot, notes=notes))
 
     def start(self, seconds: float = 3.0) -> None:
         self.clicks.append("run")

@@ -115,7 +115,7 @@ def test_tabs(lab: Any, open_notebook: Callable[..., Any], state: str, dark: boo
     }[state]  # fmt: skip
     fail = "fail_at=(3, 2)" if state == "failed" else ""
     name = f"screen-{state}-{theme}.ipynb"
-    lab.write(name, LOAD, f"job = FakeJob(*delays(), {fail})\n{play}\njob.view.wait_drawn()\njob.view")
+    lab.write(name, LOAD, f"job = FakeJob(*delays(), {fail})\n{play}\njob.wait_drawn()\njob.view")
     notebook = open_notebook(name)
     page = shown(notebook, dark)
     for tab in TABS:
@@ -139,7 +139,7 @@ def test_five_hundred_vertices(lab: Any, open_notebook: Callable[..., Any], dark
     theme = "dark" if dark else "light"
     lab.write(
         f"screen-large-{theme}.ipynb", LOAD,
-        "job = FakeJob(*large(), slots=40)\njob.view.wait_drawn()\njob.run(0, until=0.4)\njob.view",
+        "job = FakeJob(*large(), slots=40)\njob.wait_drawn()\njob.run(0, until=0.4)\njob.view",
     )  # fmt: skip
     notebook = open_notebook(f"screen-large-{theme}.ipynb")
     page = shown(notebook, dark)

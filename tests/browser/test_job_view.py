@@ -215,7 +215,7 @@ def test_hostile_text_stays_text(lab: Any, open_notebook: Callable[..., Any]) ->
         "hostile.ipynb",
         HOSTILE_CELL,
         "job.view",
-        "display(dict(job.view.static_bundle(summary=BAD, notes=[MORE])), raw=True)",
+        "display(job.saved(summary=BAD, notes=[MORE]), raw=True)",
     )
     notebook = open_notebook("hostile.ipynb")
     page = notebook.page
@@ -238,7 +238,7 @@ def test_a_reopened_notebook_shows_the_picture_without_a_kernel(lab: Any, open_n
     lab.write(
         "saved.ipynb", LOAD,
         "job = FakeJob(*delays())\nhandle = display(job.view, display_id='job')\njob.run(0.3)\n"
-        "handle.update(dict(job.view.static_bundle(summary='17 tasks')), raw=True)",
+        "handle.update(job.saved(summary='17 tasks'), raw=True)",
     )  # fmt: skip
     notebook = open_notebook("saved.ipynb")
     notebook.run_all()
@@ -289,7 +289,7 @@ def test_states_change_and_cancel_works_while_the_kernel_is_busy(lab: Any, open_
 
 
 def test_large_graphs_can_be_read(lab: Any, open_notebook: Callable[..., Any]) -> None:
-    lab.write("large.ipynb", LOAD, "job = FakeJob(*large())\njob.view.wait_drawn()\njob.view")
+    lab.write("large.ipynb", LOAD, "job = FakeJob(*large())\njob.wait_drawn()\njob.view")
     notebook = open_notebook("large.ipynb")
     page = notebook.page
     notebook.run_all()

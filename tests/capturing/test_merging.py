@@ -155,7 +155,7 @@ def test_what_was_asked_of_operators_goes_along(cell: Any) -> None:
     asked: Any = object()
     number = first.frame_of(cell.namespace["late"])
     assert number is not None
-    first.options = {number: asked}
+    first.marks = {number: asked}
     second = cell.capture(SECOND, name="second", earlier=[first])
     whole = spanning(second)
-    assert whole.options == {whole.frame_of(cell.namespace["late"]): asked}
+    assert whole.marks == {whole.frame_of(cell.namespace["late"]): asked}

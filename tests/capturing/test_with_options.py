@@ -12,7 +12,7 @@ IMPORT = "from flinkmagic import with_options\n"
 
 
 def options_of(program, variable):
-    return program.options[program.frame_of(program.variables[variable])]
+    return program.marks[program.frame_of(program.variables[variable])]
 
 
 def test_it_marks_a_dataframe_and_gives_it_back(cell):
@@ -36,7 +36,7 @@ def test_a_dataframe_without_a_name_keeps_its_mark(cell):
     program = cell.capture(
         IMPORT + "total = with_options(spark.range(3).where('id > 1'), name='Big').groupBy().count()\n"
     )
-    ((frame, found),) = program.options.items()
+    ((frame, found),) = program.marks.items()
     assert found.name == "Big"
     assert [call.method for call in program.calls if call.output == frame] == ["where"]
 

@@ -121,15 +121,15 @@ def test_a_view_of_a_refused_graph_tells_why(
     ("words", "problem"),
     [
         (["--format", "svg"], "--format needs --view"),
-        (["invalid"], "cannot be printed at once"),
+        (["invalid"], "cannot be printed together"),
     ],
 )
 def test_words_that_do_not_fit_together(run: Run, folder: Path, words: list[str], problem: str) -> None:
     words = [str(folder / word) if word == "invalid" else word for word in words]
-    with pytest.raises(errors.UsageError, match=problem):
+    with pytest.raises(errors.CommandLineError, match=problem):
         run(folder / "good.json", *words)
 
 
 def test_an_empty_folder_is_told(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(errors.UsageError, match="no topology"):
+    with pytest.raises(errors.CommandLineError, match="no topology"):
         run(tmp_path)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from flinkmagic.cli import simulate
-from flinkmagic.errors.usage import InvalidValueError, UnknownNameError, UsageError
+from flinkmagic.errors.usage import CommandLineError, InvalidValueError, UnknownNameError
 
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
 
@@ -74,7 +74,7 @@ def test_a_job_that_gets_stuck_says_so(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_too_few_slots(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--slots", "2", "--restart", "none", case="docs_two_by_three_slots") == 1
-    assert "needs 6 slots at once, and 2 could be had" in capsys.readouterr().out
+    assert "needs 6 slots together, and 2 could be had" in capsys.readouterr().out
 
 
 def test_a_picture_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,5 +133,5 @@ def test_a_restart_strategy_is_checked_where_it_is_typed(capsys: pytest.CaptureF
 
 
 def test_a_topology_that_is_not_there() -> None:
-    with pytest.raises(UsageError, match=r"no_such\.json cannot be read: No such file"):
+    with pytest.raises(CommandLineError, match=r"no_such\.json cannot be read: No such file"):
         run(case="no_such")

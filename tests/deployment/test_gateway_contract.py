@@ -20,6 +20,7 @@ from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.spark_jobs import JobProperties
 from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
 from flinkmagic.deployment.watching.session_slots import SessionSlots
+from flinkmagic.deployment.watching.task_events import Marker
 from flinkmagic.deployment.watching.task_monitor import TaskMonitor
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_graph import build_execution_graph
@@ -38,6 +39,7 @@ contract = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(contract)
 
 DEADLINE_S = 30.0
+SETTLED = "settled"
 
 
 def behaviour_of(name, deployed):
@@ -69,6 +71,7 @@ class SparkHarness:
         self.heartbeats = 0
         self.event_log = JobEventLog(SystemClock())
         self._condition = threading.Condition()
+        self._settled = threading.Event()
         self._main_thread = MainThreadExecutor("gateway-contract", SystemClock(), self._uncaught)
         self._uncaught_errors = []
         self._is_closed = False
@@ -102,9 +105,14 @@ class SparkHarness:
         )
         self._host.make_stage = partial(StageRun, runner)
         self._monitor.start(
-            lambda events: self._is_closed or self._main_thread.execute(lambda: self._host.handle(events)),
+            lambda events: self._is_closed or self._main_thread.execute(lambda: self._handle(events)),
             self._uncaught_errors.append,
         )
+
+    def _handle(self, events):
+        self._host.handle([event for event in events if event != Marker(SETTLED)])
+        if Marker(SETTLED) in events:
+            self._settled.set()
 
     # What the host says to a job master.
 
@@ -187,8 +195,9 @@ class SparkHarness:
 
     def settle(self):
         """Spark has said all that it had to say, and it was heard."""
-        self.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-        time.sleep(0.3)
+        self._settled.clear()
+        self._monitor.flush(SETTLED)
+        assert self._settled.wait(DEADLINE_S)
         self.call(lambda: None)
 
     def close(self):

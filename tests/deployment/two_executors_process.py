@@ -59,23 +59,36 @@ def running_on():
     return sorted(executor.id() for executor in executors if executor.activeTasks())
 
 
+def starting():
+    import os
+
+    (FOLDER / f"started-{os.getpid()}").touch()
+
+
 def waiting(batches):
+    starting()
     while not (FOLDER / "go").exists():
         time.sleep(0.05)
     yield from batches
 
 
 def busy(number):
+    starting()
     while True:
         number += 1
+
+
+def until_started(tasks):
+    until(lambda: len(running_on()) == tasks and len(list(FOLDER.glob("started-*"))) >= tasks)
+    for file in FOLDER.glob("started-*"):
+        file.unlink()
 
 
 def cancelled(frame, tasks):
     # A job of ours, while its tasks run in Python workers.
     job = flinkmagic.compile({"rows": frame}, name="cancelled").run(wait=False)
-    until(lambda: len(running_on()) == tasks)
     # A worker that is still starting up cannot be ended.
-    time.sleep(1)
+    until_started(tasks)
     job.cancel()
     job.wait(60)
     return {"status": job.status.name, "states": [task.state.name for task in job.tasks()]}
@@ -94,8 +107,7 @@ def cancelled_by_the_user(frame, go):
 
     thread = InheritableThread(target=count)
     thread.start()
-    until(lambda: len(running_on()) == 1)
-    time.sleep(1)
+    until_started(1)
     sc.cancelJobGroup("users")
     time.sleep(1.5)
     still = len(running_on())

@@ -38,7 +38,7 @@ def click(widget: JobView, kind: str) -> None:
 def test_the_open_tab_is_drawn_at_once_the_others_behind(made: Callable[..., JobView]) -> None:
     widget = made()
     assert widget._job["tree"][0] == "svg"
-    assert widget.wait_drawn(30)
+    widget._drawing.join(30)
     assert widget._execution["tree"][0] == widget._stream["tree"][0] == "svg"
     assert widget._regions == {}
     assert widget._collapsed == {}
@@ -102,19 +102,10 @@ def test_large_graphs_open_collapsed() -> None:
     assert widget._about["collapsible"]
     assert len(widget._about["groups"]) == 8
     assert widget._collapsed["tree"][0] == "svg"
-    assert widget.wait_drawn(30)
+    widget._drawing.join(30)
     assert widget._job["tree"][0] == "svg"
     widget.update(JobSnapshot("large", "RUNNING", states={node.id: b"\x05" for node in nodes}))
     assert {box["lead"] for name, box in widget._frame["vertices"].items() if name.startswith("group")} == {"FINISHED"}
-
-
-def test_the_saved_output_has_the_last_colours(made: Callable[..., JobView], snapshot: JobSnapshot) -> None:
-    widget = made()
-    widget.update(snapshot)
-    bundle = widget.static_bundle(summary="6 operators")
-    assert set(bundle) == {"image/svg+xml", "text/html", "text/plain"}
-    assert "RUNNING" in bundle["text/plain"]
-    assert bundle["text/html"].count("<details") == 3
 
 
 def test_public_traits_are_few(made: Callable[..., JobView]) -> None:

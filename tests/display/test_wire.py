@@ -70,7 +70,7 @@ def test_errors_are_made_visible(snapshot: JobSnapshot) -> None:
 
 
 def test_tasks_as_columns() -> None:
-    log = wire.TaskLog()
+    log = wire.TaskColumns()
     running = TaskView("v1", 0, 0, "RUNNING", "e1:0", "e1", 100.0)
     assert log.add([running, TaskView("v2", 3, 1, "FAILED", error="boom", rows_in=7)])
     assert not log.add([running])
@@ -88,7 +88,7 @@ def test_tasks_as_columns() -> None:
 
 
 def test_no_tasks_are_an_empty_table() -> None:
-    assert wire.TaskLog().encode() == {"n": 0, "strings": [], "vertices": [], "columns": b""}
+    assert wire.TaskColumns().encode() == {"n": 0, "strings": [], "vertices": [], "columns": b""}
 
 
 def test_pictures_hold_no_markup(view: Callable[..., GraphView]) -> None:

@@ -5,7 +5,7 @@ import pytest
 from flinkmagic.errors import graph as errors
 from flinkmagic.graph.environment import StreamExecutionEnvironment, reachable
 from flinkmagic.graph.job_graph_generator import create_job_graph
-from flinkmagic.graph.job_settings import JobSettings
+from flinkmagic.graph.job_settings import InputDependencyConstraint, JobSettings
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import (
     CoFeedbackTransformation,
@@ -39,7 +39,7 @@ def test_two_transformations_cannot_have_one_id() -> None:
 
 
 def test_settings_travel_to_the_job_graph() -> None:
-    settings = JobSettings(user_jars=("a.jar",), user_artifacts={"data": "/data.zip"}, state_backend="rocksdb")
+    settings = JobSettings(InputDependencyConstraint.ANY)
     environment = StreamExecutionEnvironment("job", settings=settings)
     environment.add_operator(SinkTransformation(SourceTransformation("source"), "sink"))
     stream_graph = environment.get_stream_graph()
@@ -47,7 +47,6 @@ def test_settings_travel_to_the_job_graph() -> None:
     job_graph = create_job_graph(stream_graph)
     assert job_graph.settings is settings
     assert job_graph.config == environment.config
-    assert not job_graph.settings.checkpoint_config.enabled
 
 
 @pytest.mark.parametrize(("given", "taken"), [(3, 3), (-1, -1), (-2, 1)])

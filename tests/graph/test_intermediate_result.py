@@ -10,6 +10,7 @@ from flinkmagic.graph.intermediate_result import Connection
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import PartitionTransformation, SinkTransformation, SourceTransformation
+from tests.graph.consumer_groups import consumer_groups
 
 JobGraphOf = Callable[..., JobGraph]
 
@@ -82,8 +83,8 @@ def test_groups_are_shared_objects_seen_from_both_sides(connect: Connect) -> Non
     assert of_first is of_third
     assert of_first is not of_last
     assert (of_last.partitions, of_last.producers, of_last.consumers) == (range(1, 2), range(1, 2), range(5, 8))
-    (seen_by_producer,) = graph.consumer_vertex_groups(1)
-    assert (seen_by_producer.id, seen_by_producer.vertices) == (of_last.id, of_last.consumers)
+    (seen_by_producer,) = consumer_groups(graph, 1)
+    assert seen_by_producer is of_last
 
 
 def test_edges_are_made_on_demand(connect: Connect) -> None:

@@ -46,11 +46,10 @@ def test_names_nest_and_chains_are_listed_tail_first(job_graph: JobGraphOf) -> N
     (vertex,) = job_graph(a, b, c, SinkTransformation(c, "d")).vertices.values()
     assert vertex.name == "Source: s -> a -> (b, c -> Sink: d)"
     assert [node.name for node in vertex.operators] == ["b", "Sink: d", "c", "a", "Source: s"]
-    assert {config.operator_name: config.chain_index for config in vertex.configs.values()} == {
+    assert {config.node.name: config.chain_index for config in vertex.configs.values()} == {
         "Source: s": 1, "a": 2, "b": 3, "c": 3, "Sink: d": 4,
     }  # fmt: skip
-    assert [c.operator_name for c in vertex.configs.values() if c.is_chain_start] == ["Source: s"]
-    assert sorted(c.operator_name for c in vertex.configs.values() if c.is_chain_end) == ["Sink: d", "b"]
+    assert sorted(c.node.name for c in vertex.configs.values() if not c.chained_outputs) == ["Sink: d", "b"]
     assert vertex.invokable is Invokable.SOURCE
     assert vertex.tail.name == "b"
     assert vertex.id == vertex.operator_ids[-1].generated
@@ -229,7 +228,7 @@ def test_managed_memory_is_shared_by_weight_within_a_slot_sharing_group(job_grap
     b = OneInputTransformation(exchange(a), "b", managed_memory_weights={"OPERATOR": 3})
     graph = job_graph(a, b)
     configs = [*vertex(graph, "Source").configs.values(), *vertex(graph, "b").configs.values()]
-    assert {config.operator_name: config.managed_memory_fractions for config in configs} == {
+    assert {config.node.name: config.managed_memory_fractions for config in configs} == {
         "Source: s": {}, "a": {"OPERATOR": 0.25, "PYTHON": 1.0}, "b": {"OPERATOR": 0.75},
     }  # fmt: skip
 

@@ -14,6 +14,7 @@ from flinkmagic.graph.compilation import Compilation, compile_topology
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.pipelined_region import logical_pipelined_regions
 from flinkmagic.graph.slot_sharing import local_input_preferred
+from tests.graph.consumer_groups import consumer_groups
 
 PARTITIONERS = ["hash", "rescale", "rescale", "forward", "rebalance", "broadcast", "shuffle", "global", "custom"]
 MODES = ["UNDEFINED", "UNDEFINED", "PIPELINED", "BATCH"]
@@ -130,9 +131,9 @@ def test_every_partition_is_consumed_as_the_pattern_says(topology: dict[str, Any
         seen_by_producers = {
             (partition, consumer)
             for partition in range(connection.result.first_partition, connection.result.first_partition + m)
-            for group in graph.consumer_vertex_groups(partition)
+            for group in consumer_groups(graph, partition)
             if group.connection is connection
-            for consumer in group.vertices
+            for consumer in group.consumers
         }
         assert seen_by_producers == readers
 

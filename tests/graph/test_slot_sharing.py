@@ -77,4 +77,3 @@ def test_groups_are_a_column(job_graph: JobGraphOf) -> None:
     found = local_input_preferred(graph)
     assert found.group_of.tolist() == [0, 1, 2, 0, 1, 2]
     assert found.count == 3
-    assert found.slot_sharing_group_of == [graph.job_graph.slot_sharing_groups[0]] * 3

@@ -13,7 +13,13 @@ spark.range(0, 2, 1, 2).select(nap('id').alias('id')).write.mode('overwrite').js
 """
 
 WATCH = """\
+import threading
 from flinkmagic.magics import live_view
+def followed_to_the_end():
+    for thread in threading.enumerate():
+        if thread.name.startswith("flinkmagic-view-"):
+            thread.join(20)
+            assert not thread.is_alive()
 made, displays = [], {{}}
 class Watched(live_view.LiveView):
     def __init__(self, *arguments, **options):
@@ -24,7 +30,7 @@ live.LiveView = Watched
 live_view.IDLE_S = {idle}
 """
 
-ENDED = "twice.jobs[-1].wait()\nimport time; time.sleep(0.6)"
+ENDED = "{name}.jobs[-1].wait()\nfollowed_to_the_end()"
 
 
 def test_a_view_that_was_asked_for_stays_until_there_are_too_many(kernel) -> None:
@@ -51,10 +57,7 @@ def test_a_view_of_a_job_that_runs_makes_no_room_for_others(kernel) -> None:
     kernel.run("%flinkrun busy --detach")
     kernel.run("%flinkshow busy")
     assert kernel.run("print(busy.jobs[-1].status, made[-1]._closed)").stdout.strip() == "RUNNING False"
-    ended = kernel.run(
-        "busy.jobs[-1].wait()\nimport time; late = time.monotonic() + 20\n"
-        "while not made[-1]._closed and time.monotonic() < late: time.sleep(0.1)\ntime.sleep(0.5)"
-    )
+    ended = kernel.run(ENDED.format(name="busy"))
     assert kernel.run("print(made[-1]._closed)").stdout.strip() == "True"
     assert PLACE not in ended.elsewhere[-1]["text/html"]
     assert "FINISHED" in ended.elsewhere[-1]["text/html"]
@@ -65,13 +68,13 @@ def test_the_view_of_a_run_stays_after_its_end_where_somebody_uses_it(kernel) ->
     kernel.run(WATCH.format(idle=120))
     kernel.run(NAP.format(name="used", seconds=0.5))
     kernel.run("%flinkrun used --detach\nmade[-1]._view._handle_custom_msg({'type': 'touch'}, [])")
-    ended = kernel.run("used.jobs[-1].wait()\nimport time; time.sleep(0.8)")
+    ended = kernel.run(ENDED.format(name="used"))
     (update,) = ended.elsewhere
     assert PLACE in update["text/html"]
     assert "FINISHED" in update["text/html"]
     assert "while the job ran" not in update["text/html"]
     assert kernel.run("print(made[-1]._closed)").stdout.strip() == "False"
-    kernel.run("%flinkrun used --detach\nused.jobs[-1].wait()\ntime.sleep(0.8)")
+    kernel.run("%flinkrun used --detach\n" + ENDED.format(name="used"))
     assert kernel.run("print(made[-1]._closed)").stdout.strip() == "True"
 
 
@@ -81,9 +84,9 @@ def test_run_in_one_view_is_shown_in_the_other_and_can_be_run_again(kernel) -> N
     kernel.run("%flinkshow twice\n%flinkshow twice")
     actions = "print([view._view._frame['action'] for view in made], [v._view._frame.get('status') for v in made])"
     assert kernel.run(actions).stdout.startswith("['run', 'run']")
-    kernel.run("made[0]._view._handle_custom_msg({'type': 'run'}, [])\n" + ENDED)
+    kernel.run("made[0]._view._handle_custom_msg({'type': 'run'}, [])\n" + ENDED.format(name="twice"))
     assert kernel.run(actions).stdout.strip() == "['again', 'again'] ['FINISHED', 'FINISHED']"
-    kernel.run("made[1]._view._handle_custom_msg({'type': 'run'}, [])\n" + ENDED)
+    kernel.run("made[1]._view._handle_custom_msg({'type': 'run'}, [])\n" + ENDED.format(name="twice"))
     assert kernel.run(actions).stdout.strip() == "['again', 'again'] ['FINISHED', 'FINISHED']"
     assert kernel.run("print(len(twice.jobs))").stdout.strip() == "2"
 
@@ -93,9 +96,13 @@ def test_cancel_in_a_view_ends_the_job_and_a_second_view_may_come_late(kernel) -
     kernel.run(NAP.format(name="belated", seconds=60))
     kernel.run("%flinkrun belated --detach")
     kernel.run("%flinkshow belated")
-    running = kernel.run("time.sleep(0.6)\nprint([view._view._frame['action'] for view in made])")
-    assert running.stdout.strip() == "['cancel', 'cancel']"
-    kernel.run("made[1]._view._handle_custom_msg({'type': 'cancel'}, [])\nbelated.jobs[-1].wait()\ntime.sleep(0.6)")
+    running = kernel.run(
+        "import time; late = time.monotonic() + 20\n"
+        "while any(view._view._frame['action'] != 'cancel' for view in made): assert time.monotonic() < late"
+    )
+    assert running.status == "ok"
+    cancel = "made[1]._view._handle_custom_msg({'type': 'cancel'}, [])\n"
+    assert kernel.run(cancel + ENDED.format(name="belated")).status == "ok"
     assert kernel.run("print(belated.jobs[-1].status, made[0]._closed)").stdout.strip() == "CANCELED True"
     states = kernel.run("print([str(state) for state in belated.jobs[-1].info().status_timestamps])").stdout
     assert states.index("CANCELLING") < states.index("CANCELED")
@@ -105,11 +112,15 @@ def test_closing_the_notebook_stops_neither_the_job_nor_its_books(kernel, folder
     kernel.run(WATCH.format(idle=120))
     kernel.run(NAP.format(name="gone", seconds=3))
     kernel.run("%flinkrun gone --detach")
+    kernel.run(
+        "def tell():\n    gone.jobs[-1].wait()\n    followed_to_the_end()\n    open('over', 'w').close()\n"
+        "threading.Thread(target=tell).start()"
+    )
     kernel.leave()
     deadline = time.monotonic() + 60
-    while not (folder / "gone" / "_SUCCESS").exists() and time.monotonic() < deadline:
-        time.sleep(0.2)
-    time.sleep(2)
+    while not (folder / "over").exists():
+        assert time.monotonic() < deadline, "the job did not end"
+        time.sleep(0.05)
     kernel.come_back()
     (line,) = [line.split() for line in kernel.run("%flinkjobs gone").stdout.splitlines() if line.startswith("gone")]
     assert line[:3] == ["gone", "1", "FINISHED"]

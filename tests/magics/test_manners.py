@@ -158,6 +158,7 @@ def test_no_session_is_started_only_to_say_this(notebook, monkeypatch, code: str
         raise AssertionError("a session is started")
 
     monkeypatch.setattr("flinkmagic.magics.spark_session.local_session", started)
+    monkeypatch.setattr("flinkmagic.session.submitted_jobs", list, raising=False)
     monkeypatch.setattr("flinkmagic.jvm.java.is_stopped", lambda session: True)
     cell = notebook.run(code)
     assert says in cell.stdout + str(cell.error or "")

@@ -348,6 +348,11 @@ def test_a_plan_deeper_than_python_s_stack(spark, compiled):
     assert len(compiled(job).vertices) == 61
 
 
+def test_a_stage_may_have_more_tasks_than_flink_has_key_groups(spark, compiled):
+    vertices = compiled(plan(spark.range(0, 40_000, 1, 40_000), spark=spark)).vertices_in_topological_order()
+    assert max(vertex.parallelism for vertex in vertices) == 40_000
+
+
 def test_results_are_named(tables):
     frames = [tables.flights, tables.carriers]
     assert [sink.name for sink in plan(frames).sinks] == ["result1", "result2"]

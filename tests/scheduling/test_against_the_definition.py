@@ -19,6 +19,7 @@ from flinkmagic.scheduling.failover.failover_strategy import RestartPipelinedReg
 from flinkmagic.scheduling.partition_tracker import RegionPartitionGroupReleaseStrategy
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
+from tests.graph.consumer_groups import consumer_groups
 
 PIPELINED_WEB = [
     ("a", 2, ()),
@@ -91,8 +92,8 @@ class Definition:
                         if partition in gone or not group.result_type.is_reconsumable:
                             more.add(self.region_of[producer])
                 for partition in self.graph.produced_partitions(member):
-                    for readers in self.graph.consumer_vertex_groups(partition):
-                        more.update(self.region_of[reader] for reader in readers.vertices)
+                    for readers in consumer_groups(self.graph, partition):
+                        more.update(self.region_of[reader] for reader in readers.consumers)
             if more <= regions:
                 break
             regions |= more
@@ -107,8 +108,8 @@ class Definition:
             if (result := self.graph.result_of(partition).result_type).is_blocking or result.is_hybrid
             if all(
                 self.region_of[reader] in done
-                for readers in self.graph.consumer_vertex_groups(partition)
-                for reader in readers.vertices
+                for readers in consumer_groups(self.graph, partition)
+                for reader in readers.consumers
             )
         }
 

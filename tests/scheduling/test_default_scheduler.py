@@ -17,7 +17,7 @@ from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics, TaskExecutionStateTransition
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
 
 TWO_STAGES = [("map", 2, ()), ("reduce", 3, ("map:hash",))]
 
@@ -144,17 +144,13 @@ def test_news_after_the_end_change_nothing(job, bench) -> None:
     assert b.states() == "FD..."
 
 
-def test_news_may_be_dated_back_and_carry_figures(job, bench) -> None:
+def test_news_may_be_dated_back(job, bench) -> None:
     b = bench(job(TWO_STAGES)).start()
     b.clock.advance_to(1_000.0)
     b.run(0)
-    metrics = IOMetrics(rows_out=7, duration_ms=12.5)
     attempt_id = b.scheduler.executions.attempt_id(0)
-    b.scheduler.update_task_execution_state(
-        TaskExecutionStateTransition(attempt_id, S.FINISHED, io_metrics=metrics, at_ms=1_234.5)
-    )
+    b.scheduler.update_task_execution_state(TaskExecutionStateTransition(attempt_id, S.FINISHED, at_ms=1_234.5))
     info = b.scheduler.request_job()
-    assert info.io_metrics == {0: metrics}
     assert info.archived_execution_graph.current_execution(0).timestamps[S.FINISHED] == 1_234.5
 
 
@@ -470,17 +466,7 @@ def test_suspending_ends_the_job_here_and_leaves_finished_results(job, bench) ->
     assert b.scheduler.termination_future.result(0) is JobStatus.SUSPENDED
 
 
-def test_results_of_a_failed_job_can_be_kept(job, bench) -> None:
-    b = bench(job(TWO_STAGES), keep_results_of_failed_job=True).start()
-    b.finish(0, 1)
-    b.run(2, 3, 4)
-    b.fail(2)
-    b.confirm_cancellations()
-    assert b.status is JobStatus.FAILED
-    assert b.released == []
-
-
-def test_results_of_a_failed_job_are_released_otherwise(job, bench) -> None:
+def test_results_of_a_failed_job_are_released(job, bench) -> None:
     b = bench(job(TWO_STAGES)).start()
     b.finish(0, 1)
     b.run(2, 3, 4)

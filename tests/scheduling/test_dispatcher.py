@@ -213,6 +213,7 @@ def test_a_suspended_job_goes_on_elsewhere_where_it_was(tmp_path: Path, job_grap
     first.service.finish(*MAP)
     first.service.finish(REDUCE[0])
     first.dispatcher.close()
+    first.settle()
     assert result.result(0) is JobStatus.SUSPENDED
     second = Kernel(tmp_path, first.kept)
     result = second.submit(job_graph)
@@ -350,6 +351,24 @@ def test_a_master_that_cannot_be_made_leaves_the_journal_as_it_was(
     assert isinstance(second.submit(job_graph).exception(0), OSError)
     assert (second.stored.status, second.stored.finished) == (before.status, before.finished)
     assert not FileLockLeaderElection(tmp_path / f"{JOB_ID}.lock", second.main_thread).is_leader
+
+
+def test_an_interrupt_while_a_job_is_submitted_leaves_it_to_others(
+    tmp_path: Path, job_graph: JobGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = Kernel(tmp_path)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as first:
+        first.setattr(Service, "__init__", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            kernel.submit(job_graph)
+    assert list(tmp_path.glob("*.journal")) == []
+    kernel.submit(job_graph, retry_ms=None)
+    assert len(kernel.services) == 1
+    kernel.dispatcher.close()
 
 
 class Contender:

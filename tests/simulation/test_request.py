@@ -35,7 +35,7 @@ def test_words_become_options(job_graph: JobGraph) -> None:
         task_seconds=["2", "read=500ms"],
         fail=["write:1@1.5s"],
         lose_task_manager=["tm-1@2s+5s"],
-        restart_strategy="fixed-delay:7:10ms",
+        restart="fixed-delay:7:10ms",
         evenly_spread=True,
     )
     assert (options.task_managers, options.slots, options.evenly_spread) == (2, 3, True)
@@ -57,7 +57,7 @@ def test_faults_by_chance_follow_the_seed(job_graph: JobGraph) -> None:
         ({"task_seconds": ["nobody=2"]}, UnknownNameError),
         ({"task_seconds": ["soon"]}, InvalidValueError),
         ({"fail": ["write@1s"]}, InvalidValueError),
-        ({"restart_strategy": "maybe"}, InvalidValueError),
+        ({"restart": "maybe"}, InvalidValueError),
     ],
 )
 def test_what_cannot_be_read_is_refused(job_graph: JobGraph, words: dict[str, object], error: type[Exception]) -> None:

@@ -1,1 +1,1 @@
-"""What a capture asks of the driver, with the Java that answers it in one call."""
+"""What a capture asks the driver, and the Java that answers each question in one call."""

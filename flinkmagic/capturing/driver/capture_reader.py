@@ -1,4 +1,7 @@
-"""What a capture asks the driver for: one call over the gateway for each question, by ``java/CaptureReader.java``."""
+"""What a capture asks the driver: one gateway call for each question.
+
+``java/CaptureReader.java`` answers it; for the leaves of plans ``LeafReader.java``, for RDDs ``LineageReader.java``.
+"""
 
 from __future__ import annotations
 
@@ -19,33 +22,33 @@ if TYPE_CHECKING:
 
 
 def output_ids(query_execution: JavaObject) -> tuple[int, ...]:
-    """The expression ids of a query's output attributes; none of one that is a part of another."""
+    """Return the expression ids of a query's output attributes; none for a query that is part of another."""
     return tuple(map(int, _reader().outputIds(query_execution).split()))
 
 
 def is_part_of_another(query_execution: JavaObject) -> bool:
-    """Whether a query is analysed only as a part of another, of which it names a column (`Column.outer`)."""
+    """Return whether a query is analysed only as part of another, one of whose columns it names (`Column.outer`)."""
     return bool(_reader().isPartOfAnother(query_execution))
 
 
 def session_facts(spark: SparkSession) -> bytes:
-    """A session's current catalog, namespace and SQL configuration, and Hadoop's settings.
+    """Return a session's current catalog, namespace and SQL configuration, and Hadoop's settings.
 
-    Equal where nothing changed (see `as_json`). A session whose context is stopped has them, too.
+    Equal if nothing changed (see `as_json`). A session whose context is stopped has them too.
     """
     facts: bytes = _reader().state(session_state(spark), spark._jsparkSession.sparkContext())
     return facts
 
 
 def hadoop_settings() -> dict[str, str]:
-    """What was set of the context's Hadoop configuration, by Spark or by the user; not Hadoop's own defaults."""
+    """Return what Spark or the user set in the context's Hadoop configuration; not Hadoop's own defaults."""
     context: Any = SparkContext._active_spark_context
     settings: dict[str, str] = as_json(_reader().hadoop(context._jsc.hadoopConfiguration()))
     return settings
 
 
 def hadoop_defaults(names: list[str]) -> dict[str, str | None]:
-    """What Hadoop itself says of settings, None where it says nothing."""
+    """Return Hadoop's own defaults for settings; None for a setting that has none."""
     defaults: dict[str, str | None] = as_json(_reader().hadoopDefaults(names)) if names else {}
     return defaults
 
@@ -61,7 +64,7 @@ class Leaf:
     paths : tuple of str, optional
         The folders of a relation of files that belongs to no table.
     linked : tuple of str
-        What symbolic links in them lead to.
+        What symbolic links in them point to.
     listed : bool
         Whether those files were listed when its DataFrame was made.
     flat : bool
@@ -77,45 +80,44 @@ class Leaf:
     _place: int
 
     def jvm_leaf(self) -> JavaObject:
-        """The leaf itself."""
-        return _reader().leaf(self._plan, self._place)
+        """Return the leaf itself."""
+        return _reader("LeafReader").leaf(self._plan, self._place)
 
 
 def leaves_of(jplan: JavaObject) -> Iterator[Leaf]:
-    """The leaves of an analysed Java plan, then those of its subqueries."""
-    for place, leaf in enumerate(as_json(_reader().leaves(jplan))):
+    """Return the leaves of an analysed Java plan, followed by those of its subqueries."""
+    for place, leaf in enumerate(as_json(_reader("LeafReader").leaves(jplan))):
         paths = tuple(leaf["paths"]) if "paths" in leaf else None
         linked = tuple(leaf.get("linked", ()))
         yield Leaf(leaf["class"], paths, linked, leaf.get("listed", False), leaf.get("flat", False), jplan, place)
 
 
 def rdd_paths(rdd: JavaObject) -> Iterator[tuple[str, bool]]:
-    """Paths that a Java RDD reads, and whether its files have been listed; a checkpointed RDD reads none.
+    """Return the paths that a Java RDD reads, and whether its files have been listed; none for a checkpointed RDD.
 
-    A DataFrame that was made of an RDD (``df.rdd.map(f).toDF()``) has no source in its plan, but it reads files all the
-    same. Only files that are certain to be read are told: of each folder of a scan one file, of a Hadoop input its
-    folders.
+    A DataFrame made from an RDD (``df.rdd.map(f).toDF()``) has no source in its plan, but still reads files. Only files
+    that are certain to be read are returned: one file of each folder of a scan, the folders of a Hadoop input.
     """
-    return ((path, listed) for path, listed in as_json(_reader().rddPaths(rdd)))
+    return ((path, listed) for path, listed in as_json(_reader("LineageReader").rddPaths(rdd)))
 
 
 def lineage_holds(rdd: JavaObject, number: int) -> bool:
     """Whether an RDD with this id is part of the lineage of a Java RDD."""
-    return bool(_reader().lineageHolds(rdd, number))
+    return bool(_reader("LineageReader").lineageHolds(rdd, number))
 
 
 def cached_relations(jplan: JavaObject) -> set[int]:
-    """A number for each cache of which a plan, into which Spark has put what it has cached, reads rows."""
-    return set(map(int, _reader().cachedRelations(jplan).split()))
+    """Return a number for each cache whose rows a plan reads, once Spark has put its cached data into the plan."""
+    return set(map(int, _reader("LeafReader").cachedRelations(jplan).split()))
 
 
 def java_types(jobject: JavaObject) -> tuple[str, ...]:
-    """The names of an object's class, and of all that this extends and implements."""
+    """Return the names of an object's class and of all that it extends and implements."""
     return tuple(_reader().types(jobject).split())
 
 
 def partitions_elsewhere(table: JavaObject, *jstate: JavaObject) -> list[str]:
-    """The folders of a table's partitions that lie outside of the table's own.
+    """Return the folders of a table's partitions that lie outside the table's own folder.
 
     Parameters
     ----------
@@ -127,24 +129,24 @@ def partitions_elsewhere(table: JavaObject, *jstate: JavaObject) -> list[str]:
 
 
 def file_write(command: JavaObject, jstate: JavaObject) -> dict[str, Any]:
-    """Where and how an `InsertIntoHadoopFsRelationCommand` writes, in a session with the state `jstate`.
+    """Return where and how an `InsertIntoHadoopFsRelationCommand` writes in a session with the state `jstate`.
 
     Returns
     -------
     dict
         ``path`` and its last part ``file``, ``mode`` (a ``SaveMode``), ``format`` (its short name), ``options``,
-        ``columns`` (partition columns), ``dynamic`` (whether it replaces the partitions that it writes, and no
-        others), ``table`` (whether it writes a catalog table's folder), ``elsewhere`` (the folders of the table's
-        partitions that lie outside of it).
+        ``columns`` (partition columns), ``dynamic`` (whether it replaces only the partitions that it writes), ``table``
+        (whether it writes a catalog table's folder), ``elsewhere`` (the folders of the table's partitions that lie
+        outside it).
     """
     facts: dict[str, Any] = as_json(_reader().fileWrite(command, jstate))
     return facts
 
 
 def as_json(deflated: bytes) -> Any:
-    """What the reader answers."""
+    """Return the reader's answer."""
     return json.loads(zlib.decompress(deflated))
 
 
-def _reader() -> Any:
-    return CLASSES.shared_instance(SparkContext._gateway, "CaptureReader")
+def _reader(name: str = "CaptureReader") -> Any:
+    return CLASSES.shared_instance(SparkContext._gateway, name)

@@ -1,7 +1,7 @@
-"""Whether what a query runs may have effects, or may read what the driver's own files hold.
+"""Whether what a query runs may have effects, or may read what is in the driver's own files.
 
-A pending write whose functions are all known to be pure can wait for the end of the cell. Functions that are not may
-read anything past Spark: a file, an accumulator, a service. Spark's own operators are pure in this sense.
+A pending write can wait for the end of the cell if all its functions are known to be pure. Other functions may read
+anything outside Spark: a file, an accumulator, a service. Spark's own operators are pure in this sense.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Functions:
-    """The code that a plan or a lineage runs and that is not Spark's.
+    """The code in a plan or a lineage that is not Spark's.
 
     Attributes
     ----------
@@ -44,50 +44,50 @@ class Functions:
     broadcasts: frozenset[int] = frozenset()
 
     def impure_reason(self) -> str | None:
-        """Why it is not known to be pure; None where it is."""
+        """Return why the code is not known to be pure; None if it is."""
         if self.opaque is not None:
             return f"it runs {self.opaque}"
         return next(filter(None, map(impurity, self.pickled)), None)
 
     def impure(self) -> frozenset[str]:
-        """What of it is not known to be pure, so that it can be compared with that of others."""
+        """Return the parts that are not known to be pure, in a form that can be compared with that of other code."""
         digests = (hashlib.sha256(one).hexdigest() for one in self.pickled if impurity(one) is not None)
         return frozenset(digests if self.opaque is None else (self.opaque, *digests))
 
     def may_accumulate(self) -> bool:
-        """Whether it may add to an accumulator."""
+        """Return whether the code may add to an accumulator."""
         return self.opaque is not None or any(map(_accumulates, self.pickled))
 
 
 def _accumulates(pickled: bytes) -> bool:
-    # What is too long for a command comes as a broadcast variable, in a pickle that holds nothing else.
+    # A command that is too long comes as a broadcast variable, in a pickle that holds nothing else.
     is_elsewhere = b"_from_id" in pickled and b"cloudpickle" not in pickled
     return b"_deserialize_accumulator" in pickled or is_elsewhere
 
 
 def functions_of(jplan: JavaObject) -> Functions:
-    """The functions of an analysed plan, of a command, and of the RDDs under it."""
+    """Return the functions of an analysed plan or command, and of the RDDs below it."""
     return _functions(_finder().ofPlan(jplan))
 
 
 def functions_of_rdd(jrdd: JavaObject) -> Functions:
-    """The functions of the lineage of an ``RDD`` of the JVM's."""
+    """Return the functions in the lineage of a Java ``RDD``."""
     return _functions(_finder().ofRdd(jrdd))
 
 
 def impure_reason(jplan: JavaObject) -> str | None:
-    """Why what an analysed plan, or a command, runs is not known to be pure; None where it is."""
+    """Return why the code of an analysed plan or command is not known to be pure; None if it is."""
     return functions_of(jplan).impure_reason()
 
 
 def impure_function(function: Callable[..., Any]) -> str | None:
-    """Why a function of the user's is not known to be pure; None where it is."""
+    """Return why a function of the user's is not known to be pure; None if it is."""
     try:
         pickled = CloudPickleSerializer().dumps(function)
     except PicklingError as error:
         return str(error)
     finally:
-        # Pickled broadcast variables enlist for the command that PySpark is about to ship, which this is not.
+        # Pickled broadcast variables register with the command that PySpark is about to ship; this is not that command.
         context = SparkContext._active_spark_context
         if context is not None:
             context._pickled_broadcast_vars.clear()

@@ -13,20 +13,23 @@ CLASSES = DriverClasses(
     "flinkmagic.capturing.driver",
     (
         "CaptureReader",
+        "LeafReader",
+        "LineageReader",
         "ListedInputs",
         "PlanFunctions",
         "PrunedReads",
         "SqlReader",
     ),
+    uses={"LeafReader": ("CaptureReader",), "LineageReader": ("CaptureReader",)},
 )
 
 
 def require_compiler(spark: SparkSession) -> None:
-    """Check, before anything is captured, that the session's JVM compiles classes of ours.
+    """Check, before anything is captured, that the session's JVM compiles our classes.
 
     Raises
     ------
     DriverClassesRefusedError
-        Where it does not.
+        If it does not.
     """
     CLASSES.shared_instance(spark.sparkContext._gateway, "CaptureReader")

@@ -1,4 +1,4 @@
-"""What a SQL text is made of, before it is analysed: parsed by Spark, listed by ``java/SqlReader.java``."""
+"""What a SQL text consists of, before it is analysed: parsed by Spark, listed by ``java/SqlReader.java``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from flinkmagic.capturing.driver.java_classes import CLASSES
-from flinkmagic.jvm.java import items, java_class, scala_seq, session_state, simple_name, skip_commands
+from flinkmagic.jvm.java import items, java_class, query_execution, scala_seq, session_state, simple_name
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -24,7 +24,7 @@ _LEGACY_PARAMETERS = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 
 @dataclass(frozen=True)
 class SqlNode:
-    """A plan that a parsed statement is made of.
+    """A plan that is part of a parsed statement.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class SqlNode:
     is_statement : bool
         Whether it is a command, or becomes one.
     owner : int
-        The place among the nodes of the statement that it belongs to; -1 where it is a query's.
+        The index of the node of the statement that it belongs to; -1 if it belongs to a query.
     is_target : bool
         Whether it is the table that this statement changes.
     name : tuple of str, optional
-        What it names, in parts.
+        The parts of its name.
     plan : JavaObject
         The plan itself.
     """
@@ -51,7 +51,7 @@ class SqlNode:
 
 
 def nodes_of(parsed: JavaObject) -> list[SqlNode]:
-    """The plans of a parsed statement, the statement itself first; those of its subqueries and queries among them."""
+    """Return the plans of a parsed statement and of its subqueries, the statement itself first."""
     reader = CLASSES.shared_instance(SparkContext._gateway, "SqlReader")
     facts, plans = json.loads(reader.read(parsed)), reader.plans()
     return [
@@ -68,7 +68,7 @@ def nodes_of(parsed: JavaObject) -> list[SqlNode]:
 
 
 def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:
-    """A statement as ``SparkSession.sql`` parses it, its parameters bound.
+    """Parse a statement as ``SparkSession.sql`` does, and bind its parameters.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:
     text : str
         The statement.
     arguments : JavaObject or mapping, optional
-        What PySpark gives to the Java session: an array of columns, or columns by name.
+        What PySpark gives the Java session: an array of columns, or columns by name.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:
     is_named = isinstance(arguments, Mapping)
     names = list(arguments) if is_named else [str(place) for place in range(len(arguments))]
     values = {name: expression(column) for name, column in zip(names, _columns(arguments), strict=True)}
-    if has_contexts:  # these take constants only, which functions of constants become here, as in SparkSession.sql
+    if has_contexts:  # these take constants only; functions of constants become constants here, as in SparkSession.sql
         constants = spark._jsparkSession.resolveAndValidateParameters(jvm.PythonUtils.toScalaMap(values))
         values = {name: constants.apply(name) for name in names}
     if is_named:
@@ -101,7 +101,7 @@ def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:
     else:
         bound = scala_seq(jvm, list(values.values()))
         context, query = f"{_PARSER}.PositionalParameterContext", f"{_ANALYSIS}.PosParameterizedQuery"
-    if not has_contexts:  # Spark 3.5 and 4.0 bind them when they analyse
+    if not has_contexts:  # Spark 3.5 and 4.0 bind them during analysis
         return getattr(jvm, query).apply(parser.parsePlan(text), bound)
     plan = parser.parsePlanWithParameters(text, java_class(jvm, context)(bound))
     is_legacy = session_state(spark).conf().getConfString(_LEGACY_PARAMETERS, "false") == "true"
@@ -113,15 +113,15 @@ def _columns(arguments: Any) -> list[Any]:
 
 
 def constant(spark: Any, expression: JavaObject) -> str | None:
-    """The text of an expression of literals and session variables; None where it is no such one."""
+    """Return the text of an expression of literals and session variables; None for any other expression."""
     state = session_state(spark)
     try:
         query = state.sqlParser().parsePlan(f"SELECT {expression.sql()} AS value")
-        folded = state.executePlan(query, skip_commands(spark._jvm)).optimizedPlan()
+        folded = query_execution(spark._jvm, state, query).optimizedPlan()
         (value,) = items(folded.expressions())
         literal = value.child()
         return str(literal.value()) if simple_name(literal) == "Literal" else None
-    except (Py4JError, ValueError, AttributeError, TypeError):  # no expression of one constant
+    except (Py4JError, ValueError, AttributeError, TypeError):  # not an expression of one constant
         return None
 
 

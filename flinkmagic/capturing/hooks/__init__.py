@@ -1,1 +1,1 @@
-"""Hooks: how the calls of a cell are heard, and what is done before and after each."""
+"""Hooks: how a cell's calls are noticed, and what runs before and after each."""

@@ -1,13 +1,13 @@
-"""Effects past Spark: files, folders, processes, sockets and databases that Python code of a cell touches.
+"""Effects outside Spark: files, folders, processes, sockets and databases that a cell's Python code touches.
 
-CPython tells of them by audit events before they happen, and an audit hook that raises stops them (PEP 578; the
-events were seen on 3.11, their names are in the standard library's table of audit events). A hook cannot be taken out
-again, so one is installed by the first capture, and does nothing where no cell is captured. Not told of are looks at a
-file that do not open it (`os.stat` and what is built on it: `os_entries`), and files that a library opens in C++.
+CPython reports them by audit events before they happen, and an audit hook that raises stops them (PEP 578; the events
+were seen on 3.11, their names are in the standard library's table of audit events). A hook cannot be removed again, so
+the first capture installs one, which does nothing while no cell is captured. No event reports a look at a file that
+does not open it (`os.stat` and what is built on it: `os_entries`), or files that a library opens in C++.
 
 1. A path settles what is pending only where it overlaps what a pending write reads or writes.
-2. While a pending write has functions that are not known to be pure, each path may be one that they touch. Only files
-   of Python, Spark and the kernel are not.
+2. While a pending write has functions that are not known to be pure, they may touch any path. Only files of Python,
+   Spark and the kernel are excepted.
 3. Another process, a socket, a database may touch anything.
 """
 
@@ -45,13 +45,13 @@ _QUESTIONS = frozenset({"uname", "fc-list", "ldconfig", "lsb_release", "file", "
 """Commands that libraries of Python run to learn about the machine."""
 
 _KEEPS_FOLDERS = frozenset({"open", "os.listdir", "os.scandir", "os.walk", "os.mkdir", "os.chdir", "os.utime"})
-"""Events after which each path leads where it led before."""
+"""Events after which each path still leads where it led before."""
 
 _is_installed = False
 
 
 def install() -> None:
-    """Have this interpreter's audit events heard, from now on."""
+    """Install the audit hook in this interpreter, for good."""
     global _is_installed
     if not _is_installed:
         _is_installed = True
@@ -90,21 +90,21 @@ def _opened(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
         changes = any(letter in mode for letter in "wax+")
     else:
         changes = isinstance(flags, int) and bool(flags & _WRITE_FLAGS)
-    # No folder is opened for writing. `tempfile` names one where its opener, which is heard, opens a file in it.
+    # No folder is opened for writing. `tempfile` names one when its opener opens a file in it, which raises an event.
     if changes and not isinstance(path, int) and os.path.isdir(path):
         return None
     return _changes(recorder, path) if changes else _reads(recorder, path)
 
 
 def _listed(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
-    """A folder that is listed, or made the working directory."""
+    """Judge a folder that is listed or made the working directory."""
     path = args[0] if args and args[0] is not None else "."
-    # Imports look into every folder of `sys.path`, the working directory among them.
+    # Imports look into every folder of `sys.path`, the working directory included.
     return None if _caller().startswith(_IMPORTS) else _reads(recorder, path)
 
 
 def _made(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
-    """A new folder; a folder above a target is there, or is made by the write."""
+    """Judge a new folder; a folder above a target is there already, or the write makes it."""
     path = _absolute(args[0], args[2] if len(args) > 2 else None)
     return None if path is not None and os.path.isdir(path) else _changes(recorder, args[0], dir_fd=args[-1])
 
@@ -115,12 +115,12 @@ def _both_changed(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | No
 
 
 def _removed(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
-    """`os.remove`, `os.rmdir`, `shutil.rmtree`: a path, and the folder that it is relative to."""
+    """Judge `os.remove`, `os.rmdir`, `shutil.rmtree`: a path, and the folder that it is relative to."""
     return _changes(recorder, args[0], dir_fd=args[1] if len(args) > 1 else None)
 
 
 def _copied(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
-    """`shutil.copytree`: what it reads, folder by folder, is told by events of its own."""
+    """Judge `shutil.copytree`: events of its own report what it reads, folder by folder."""
     return _changes(recorder, args[1])
 
 
@@ -142,11 +142,11 @@ def _changes(recorder: CallRecorder, *paths: Any, dir_fd: Any = None) -> Effects
 
 
 def _places(recorder: CallRecorder, paths: tuple[Any, ...], folders: tuple[Any, ...]) -> list[str] | None:
-    """Qualified paths as Spark has them; None where a path cannot be told, or any may be touched (rule 2)."""
+    """Return qualified paths as Spark has them; None if a path cannot be told, or any may be touched (rule 2)."""
     found = []
     for path, folder in zip(paths, folders, strict=True):
         if isinstance(path, int):
-            continue  # an open file, whose opening was heard
+            continue  # an open file: its opening was reported
         absolute = _absolute(path, folder)
         if absolute is None:
             return None
@@ -170,19 +170,19 @@ def _absolute(path: Any, dir_fd: Any) -> str | None:
 
 
 def _is_harmless(path: str) -> bool:
-    """Whether a file is Python's, the system's, or holds a program's own settings and caches."""
+    """Return whether a file is Python's or the system's, or holds a program's own settings and caches."""
     folders = (*_SYSTEM, *_LIBRARIES, *(os.path.join(_HOME, name) for name in _SETTINGS))
     return any(path == folder or path.startswith(folder + os.sep) for folder in folders)
 
 
 def _is_own() -> bool:
-    """Whether PySpark or the import system touches the file, for the cell's code."""
+    """Return whether PySpark or the import system touches the file for the cell's code."""
     name = _caller()
     return name.startswith(_IMPORTS) or name.startswith(_SPARK)
 
 
 def _caller() -> str:
-    """The file of the innermost frame that is neither this package's nor the standard library's."""
+    """Return the file of the innermost frame that belongs neither to this package nor to the standard library."""
     name = ""
     for frame in _frames():
         name = frame.f_code.co_filename
@@ -194,7 +194,7 @@ def _caller() -> str:
 
 
 def _is_passed_over(filename: str) -> bool:
-    # What is installed lies below the standard library, and so may this package.
+    # Installed packages lie below the standard library, and so may this package.
     return filename.startswith(_OURS) or (filename.startswith(_STANDARD) and "site-packages" not in filename)
 
 
@@ -222,7 +222,7 @@ def _process(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
 
 
 def _socket(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
-    """Those of py4j, and those by which PySpark fetches rows, are Spark's; the kernel has its own."""
+    """Judge a socket: py4j's, and those by which PySpark fetches rows, are Spark's; the kernel has its own."""
     for frame in _frames():
         name = frame.f_code.co_filename
         if name.startswith(_SPARK) or (f"{os.sep}site-packages{os.sep}" in name and _package(name) in _KERNEL):
@@ -237,7 +237,7 @@ def _package(filename: str) -> str:
 
 
 def _database(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
-    """`sqlite3.connect`: a file; or the database that a pending write reaches through JDBC."""
+    """Judge `sqlite3.connect`: a file, or the database that a pending write reaches through JDBC."""
     name = os.fsdecode(args[0]) if isinstance(args[0], (str, bytes, os.PathLike)) else ""
     if name in ("", ":memory:"):
         return None
@@ -289,17 +289,17 @@ _EVENTS: dict[str, Callable[[CallRecorder, tuple[Any, ...]], Effects | None]] = 
 }
 
 
-# -- looks that no event tells of ----------------------------------------------------------------------------------
+# -- looks that no event reports -------------------------------------------------------------------------------------
 
 
 class Look(Hook):
-    """`os.stat` and its like, by which `os.path.exists`, `Path.is_dir` and `shutil` look at a path.
+    """`os.stat` and the like, by which `os.path.exists`, `Path.is_dir` and `shutil` look at a path.
 
-    Libraries look at many, so rule 2 is not for them. A folder above a target that is there now will be there.
+    Libraries look at many paths, so rule 2 does not apply. A folder above a target that is there now will be there.
     """
 
     def made(self, hooked: Any) -> None:
-        # `shutil` looks functions of `os` up in these to learn which arguments they take.
+        # `shutil` looks up functions of `os` in these to learn which arguments they take.
         for functions in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks, os.supports_effective_ids):
             if self.original in functions:
                 functions.add(hooked)
@@ -319,14 +319,14 @@ class Look(Hook):
 
 
 class Leave(Hook):
-    """`os._exit` and its like, after which nothing of this process runs."""
+    """`os._exit` and the like, after which nothing of this process runs."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         recorder.settle(Effects(unknown=True, cause=Cause.PROCESS))
 
 
 def os_entries() -> Iterator[tuple[Any, str, type[Hook]]]:
-    """Module, attribute and hook."""
+    """Return module, attribute and hook."""
     for name in ("stat", "lstat", "access"):
         yield os, name, Look
     for name in ("_exit", "abort"):

@@ -24,7 +24,7 @@ Args = Sequence[Any]
 Kwargs = Mapping[str, Any]
 
 _CUTS = frozenset({"checkpoint", "localCheckpoint"})
-"""What runs and gives a DataFrame."""
+"""Calls that run and return a DataFrame."""
 
 
 class Hook:
@@ -41,31 +41,31 @@ class Hook:
     only_pending = False
     """Whether it is of interest only while writes are pending."""
     runs_users_code = False
-    """Whether code of the cell's own runs in it, such as a generator that it is given: that is heard, too."""
+    """Whether code of the cell's own runs in the call, such as a generator argument: its calls are noticed too."""
 
     def __init__(self, method: str, original: Callable[..., Any]) -> None:
         self.method = method
         self.original = original
 
     def made(self, hooked: Any) -> None:
-        """Run once, when the function is made that takes the method's place."""
+        """Run once, when the function that replaces the method is made."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
-        """Run before the call; what is raised here is raised in its place."""
+        """Run before the call; an exception raised here replaces the call."""
 
     def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-        """What the method is called with."""
+        """Return the arguments that the method is called with."""
         return args, kwargs
 
     def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
-        """Run after a call that returned; returns what the user gets."""
+        """Run after a call that returned; return what the user gets."""
         return result
 
     def finish(self, args: Args) -> None:
-        """Run at the end, also where the call raised."""
+        """Run at the end, also if the call raised."""
 
 
-class Transformation(Hook):
+class LazyCall(Hook):
     """A call that makes a DataFrame and reads nothing: it is recorded."""
 
     def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
@@ -88,12 +88,12 @@ class Transformation(Hook):
         return text if grouped is None else f"{grouped}.{text}"
 
     def hidden_inputs(self, recorder: CallRecorder, made: Sequence[DataFrame]) -> list[DataFrame]:
-        """DataFrames that a call consumes without getting them as arguments."""
+        """Return DataFrames that a call consumes without getting them as arguments."""
         return []
 
 
-class Action(Transformation):
-    """A call that runs immediately on the rows of its DataFrames; or may, where it is none that is known to be lazy."""
+class Action(LazyCall):
+    """A call that runs immediately on the rows of its DataFrames, or may: it is not known to be lazy."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         frames = [*frames_in(args), *frames_in(kwargs.values())]
@@ -103,7 +103,7 @@ class Action(Transformation):
             recorder.settle(Effects(reads_of(frames), unknown=runs_impure, fresh=False))
 
     def functions(self, args: Args, kwargs: Kwargs) -> list[Callable[..., Any]]:
-        """Functions of the user's that the action runs on the rows."""
+        """Return functions of the user's that the action runs on the rows."""
         if self.method not in ("foreach", "foreachPartition"):
             return []
         return [value for value in (*args[1:], *kwargs.values()) if callable(value)]
@@ -115,7 +115,7 @@ class Action(Transformation):
 
 
 class EagerDisplay(Hook):
-    """`repr` of a DataFrame, which reads rows only where eager evaluation is switched on."""
+    """`repr` of a DataFrame, which reads rows only if eager evaluation is on."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.spark.conf.get("spark.sql.repl.eagerEval.enabled", "false") == "true":
@@ -125,23 +125,23 @@ class EagerDisplay(Hook):
                 recorder.pending.settle(Effects(reads_of(args[:1]), fresh=False), recorder.location())
 
 
-class Use(Hook):
-    """A call that runs nothing yet, and after which a DataFrame is more than a name: it is cached, or a subquery."""
+class HandOver(Hook):
+    """A call that runs nothing yet, but makes a DataFrame more than a name: it is cached, or becomes a subquery."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         recorder.use(frames_in(args[:1]))
 
 
-class JavaHalf(Use):
-    """`_jdf`, which somebody else than the DataFrame asks for."""
+class JavaHalf(HandOver):
+    """`_jdf`, asked for by code outside the DataFrame."""
 
     def computed(self, recorder: CallRecorder, df: DataFrame) -> None:
-        """Run before machine learning gets it, which trains and measures in the JVM."""
+        """Run before machine learning, which trains and measures in the JVM, gets it."""
         if recorder.pending:
             recorder.settle(Effects(reads_of([df]), unknown=_is_impure([df]), fresh=False))
 
 
-class Read(Transformation):
+class Read(LazyCall):
     """A call that makes a DataFrame of paths, a table or a query: files are listed now."""
 
     prefix = ""
@@ -153,7 +153,7 @@ class Read(Transformation):
             recorder.pending.settle(Effects(reads), recorder.location())
 
     def paths(self, args: Args, kwargs: Kwargs) -> list[str]:
-        """The paths that the call names."""
+        """Return the paths that the call names."""
         return list(strings_in((*args[1:2], kwargs.get("path"), kwargs.get("name"))))
 
     def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
@@ -173,7 +173,7 @@ class Read(Transformation):
 
 
 class FileRead(Read):
-    """A method of `DataFrameReader` that takes paths, or has got one by `option("path", ...)`."""
+    """A method of `DataFrameReader` that takes paths, or was given one by `option("path", ...)`."""
 
     prefix = "read"
 
@@ -201,7 +201,7 @@ class StreamRead(Read):
 
 
 class TableRead(Read):
-    """`table(name)`: a table's folder is known before its files are listed, the rest when the DataFrame is there."""
+    """`table(name)`: a table's folder is known before its files are listed, the rest once the DataFrame exists."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
@@ -216,14 +216,14 @@ class TableRead(Read):
 
 
 class ForeignRead(Read):
-    """`jdbc` and `changes`: no files."""
+    """`jdbc` and `changes`: they read no files."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         pass
 
 
 class Sql(TableRead):
-    """`SparkSession.sql`: a query, a write that is taken over, or a command that runs when it may."""
+    """`SparkSession.sql`: a query, a write that is taken over, or a command that runs once it may."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         pass
@@ -236,13 +236,13 @@ class Sql(TableRead):
         answer = sql_answer(args[0], result)
         if answer.is_deferred:
             return answer.df
-        # A statement must not run twice; what it touched was settled before.
+        # A statement must not run twice; what it touches was settled before.
         after = super().after if answer.is_query else super(Read, self).after
         return after(recorder, args, kwargs, answer.df)
 
 
 class TempView(Hook):
-    """`createOrReplaceTempView` and its like: the view represents the DataFrame in later queries.
+    """`createOrReplaceTempView` and the like: the view represents the DataFrame in later queries.
 
     Cached rows of the view that it replaces are released.
     """
@@ -277,7 +277,7 @@ class Save(Hook):
         setattr(writer, self.half, stand_in)
 
     def stand_in(self, recorder: CallRecorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
-        """What takes the place of the Java half."""
+        """Return what replaces the Java half."""
         return DeferringWriter(recorder.spark._jvm, writer._jwrite, on_write)
 
     def finish(self, args: Args) -> None:
@@ -298,7 +298,7 @@ class SaveToTable(Save):
 
 
 class TableWriter(Hook):
-    """`writeTo` and `mergeInto`: the table's name is remembered for the call that writes."""
+    """`writeTo` and `mergeInto`: remembers the table's name for the call that writes."""
 
     def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         recorder.tables[result] = str(args[1] if len(args) > 1 else kwargs.get("table"))
@@ -311,7 +311,7 @@ class Command(Hook):
     Parameters
     ----------
     effects : callable
-        Gives, from the recorder and the call's arguments, what it reads and changes.
+        Returns, from the recorder and the call's arguments, what it reads and changes.
     """
 
     def __init__(
@@ -329,7 +329,7 @@ class Command(Hook):
 
 
 class Watched(Command):
-    """A command that makes no DataFrame and writes none by PySpark: without pending writes it is of no interest."""
+    """A command that makes no DataFrame and writes none through PySpark: it matters only while writes are pending."""
 
     only_pending = True
 
@@ -339,13 +339,13 @@ def is_grouped(value: Any) -> bool:
 
 
 def is_lazy(value: Any) -> bool:
-    """Whether a value is computed only when its rows are asked for: a DataFrame, an RDD, a pandas-on-Spark frame."""
+    """Return whether a value is computed only when its rows are asked for: DataFrame, RDD, pandas-on-Spark frame."""
     lazy = isinstance(value, (DataFrame, RDD)) or is_grouped(value)
     return lazy or type(value).__module__.startswith("pyspark.pandas.")
 
 
 def frames_in(values: Any) -> Iterator[DataFrame]:
-    """The DataFrames among arguments, also those in lists and behind groupings."""
+    """Return the DataFrames among arguments, also those in lists and behind groupings."""
     for value in values:
         if isinstance(value, DataFrame):
             yield value
@@ -372,7 +372,7 @@ def _is_impure(frames: Sequence[DataFrame]) -> bool:
 
 
 def reads_of(frames: Sequence[DataFrame]) -> tuple[Source, ...]:
-    """What DataFrames read, as their analysed plans show it."""
+    """Return what DataFrames read, according to their analysed plans."""
     found: dict[Source, None] = {}
     for df in frames:
         found.update(dict.fromkeys(sources_of(df._jdf.queryExecution().analyzed())))

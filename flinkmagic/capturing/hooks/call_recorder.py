@@ -1,4 +1,4 @@
-"""What a hook may ask of the recorder of a capture, and tell it: all that hooks know of it."""
+"""What a hook may ask of a capture's recorder, and tell it: the only part of the recorder that hooks know."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 
 class CallRecorder(StatementRecorder, Protocol):
-    """Notes the calls of one capture. Only the user's own come to it, not those that PySpark makes to serve them.
+    """Notes the calls of one capture: only the user's own, not those that PySpark makes to serve them.
 
     Attributes
     ----------
     ended : bool
-        The session has been stopped: nothing is heard any more.
+        The session has been stopped: no more calls are noted.
     threads : set of int
         The threads that work for the cell.
     depth : int
-        How many hooks this thread is in: calls that it makes there serve the outermost one.
+        How many hooks this thread is in: calls inside a hook serve the outermost one.
     source : SourceReader
         Reads the user's source.
     grouped_text : mutable mapping of GroupedData to str
-        How groupings were written, whose own calls make the DataFrames.
+        How groupings were written; their methods make the DataFrames.
     local_rdds : set of int
-        The ids of the RDDs that were made of rows of this process.
+        The ids of the RDDs that were made from rows of this process.
     observations : list of Observation
-        Those that the cell has put into DataFrames.
+        The observations that the cell has put into DataFrames.
     awaited : list of DeferredWrite
-        What was captured before, and has not been run.
+        Writes that were captured before and have not run.
     """
 
     ended: bool
@@ -54,11 +54,11 @@ class CallRecorder(StatementRecorder, Protocol):
     def depth(self, depth: int) -> None: ...
 
     def use(self, frames: Iterable[DataFrame]) -> None:
-        """Note that rows of frames are read, or that somebody else is given them."""
+        """Note that rows of frames are read, or that other code is given them."""
         ...
 
     def read(self, sources: Iterable[Source]) -> None:
-        """Tell where what is read is still to be written by what was captured before."""
+        """Report a read of what earlier captures are still to write."""
         ...
 
     def ran(self) -> None:
@@ -66,11 +66,11 @@ class CallRecorder(StatementRecorder, Protocol):
         ...
 
     def mark(self, df: DataFrame, options: OperatorOptions) -> None:
-        """Note what is asked of the operators of a frame."""
+        """Note the options for the operators of a frame."""
         ...
 
     def pending_impurity(self) -> bool:
-        """Whether a function of a pending write may touch files, clocks or chance."""
+        """Return whether a function of a pending write may touch files, clocks or chance."""
         ...
 
     def close(self) -> None:
@@ -78,5 +78,5 @@ class CallRecorder(StatementRecorder, Protocol):
         ...
 
     def closed(self) -> None:
-        """Hear nothing any more if the session has been stopped now."""
+        """Note no more calls if the session has been stopped now."""
         ...

@@ -1,8 +1,8 @@
-"""Which capture hears a call: that of the cell whose thread makes it, and only calls of the cell's own.
+"""Which capture notes a call: that of the cell whose thread makes it, and only the cell's own calls.
 
-The hooks are the process's, a capture is a cell's. A cell's threads are the one that runs it and those that work for
-it: threads that it starts, and threads of pools while they run what it handed to them. Other threads of the kernel,
-those of widgets, and flinkmagic's own belong to no cell.
+The hooks belong to the process, a capture to a cell. A cell's threads are the one that runs it and those that work for
+it: threads that it starts, and pool threads while they run what it handed them. Other threads of the kernel (those of
+widgets, and flinkmagic's own) belong to no cell.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _recorder: ContextVar[CallRecorder | None] = ContextVar("flinkmagic_recorder", default=None)
 
-# PySpark names the innermost frame outside its own folder as the user's in its errors: hooks must not be it.
+# PySpark's errors name the innermost frame outside its own folder as the user's: hooks must not be that frame.
 HOOK_FILE = os.path.join(os.path.dirname(pyspark.__file__), "flinkmagic_hook.py")
 
 active: list[CallRecorder] = []
@@ -29,7 +29,7 @@ active: list[CallRecorder] = []
 
 
 def listening() -> CallRecorder | None:
-    """The recorder of a call that a cell makes; None for calls that serve such a call, and for those of others."""
+    """Return the recorder of a cell's call; None for calls that serve such a call, and for calls from elsewhere."""
     if not active:
         return None
     recorder = _recorder.get()
@@ -39,7 +39,7 @@ def listening() -> CallRecorder | None:
 
 
 def enter(recorder: CallRecorder) -> Token[Any]:
-    """Let a recorder hear this thread and context; returns what ends it (see `leave`)."""
+    """Make a recorder note the calls of this thread and context; return a token that ends it (see `leave`)."""
     return _recorder.set(recorder)
 
 
@@ -49,13 +49,13 @@ def leave(token: Token[Any]) -> None:
     Raises
     ------
     ValueError
-        In another context than it was begun in.
+        In a context other than the one it was begun in.
     """
     _recorder.reset(token)
 
 
 def working_for(recorder: CallRecorder, work: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that makes its thread one of the cell's while it runs."""
+    """Return a function that makes its thread one of the cell's while it runs."""
 
     @functools.wraps(work)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -74,7 +74,7 @@ def working_for(recorder: CallRecorder, work: Callable[..., Any]) -> Callable[..
 
 
 def _forget_captures() -> None:
-    # A forked child runs the cell's code, but the session, its gateway and the writes are the parent's.
+    # A forked child runs the cell's code, but the session, its gateway and the writes belong to the parent.
     active.clear()
 
 

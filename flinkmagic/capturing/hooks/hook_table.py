@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from flinkmagic.capturing.hooks import call_hooks, jvm_hooks, ml_hooks, native_hooks, rdd_hooks, session_hooks
 from flinkmagic.capturing.hooks.audit import os_entries
 from flinkmagic.capturing.hooks.call_hooks import Hook
-from flinkmagic.capturing.hooks.observations import Observe, observation_entries
+from flinkmagic.capturing.hooks.observation_hooks import Observe, observation_entries
 from flinkmagic.capturing.hooks.thread_hooks import thread_entries
 from flinkmagic.capturing.sql import commands
 
@@ -29,7 +29,7 @@ _VIEWS = (
 )
 
 _USES = ("asTable", "cache", "exists", "persist", "scalar")
-"""Methods of `DataFrame` that read no rows yet, and after which the DataFrame is more than a name."""
+"""Methods of `DataFrame` that read no rows yet, but make the DataFrame more than a name."""
 
 _NOT_HOOKED = frozenset(
     {
@@ -50,7 +50,7 @@ _NOT_HOOKED = frozenset(
         "inputFiles",
     }
 )
-"""Methods of `DataFrame` that read no rows and make no DataFrame of their own (or have a hook of their own)."""
+"""Methods of `DataFrame` that read no rows and make no DataFrame (or have a hook of their own)."""
 
 _LAZY = frozenset(
     {
@@ -113,7 +113,7 @@ _LAZY = frozenset(
         "zipWithIndex",
     }
 )
-"""Methods of `DataFrame` that are known to read nothing; a public method that is in no list counts as an action."""
+"""Methods of `DataFrame` that are known to read nothing; a public method in no list counts as an action."""
 
 _GROUPED_LAZY = frozenset(
     {
@@ -136,7 +136,7 @@ _GROUPED_LAZY = frozenset(
 
 
 def entries() -> Iterator[Entry]:
-    """Class, attribute, and what makes its hook; what this version of PySpark does not have is left out."""
+    """Yield class, attribute and hook factory; what this version of PySpark does not have is left out."""
     for owner, name, make in _wanted():
         value = getattr(owner, name, None)
         is_attribute = isinstance(value, (property, functools.cached_property)) or name == "_jdf"
@@ -145,12 +145,12 @@ def entries() -> Iterator[Entry]:
 
 
 def is_hooked_when_imported(module: str) -> bool:
-    """Whether something of a module is hooked as soon as it is imported."""
+    """Return whether something in a module is hooked as soon as the module is imported."""
     return native_hooks.is_native(module) or ml_hooks.is_learning(module)
 
 
 def entries_of(module: ModuleType) -> Iterator[Entry]:
-    """Those of a module that was imported just now."""
+    """Yield the entries of a module that has just been imported."""
     yield from native_hooks.entries_of(module)
     if ml_hooks.is_learning(module.__name__):
         yield from ml_hooks.entries_of(module)
@@ -164,11 +164,11 @@ def _wanted() -> Iterator[Entry]:
     frame = classic_data_frame()
     for name in _public_methods(frame):
         if name not in _NOT_HOOKED:
-            yield frame, name, call_hooks.Transformation if name in _LAZY else call_hooks.Action
+            yield frame, name, call_hooks.LazyCall if name in _LAZY else call_hooks.Action
     for name in _VIEWS:
         yield frame, name, call_hooks.TempView
     for name in _USES:
-        yield frame, name, call_hooks.Use
+        yield frame, name, call_hooks.HandOver
     yield frame, "observe", Observe
     yield frame, "_jdf", call_hooks.JavaHalf
     for name in ("writeTo", "mergeInto"):
@@ -192,7 +192,7 @@ def _grouped() -> Iterator[Entry]:
 
     for owner in (GroupedData, PandasCogroupedOps):
         for name in _public_methods(owner):
-            yield owner, name, call_hooks.Transformation if name in _GROUPED_LAZY else call_hooks.Action
+            yield owner, name, call_hooks.LazyCall if name in _GROUPED_LAZY else call_hooks.Action
 
 
 def _readers() -> Iterator[Entry]:
@@ -227,7 +227,7 @@ def _session_and_context() -> Iterator[Entry]:
     yield SparkSession, "sql", call_hooks.Sql
     yield SparkSession, "table", call_hooks.TableRead
     for name in ("range", "emptyDataFrame"):
-        yield SparkSession, name, call_hooks.Transformation
+        yield SparkSession, name, call_hooks.LazyCall
     on_table = (
         "createTable",
         "createExternalTable",
@@ -261,7 +261,7 @@ def _module(name: str) -> Any:
 
 
 def classic_data_frame() -> type:
-    """The class whose methods run: in 4.x `pyspark.sql.DataFrame` only declares them."""
+    """Return the class whose methods run: in 4.x `pyspark.sql.DataFrame` only declares them."""
     classic = _module("pyspark.sql.classic.dataframe")
     return DataFrame if classic is None else classic.DataFrame
 

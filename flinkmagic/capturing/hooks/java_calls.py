@@ -1,7 +1,7 @@
-"""What calls of Java methods do, as tables: a call that stands in none of them may do anything.
+"""What calls of Java methods do, as tables: a call that is in none of them may do anything.
 
-Names of classes are those that the object's class has, extends or implements. A name that ends with a dot is a
-package, with all below it.
+A class is given by the names of its own class and of all that it extends or implements. A name that ends with a dot is
+a package, with everything below it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 CONSTRUCTOR = "<init>"
 
 ANY_OBJECT = frozenset({"compareTo", "equals", "getClass", "hashCode", "name", "toString"})
-"""Harmless, whatever the object."""
+"""Harmless for any object."""
 
 VALUES = frozenset(
     {
@@ -101,7 +101,7 @@ VALUES = frozenset(
         "scala.math.",
     }
 )
-"""Classes all of whose methods and constructors are harmless: values, plans, settings, logs, Spark's own books."""
+"""Classes whose methods and constructors are all harmless: values, plans, settings, logs, Spark's own records."""
 
 _SESSION = {
     "active", "builder", "catalog", "cloneSession", "conf", "experimental", "getActiveSession", "getDefaultSession",
@@ -144,10 +144,10 @@ SETTINGS_CHANGED = frozenset({
     "setFloat", "setIfUnset", "setInt", "setLong", "setPattern", "setStorageSize", "setStrings", "setTimeDuration",
     "unset",
 })  # fmt: skip
-"""A pending write has its own snapshot of Hadoop's settings, as of the session's; but not all can be brought back."""
+"""A pending write has its own snapshot of Hadoop's settings, as of the session's; but not all can be restored."""
 
 WRITE_SETTINGS = ("mapreduce.fileoutputcommitter.", "mapreduce.output.")
-"""Beginnings of the names of Hadoop's settings that only writes go by. What is read goes by the others of now."""
+"""How the names of Hadoop settings begin that only writes follow. Reads follow the other settings as they are now."""
 
 HARMLESS: dict[str, frozenset[str]] = {
     "java.lang.Runtime": frozenset(
@@ -238,7 +238,7 @@ HARMLESS: dict[str, frozenset[str]] = {
         }
     ),
 }
-"""Methods of a class that are harmless: they ask, or make what does nothing until it is asked."""
+"""Methods of a class that are harmless: they ask, or make something that does nothing until it is asked."""
 
 FRAME_ACTIONS = frozenset(
     {
@@ -264,7 +264,7 @@ FILE_CHANGES = frozenset(
         "moveToLocalFile", "rename", "setOwner", "setPermission", "setReplication", "setTimes", "truncate",
     }
 )  # fmt: skip
-"""Those that change, or may change, what is at the paths that they are given."""
+"""Methods that change, or may change, what is at the paths that they are given."""
 
 HANDLES = frozenset(
     {
@@ -282,11 +282,11 @@ HANDLES = frozenset(
         "org.apache.hadoop.io.IOUtils",
     }
 )
-"""What is made of an open file: to use it reads or changes what opening it did."""
+"""What is made from an open file: using it reads or changes what opening it did."""
 
 
 def is_harmless(types: Sequence[str], method: str) -> bool:
-    """Whether a method of a class, given with what it extends and implements, is known to touch no data."""
+    """Return whether a method of a class, given with its supertypes, is known to touch no data."""
     if method in ANY_OBJECT:
         return True
     for name in types:

@@ -1,7 +1,7 @@
-"""Calls of the JVM that the user makes himself: through ``sc._jvm``, ``sc._jsc``, ``df._jdf`` and what they return.
+"""Calls of the JVM that users make themselves: through ``sc._jvm``, ``sc._jsc``, ``df._jdf`` and their results.
 
-All Java methods are called by `JavaMember`, static ones too, and all constructors by `JavaClass`. PySpark calls them
-all the time; the call is the user's where the frame that makes it is neither PySpark's nor py4j's nor ours.
+`JavaMember` calls all Java methods, static ones too, and `JavaClass` all constructors. PySpark calls them all the time;
+a call is the user's if the frame that makes it is not PySpark's, py4j's or ours.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _FILE_SYSTEM = "org.apache.hadoop.fs.FileSystem"
 
 
 def entries() -> Iterator[tuple[type, str, Callable[[str, Any], Hook]]]:
-    """The methods, and what makes the hook of each."""
+    """Yield the methods and the hook factory of each."""
     yield JavaMember, "__call__", JavaCall
     yield JavaClass, "__call__", JavaCall
 
 
 class JavaCall(Hook):
-    """A call of a Java method or constructor; what PySpark calls is no business of this hook's."""
+    """A call of a Java method or constructor by the user; the hook ignores PySpark's own."""
 
     only_pending = True
 
@@ -58,7 +58,7 @@ class JavaCall(Hook):
             recorder.settle(effects_of(args[0], args[1:]))
 
     def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
-        """Remember of an open file what is open."""
+        """Remember which file an open file is."""
         if isinstance(result, JavaObject) and not is_ours(sys._getframe(2).f_code.co_filename):
             effects = _file_effects(args[0], args[1:])
             if effects is not None and not effects.unknown:
@@ -67,7 +67,7 @@ class JavaCall(Hook):
 
 
 def effects_of(callee: Any, args: Args) -> Effects:
-    """What a call of a Java method or constructor reads and changes."""
+    """Return what a call of a Java method or constructor reads and changes."""
     types, method = _types(callee), _method(callee)
     if is_harmless(types, method) or (CONFIGURATION in types and _is_of_writes(callee, args)):
         return _HARMLESS
@@ -81,9 +81,9 @@ def effects_of(callee: Any, args: Args) -> Effects:
 
 
 def _is_of_writes(callee: Any, args: Args) -> bool:
-    """Whether it changes a setting of Hadoop's of which pending writes have their own: `SessionSnapshot.hadoop`.
+    """Return whether a call changes a Hadoop setting of which pending writes have their own: `SessionSnapshot.hadoop`.
 
-    What was not set at all on a write's line cannot be brought back, but where it is a truth value.
+    A setting that was not set at all on a write's line cannot be restored, unless it is a truth value.
     """
     if _method(callee) not in SETTINGS_CHANGED or not args or not str(args[0]).startswith(WRITE_SETTINGS):
         return False
@@ -104,7 +104,7 @@ def _types(callee: Any) -> tuple[str, ...]:
 
 
 def _file_effects(callee: Any, args: Args) -> Effects | None:
-    """What a call of Hadoop's FileSystem, or on a file that it has opened, touches; None where it is no such call."""
+    """Return what a call of Hadoop's FileSystem, or on a file that it opened, touches; None for any other call."""
     types, method = _types(callee), _method(callee)
     if _FILE_SYSTEM in types and isinstance(callee.container, JavaObject):
         return _file_system_effects(callee.container, method, args)
@@ -137,7 +137,7 @@ def _file_system_effects(files: Any, method: str, args: Args) -> Effects | None:
 
 
 def _paths(values: Iterable[Any]) -> Iterator[Any]:
-    """The Java paths among arguments: also in arrays, and those of files that were listed."""
+    """Return the Java paths among arguments, also those in arrays and those of listed files."""
     for value in values:
         if isinstance(value, JavaArray):
             yield from _paths(value)

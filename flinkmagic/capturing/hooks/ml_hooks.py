@@ -1,8 +1,8 @@
-"""Machine learning: what trains, transforms, evaluates, and saves or loads models.
+"""Machine learning: what trains, transforms, evaluates, saves or loads models.
 
-Its packages are slow to import, so that they are hooked only where somebody imports them, before the cell or in it. A
-model is saved by lines of PySpark's own and of the JVM's, some of them writes of DataFrames: it is one line of the
-user's, and runs immediately.
+Its packages are slow to import, so they are hooked only once something imports them, before the cell or in it. PySpark
+and the JVM save a model in several steps, some of them writes of DataFrames: for the user it is one line, which runs
+immediately.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ Make = Callable[[str, Any], Hook]
 
 
 def is_learning(name: str) -> bool:
-    """Whether a module is one of those packages'."""
+    """Return whether a module belongs to one of those packages."""
     return name.startswith(("pyspark.ml.", "pyspark.mllib."))
 
 
 def ml_entries() -> Iterator[tuple[Any, str, Make]]:
-    """Class, attribute, and what makes its hook."""
+    """Yield class, attribute and hook factory."""
     for module in [module for name, module in sys.modules.items() if is_learning(name)]:
         yield from entries_of(module)
 
 
 def entries_of(module: ModuleType) -> Iterator[tuple[Any, str, Make]]:
-    """Those of one module, which has been imported."""
+    """Yield the entries of one imported module."""
     name = module.__name__
     if name == "pyspark.ml.base":
         yield module.Estimator, "fit", call_hooks.Action
-        yield module.Transformer, "transform", call_hooks.Transformation
+        yield module.Transformer, "transform", call_hooks.LazyCall
     elif name == "pyspark.ml.evaluation":
         yield module.Evaluator, "evaluate", call_hooks.Action
     elif name == "pyspark.mllib.common":
@@ -51,7 +51,7 @@ def entries_of(module: ModuleType) -> Iterator[tuple[Any, str, Make]]:
     elif name == "pyspark.mllib.util":
         yield module.JavaSaveable, "save", functools.partial(call_hooks.Command, effects=_saves)
     util: Any = sys.modules.get("pyspark.ml.util")
-    if hasattr(util, "MLReader"):  # it has been imported, too: these modules import each other
+    if hasattr(util, "MLReader"):  # these modules import each other, so it has been imported too
         yield from _models(module, util.MLWriter, "save", commands.path_effects)
         yield from _models(module, util.MLReader, "load", _loads)
 

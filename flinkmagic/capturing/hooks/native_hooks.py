@@ -1,6 +1,6 @@
-"""Hooks for the functions of `native_readers`, in those of the libraries that are imported.
+"""Hooks for the functions of `native_readers` in those of the libraries that are imported.
 
-A library that the cell imports itself gets its hooks as soon as it is there.
+A library that the cell itself imports is hooked as soon as it is imported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def is_native(name: str) -> bool:
 
 
 def entries() -> Iterator[Entry]:
-    """The functions of libraries that are imported, and what makes the hook of each."""
+    """Yield the functions of imported libraries and the hook factory of each."""
     for name in NATIVE_MODULES:
         module = sys.modules.get(name)
         if module is not None:
@@ -45,7 +45,7 @@ def entries() -> Iterator[Entry]:
 
 
 def entries_of(module: ModuleType) -> Iterator[Entry]:
-    """Those of one library; what this version of it does not have is left out."""
+    """Yield the entries of one library; what this version of it does not have is left out."""
     for call in NATIVE_CALLS:
         if call.module == module.__name__:
             for name in call.names:
@@ -56,14 +56,14 @@ def entries_of(module: ModuleType) -> Iterator[Entry]:
 
 
 class Native(Watched):
-    """A call that opens files past Python.
+    """A call that opens files without Python.
 
     Parameters
     ----------
     method, original
-        As of any hook.
+        As for any hook.
     call : NativeCall
-        What is known of it.
+        What is known about it.
     """
 
     def __init__(self, method: str, original: Callable[..., Any], call: NativeCall) -> None:
@@ -93,7 +93,7 @@ def _is_local(file_system: Any) -> bool:
 
 
 def _targets(recorder: CallRecorder, value: Any) -> Iterator[Target]:
-    """The places that a path, or a list of them, names; an open file is no path: opening it was told of."""
+    """Return the places that a path, or a list of paths, names; an open file is no path: its opening was reported."""
     if isinstance(value, (str, bytes, os.PathLike)):
         text = os.fsdecode(value)
         if text not in _IN_MEMORY:
@@ -105,10 +105,10 @@ def _targets(recorder: CallRecorder, value: Any) -> Iterator[Target]:
 
 
 class HookedName:
-    """Stands in a module for one of its functions or classes; pickled it is that one by its name.
+    """Replaces a function or class in its module; it is pickled as the original, by name.
 
-    A function of the user's that names it may go to Spark's workers, and a name that he has imported while something
-    was captured stays with him.
+    A user's function that names it may go to Spark's workers, and a name imported during a capture stays bound after
+    it.
     """
 
     def __init__(self, module: ModuleType, name: str, call: Callable[..., Any]) -> None:
@@ -141,12 +141,12 @@ class HookedName:
 
 
 class Imports(MetaPathFinder):
-    """Tells of libraries that are imported while something is captured.
+    """Reports libraries that are imported while something is captured.
 
     Parameters
     ----------
     wanted : callable
-        Says whether a module of a name is to be told of.
+        Returns whether to report a module with this name.
     loaded : callable
         Called with the module when its code has run.
     """
@@ -157,7 +157,7 @@ class Imports(MetaPathFinder):
         self._finding: set[str] = set()
 
     def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Find the module as others do, and listen to its loader."""
+        """Find the module as the other finders do, and hook its loader."""
         if name in self._finding or not self._wanted(name):
             return None
         self._finding.add(name)

@@ -1,9 +1,9 @@
-"""Libraries that open files in C, C++ or Rust, of which CPython tells nothing: what their functions read and change.
+"""Libraries that open files in C, C++ or Rust, which CPython does not report: what their functions read and change.
 
-Each row names a module, functions or methods of its classes in which all uses of the library come together, and which
-argument is the path. What opens its files by Python's `open` (fastparquet, Pillow, `pandas.read_csv`) needs no row.
+Each row names a module, the functions or methods through which every use of the library passes, and which argument is
+the path. What opens its files by Python's `open` (fastparquet, Pillow, `pandas.read_csv`) needs no row.
 
-No row can be made for methods of classes that cannot be changed, as Cython makes them: pyarrow's FileSystem and Dataset
+No row is possible for methods of classes that cannot be changed, such as Cython's: pyarrow's FileSystem and Dataset
 among them.
 """
 
@@ -22,7 +22,7 @@ class Does(enum.Enum):
     CHANGES = enum.auto()
     BOTH = enum.auto()
     ANYTHING = enum.auto()
-    """It may read and change what its arguments do not tell: it runs a query, or goes by what was said before."""
+    """It may read and change what its arguments do not say: it runs a query, or follows earlier calls."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class NativeCall:
     does : Does
         What they do with the path.
     position : int
-        The place of the path among the arguments; of a method ``self`` is the first.
+        The place of the path among the arguments; for a method ``self`` is the first.
     keyword : str
         Its name, where it is given by name.
     paths : callable, optional
-        Tells the paths from the object itself (the first argument), where no argument does; None: any.
+        Returns the paths from the object itself (the first argument) if no argument has them; None: any.
     """
 
     module: str
@@ -58,7 +58,7 @@ def _files_of(dataset: Any) -> Any:
 
 
 def _scanned(frame: Any) -> Any:
-    """Of a lazy frame of polars: it may read anything where it scans."""
+    """Judge a lazy polars frame: it may read anything if it scans."""
     return None if "SCAN" in frame.explain(optimized=False) else ()
 
 

@@ -1,8 +1,8 @@
-"""Puts hooks into PySpark's classes while something is captured, and takes them out again.
+"""Puts hooks into PySpark's classes while something is captured, and removes them again.
 
-The hooks are the process's, a capture is a cell's: a hooked method asks whether *this* thread and context captures
-(`current.listening`), and is PySpark's own method where it does not. The first capture installs the hooks, the last
-one to end puts the very objects back that were there.
+The hooks belong to the process, a capture to a cell: a hooked method asks whether *this* thread and context captures
+(`current.listening`), and calls PySpark's own method if not. The first capture installs the hooks, and the last one to
+end restores the original objects.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LEARNING = tuple(os.path.join(os.path.dirname(pyspark.__file__), name) + os.sep
 
 
 def activate(recorder: CallRecorder) -> Token[Any]:
-    """Let a recorder hear the calls of this thread and context; returns what ends it (see `deactivate`)."""
+    """Make a recorder note the calls of this thread and context; return a token that ends it (see `deactivate`)."""
     with _lock:
         if not active:
             try:
@@ -55,8 +55,8 @@ def activate(recorder: CallRecorder) -> Token[Any]:
 
 
 def deactivate(recorder: CallRecorder, token: Token[Any]) -> None:
-    """End what `activate` began; the hooks go with the last recorder."""
-    with contextlib.suppress(ValueError):  # ended in another context than begun, where it is not set
+    """End what `activate` began; the hooks are removed with the last recorder."""
+    with contextlib.suppress(ValueError):  # ended in a context other than the one it began in, where it is not set
         leave(token)
     with _lock:
         active.remove(recorder)
@@ -90,7 +90,7 @@ def _hook(entries: Iterable[hook_table.Entry]) -> None:
 
 
 def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -> Any:
-    """What takes a method's place; made once for each that is found there, since a cell should begin immediately."""
+    """Return a method's replacement, made once for each original method because a cell should begin immediately."""
     known, hooked = _made.get((owner, name), (_ABSENT, None))
     if known is not original:
         if isinstance(original, (property, functools.cached_property)):
@@ -107,7 +107,7 @@ def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -
 
 
 def _hooked_attribute(name: str, original: Any, make: hook_table.Make) -> Any:
-    """What takes the place of a property, or of one that keeps its value in the object."""
+    """Return the replacement of a property, or of one that stores its value in the object."""
     if isinstance(original, property):
         getter = None if original.fget is None else _hooked(make(name, original.fget))
         setter = None if original.fset is None else _hooked(make(name, original.fset))
@@ -116,7 +116,7 @@ def _hooked_attribute(name: str, original: Any, make: hook_table.Make) -> Any:
 
 
 class _HookedOnce:
-    """A `cached_property` with a hook; the value stays where it keeps it."""
+    """A `cached_property` with a hook; the value stays where the property stores it."""
 
     def __init__(self, original: functools.cached_property[Any], call: Callable[..., Any]) -> None:
         self._original = original
@@ -133,7 +133,7 @@ def _uninstall() -> None:
     while _installed:
         owner, name, before, hooked = _installed.pop()
         if owner.__dict__.get(name) is not hooked:
-            continue  # other code has put its own in its place: ours is called by it, and does nothing any more
+            continue  # other code has put its own in our hook's place: it calls ours, which now does nothing
         if before is _ABSENT:
             delattr(owner, name)
         else:
@@ -176,7 +176,7 @@ def _called(hook: Hook, recorder: CallRecorder, args: Any, kwargs: Any) -> Any:
 
 
 def _without_ours(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of this package: the user's line, then Spark's."""
+    """Return a traceback without the frames of this package: the user's line, then Spark's."""
     if trace is None:
         return None
     rest = _without_ours(trace.tb_next)
@@ -186,11 +186,11 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
 
 
 class _JavaHalf:
-    """`DataFrame._jdf`: who asks for it from elsewhere than a DataFrame's own methods is handed the DataFrame.
+    """`DataFrame._jdf`: code outside a DataFrame's own methods that asks for it is handed the DataFrame.
 
-    So it is with `fit` of an estimator (also of one that the cell has only just imported), with ``F.broadcast``, a
-    writer, another library, and the user's own calls of the JVM. What machine learning asks for it may compute: none
-    of ``pyspark.ml.stat``, say, is a method that could be hooked.
+    Examples are `fit` of an estimator (even one that the cell has only just imported), ``F.broadcast``, a writer,
+    another library, and the user's own calls of the JVM. What machine learning asks it for, it may compute: none of
+    ``pyspark.ml.stat``, for example, is a method that could be hooked.
     """
 
     def __init__(self, hook: JavaHalf) -> None:

@@ -1,8 +1,8 @@
 """What RDDs read, write and run: hooks for the few methods of PySpark that all others go through.
 
-Making an RDD of others runs nothing, so it is not heard of. Every job of an RDD comes by `RDD.collect`,
-`SparkContext.runJob` and a handful more, and on the way there PySpark asks for the number of partitions, for which
-Hadoop lists files: from then on the RDD reads those.
+Making an RDD from others runs nothing, so it is not hooked. Every job of an RDD passes through `RDD.collect`,
+`SparkContext.runJob` and a handful more. On the way PySpark asks for the number of partitions, for which Hadoop lists
+files: from then on the RDD reads those.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flinkmagic.capturing.driver.capture_reader import rdd_paths
 from flinkmagic.capturing.driver.impurity import functions_of_rdd, impure_function, impure_reason
-from flinkmagic.capturing.hooks.call_hooks import Args, Kwargs, Transformation, Watched, strings_in
+from flinkmagic.capturing.hooks.call_hooks import Args, Kwargs, LazyCall, Watched, strings_in
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.targets import Source, Target, resolve_uri, sources_of
 from flinkmagic.jvm.java import simple_name
@@ -31,7 +31,7 @@ _OUTPUTS = ("mapreduce.output.fileoutputformat.outputdir", "mapred.output.dir")
 
 
 def entries() -> Iterator[tuple[type, str, Any]]:
-    """The methods, and what makes the hook of each."""
+    """Yield the methods and the hook factory of each."""
     pipelined = sys.modules[RDD.__module__].PipelinedRDD  # a module of another name in Spark 3
 
     jobs = ("collect", "collectWithJobGroup", "toLocalIterator", "sumApprox", "meanApprox", "countApproxDistinct")
@@ -64,10 +64,10 @@ def _command(effects: Callable[..., Effects]) -> Callable[[str, Any], Watched]:
     return functools.partial(Watched, effects=effects)
 
 
-class FrameOfRows(Transformation):
-    """`createDataFrame`: of an RDD it looks at the first rows, where no schema is given.
+class FrameOfRows(LazyCall):
+    """`createDataFrame`: of an RDD it looks at the first rows if no schema is given.
 
-    Rows of this process are no computation that would be worth keeping, those of an RDD may be.
+    Rows of this process are not worth keeping, those of an RDD may be.
     """
 
     runs_users_code = True
@@ -87,12 +87,12 @@ class FrameOfRows(Transformation):
 
 
 def job_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
-    """A job of the RDD itself."""
+    """Judge a job of the RDD itself."""
     return rdd_effects(args[:1])
 
 
 def listing_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
-    """A call that looks for the partitions of the RDDs that it gets, alone or in a list."""
+    """Judge a call that looks for the partitions of the RDDs that it gets, alone or in a list."""
     given = [*args, *kwargs.values()]
     given += [item for value in given if isinstance(value, list) for item in value]
     reads = dict.fromkeys(source for value in given if isinstance(value, RDD) for source in _sources(value))
@@ -100,18 +100,18 @@ def listing_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effec
 
 
 def run_job_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
-    """``SparkContext.runJob(rdd, function, ...)``."""
+    """Judge ``SparkContext.runJob(rdd, function, ...)``."""
     given = [*args[1:3], *(kwargs[name] for name in ("rdd", "partitionFunc") if name in kwargs)]
     return rdd_effects(given)
 
 
 def java_function_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
-    """What MLlib runs on the RDDs and DataFrames that it is given."""
+    """Judge what MLlib runs on the RDDs and DataFrames that it is given."""
     return rdd_effects(args[2:])
 
 
 def rdd_effects(values: Sequence[Any], changes: tuple[Target, ...] = ()) -> Effects:
-    """What a job of RDDs, DataFrames and functions, found among these values, reads; `changes` is what it writes."""
+    """Return what a job of the RDDs, DataFrames and functions among these values reads; `changes` is what it writes."""
     reads: dict[Source, None] = {}
     unknown = False
     for value in values:
@@ -133,9 +133,9 @@ def _sources(rdd: RDD[Any]) -> Iterator[Source]:
 
 
 def _jvm_rdd(rdd: Any) -> Any:
-    """Of an RDD that PySpark has not made in the JVM yet, the one that it is going to be made of.
+    """Return, for an RDD that PySpark has not made in the JVM yet, the one that it will be made from.
 
-    Made here it would keep its function as it is now; a plain run pickles it when the first job needs it.
+    If it were made here, it would keep its function as it is now; a plain run pickles it when the first job needs it.
     """
     if not _is_made(rdd):
         return rdd._prev_jrdd.rdd()
@@ -152,12 +152,12 @@ def _impurity_of_rdd(rdd: Any) -> str | None:
 
 
 def read_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
-    """Readers that take paths, which Hadoop separates by commas, and look at the first rows."""
+    """Judge readers that take paths, which Hadoop separates by commas, and look at the first rows."""
     return _reads(recorder, args[1] if len(args) > 1 else kwargs.get("path", kwargs.get("name")))
 
 
 def read_conf_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
-    """Readers that find their paths in a dictionary of Hadoop's settings."""
+    """Judge readers that find their paths in a dictionary of Hadoop's settings."""
     conf = args[6] if len(args) > 6 else kwargs.get("conf")
     return _reads(recorder, _setting(conf, _INPUTS))
 
@@ -171,13 +171,13 @@ def _reads(recorder: CallRecorder, paths: Any) -> Effects:
 
 
 def save_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
-    """``saveAs…File(path)``: a job of the RDD that writes to a path."""
+    """Judge ``saveAs…File(path)``: a job of the RDD that writes to a path."""
     path = next(strings_in((*args[1:2], kwargs.get("path"))), None)
     return _saves(recorder, args[0], path)
 
 
 def save_conf_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
-    """``saveAs…Dataset(conf)``: the path is one of Hadoop's settings, where it writes to files."""
+    """Judge ``saveAs…Dataset(conf)``: the path is one of Hadoop's settings, if it writes to files."""
     conf = args[1] if len(args) > 1 else kwargs.get("conf")
     return _saves(recorder, args[0], _setting(conf, _OUTPUTS))
 

@@ -26,7 +26,7 @@ Make = Callable[[str, Any], Command]
 
 
 def entries(data_frame: type) -> Iterator[tuple[type, str, Make]]:
-    """The methods, and what makes the hook of each; `data_frame` is the class whose methods run."""
+    """Yield the methods and the hook factory of each; `data_frame` is the class whose methods run."""
     from pyspark import RDD, Accumulator, Broadcast, SparkContext
     from pyspark.sql import SparkSession
     from pyspark.sql.catalog import Catalog
@@ -80,7 +80,7 @@ def _command(effects: Callable[[CallRecorder, Args, Kwargs], Effects]) -> Make:
 
 
 class Stop(Command):
-    """`stop` of a session, of its context, of streams: where it stops the session, what follows is plain PySpark."""
+    """`stop` of a session, its context or its streams: if it stops the session, what follows is plain PySpark."""
 
     def __init__(self, method: str, original: Callable[..., Any]) -> None:
         super().__init__(method, original, lambda recorder, args, kwargs: Effects(unknown=True, cause=Cause.STOP))
@@ -96,7 +96,7 @@ class Stop(Command):
 
 
 def _is_running(recorder: CallRecorder, stopped: Any) -> bool:
-    """Whether what is stopped is the context of the session that is captured, and has not been stopped before."""
+    """Return whether this would stop the context of the captured session for the first time."""
     context = getattr(stopped, "_sc", stopped)
     return context is recorder.spark.sparkContext and context._jsc is not None
 
@@ -147,7 +147,7 @@ def _stream(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
 
 
 def _added_file(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
-    """Files that are shipped to the executors as they are now."""
+    """Judge files that are shipped to the executors as they are now."""
     paths = strings_in((*args[1:], kwargs.get("path")))
     reads = tuple(Source(path=recorder.resolver.target(path).path) for path in paths)
     return Effects(reads, cause=Cause.FILE)

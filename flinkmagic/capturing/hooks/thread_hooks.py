@@ -1,7 +1,7 @@
 """Threads, pools and processes that a cell makes work for it.
 
-A thread that the cell starts, and a pool's thread while it runs what the cell handed to it, belong to the cell. What
-other processes do is not seen: they settle what is pending when they get work.
+A thread that the cell starts, and a pool's thread while it runs what the cell handed it, belong to the cell. What other
+processes do is not seen: giving them work settles what is pending.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class BareThread(Hook):
 
 
 class ThreadWork(Hook):
-    """A pool of threads gets a function: it runs as part of the cell."""
+    """A thread pool gets a function: it runs as part of the cell."""
 
     def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         name = next((name for name in ("func", "fn") if name in kwargs), None)
@@ -64,21 +64,21 @@ class ThreadWork(Hook):
 
 
 class ProcessWork(Hook):
-    """Another process is started or gets work: what it touches is not seen."""
+    """Another process is started or given work: what it touches is not seen."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         recorder.settle(Effects(unknown=True, cause=Cause.PROCESS))
 
 
 class LoopWork(Hook):
-    """A loop of another thread gets a coroutine, as of IPython's ``%%bash``: what that touches is not seen."""
+    """Another thread's loop gets a coroutine, as with IPython's ``%%bash``: what it touches is not seen."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         recorder.settle(Effects(unknown=True, cause=Cause.THREAD))
 
 
 class PoolWork(ThreadWork):
-    """A pool of `multiprocessing` gets a function; its workers are processes, or threads."""
+    """A pool of `multiprocessing` gets a function; its workers are processes or threads."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         if not isinstance(args[0], multiprocessing.pool.ThreadPool):
@@ -91,7 +91,7 @@ class PoolWork(ThreadWork):
 
 
 def thread_entries() -> Iterator[tuple[Any, str, type[Hook]]]:
-    """Class, attribute and hook of all that starts a thread or a process, or hands work to one."""
+    """Return class, attribute and hook of all that starts a thread or process, or hands work to one."""
     yield threading.Thread, "start", ThreadStart
     yield _thread, "start_new_thread", BareThread
     yield ThreadPoolExecutor, "submit", ThreadWork
@@ -99,7 +99,7 @@ def thread_entries() -> Iterator[tuple[Any, str, type[Hook]]]:
         yield multiprocessing.pool.Pool, name, PoolWork
     yield multiprocessing.process.BaseProcess, "start", ProcessWork
     yield asyncio, "run_coroutine_threadsafe", LoopWork
-    # Slow to import: code that has an executor of processes has imported it.
+    # Slow to import: code that has a process executor has imported it.
     processes = sys.modules.get("concurrent.futures.process")
     if processes is not None:
         yield processes.ProcessPoolExecutor, "submit", ProcessWork

@@ -1,1 +1,1 @@
-"""The user's source: where a call stands in it, how it is written there, and what waits for it to raise."""
+"""The user's source: where a call is, how it is written, and which handler waits for it to raise."""

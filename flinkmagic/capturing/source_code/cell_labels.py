@@ -1,4 +1,4 @@
-"""What the cells of this process are called, by the file names that their frames carry.
+"""The labels of this process's cells, by the file names that their frames carry.
 
 A traceback that comes back from a Python worker holds those names and nothing else of a cell. `linecache` keeps the
 cells' text for this process in the same way.
@@ -15,11 +15,11 @@ _labels: dict[str, str] = {}
 
 
 def remember(cell: CellSource) -> None:
-    """Know a cell, and those that it knows, from now on; a cell that ran again goes by its newest number."""
+    """Remember a cell and the cells that it knows; a cell that ran again goes by its newest number."""
     _labels.update(cell.labels)
     _labels[cell.filename] = cell.label
 
 
 def label_of(filename: str) -> str | None:
-    """What people call the cell of a file name; None where it is no cell's."""
+    """Return the label of the cell with a file name; None if it is no cell's."""
     return _labels.get(filename)

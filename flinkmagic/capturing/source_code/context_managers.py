@@ -1,7 +1,7 @@
-"""Whether a context manager does something about an exception that leaves its block.
+"""Whether a context manager reacts to an exception that leaves its block.
 
-It is looked up by the names that stand in the ``with`` statement, in the frame that runs it; nothing is called. One
-that cannot be found that way counts as none that does, and so do those of installed libraries: they close what they
+The names in the ``with`` statement are looked up in the frame that runs it; nothing is called. A context manager that
+cannot be found that way counts as one that does not react, and so do those of installed libraries: they close what they
 have opened.
 """
 
@@ -28,12 +28,12 @@ _NOTHING = object()
 
 
 def heeds_exceptions(expression: ast.expr, frame: FrameType, has_handlers: Callable[[CodeType, str], bool]) -> bool:
-    """Whether the context manager that an expression gives handles exceptions, or acts otherwise after one.
+    """Return whether the context manager that an expression gives handles exceptions, or otherwise reacts to one.
 
     Parameters
     ----------
     expression : ast.expr
-        What stands after ``with``.
+        What follows ``with``.
     frame : FrameType
         The frame in which it does.
     has_handlers : callable
@@ -74,7 +74,7 @@ def _source(code: CodeType) -> str:
 
 
 def _looks_at_exception(leave: FunctionType) -> bool:
-    """Whether an ``__exit__`` uses what it is told of an exception, or may say that it is handled."""
+    """Return whether an ``__exit__`` uses what it is told about an exception, or may say that it is handled."""
     function = _definition(leave.__code__)
     if function is None:
         return True

@@ -1,4 +1,4 @@
-"""Whether a line stands where an exception of its own would be handled.
+"""Whether an exception of a line would be handled.
 
 A write that is put off cannot raise on its own line. Where a handler waits for it to raise, it must.
 """
@@ -15,7 +15,7 @@ from flinkmagic.capturing.source_code.context_managers import heeds_exceptions
 from flinkmagic.capturing.source_code.syntax import parsed
 
 _SUPPRESSING = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex", "warns", "capture_exceptions"})
-"""Context managers that handle exceptions, by their names: of contextlib, pytest, unittest."""
+"""Context managers that handle exceptions, by name: of contextlib, pytest, unittest."""
 _TRIES: tuple[type[ast.AST], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
 _Scope = tuple[str, int]
 _MODULE: _Scope = ("<module>", 1)
@@ -23,7 +23,7 @@ _MODULE: _Scope = ("<module>", 1)
 
 @dataclass(frozen=True)
 class Handler:
-    """Lines whose exceptions are handled: `first` to `last`, by what begins on line `at`.
+    """Lines whose exceptions are handled: `first` to `last`, by the statement that begins on line `at`.
 
     Where that is a ``with`` statement that has `managers`, it depends on these.
     """
@@ -35,7 +35,7 @@ class Handler:
 
 
 def handler_of(frame: FrameType, source: str, after: int = 0) -> int | None:
-    """The line of the ``try``, or ``with suppress(...)``, that handles what the running line of a frame raises.
+    """Return the line of the ``try``, or ``with suppress(...)``, that handles what a frame's running line raises.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def _handles(handler: Handler, frame: FrameType) -> bool:
 
 
 def _has_handlers(code: CodeType, source: str) -> bool:
-    """Of the generator of a context manager, what it yields in is not looked at."""
+    """Return whether code has handlers; for a context manager's generator, those around its ``yield`` do not count."""
     return any(not handler.managers for handler in _handlers(source).get((code.co_name, code.co_firstlineno), ()))
 
 

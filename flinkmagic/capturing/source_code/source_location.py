@@ -1,4 +1,4 @@
-"""The captured cell, and lines of the user's."""
+"""The captured cell, and lines of the user's code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CellSource:
 
 @dataclass(frozen=True)
 class SourceLocation:
-    """A line of the user's.
+    """A line of the user's code.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Where in the user's source a call stands, and how it was written there.
+"""Where a call is in the user's source, and how it is written there.
 
 PySpark's own call site names the wrong cell (it takes the number of the cell that runs for that of the cell where the
 function was defined). The frame knows better: its file name is the one that IPython's compile cache gave to the cell,
@@ -47,12 +47,12 @@ _CHAIN_STARTS = frozenset({"read", "readStream", "write", "writeStream", "na", "
 
 
 def is_ours(filename: str) -> bool:
-    """Whether a file is PySpark's, py4j's or ours."""
+    """Return whether a file is PySpark's, py4j's or ours."""
     return filename.startswith((*_OURS, _PACKAGE))
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame of the user's own code: no library's, where there is such a frame."""
+    """Return the innermost frame of the user's own code, not of a library, if there is one."""
     outer = None
     for frame in _frames(sys._getframe(1)):
         name = frame.f_code.co_filename
@@ -71,7 +71,7 @@ def _frames(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 class SourceReader:
-    """Reads locations and calls off the source that frames were compiled from."""
+    """Reads locations and calls from the source that frames were compiled from."""
 
     def __init__(self, cell: CellSource | None = None) -> None:
         self._cell = cell
@@ -79,7 +79,7 @@ class SourceReader:
         self._calls: dict[str, dict[tuple[int, int], list[ast.Call]]] = {}
 
     def location(self, frame: FrameType | None) -> SourceLocation:
-        """The line at which a frame stands, and the cell's line that led there."""
+        """Return the line that a frame is at, and the cell's line that led there."""
         if frame is None:
             return SourceLocation("unknown", "", 0, "")
         called_from = None
@@ -89,7 +89,7 @@ class SourceReader:
         return self._line(frame, called_from)
 
     def raised_at(self, trace: TracebackType | None) -> SourceLocation:
-        """The line of the cell, or else of the user's, at which a traceback goes through it last."""
+        """Return the last line of the cell, or else of the user's code, that a traceback goes through."""
         found = None
         while trace is not None:
             name = trace.tb_frame.f_code.co_filename
@@ -102,15 +102,15 @@ class SourceReader:
         return self._at(found.tb_frame, found.tb_lineno)
 
     def begin(self, frame: FrameType | None) -> None:
-        """Note the frames around a captured block; where there is a cell, its own frames tell what is captured."""
+        """Note the frames around a captured block; if there is a cell, its own frames tell what is captured."""
         self._around = {} if self._cell is not None else {outer: outer.f_lineno or 0 for outer in _frames(frame)}
 
     def end(self) -> None:
-        """Let go of the frames."""
+        """Release the frames."""
         self._around = {}
 
     def handler(self, frame: FrameType | None) -> SourceLocation | None:
-        """The line of the handler that would see a frame's running line raise, in the cell or in what it calls.
+        """Return the line of the handler that catches what a frame's line raises, in the cell or in what it calls.
 
         A ``try`` around the captured block is none of the block's.
         """
@@ -126,7 +126,7 @@ class SourceReader:
         return None
 
     def _captured(self, frame: FrameType | None) -> list[FrameType]:
-        """The frames from a call to the cell, or to the block, innermost first."""
+        """Return the frames from a call to the cell, or to the block, innermost first."""
         frames = list(_frames(frame))
         if self._cell is None:
             last = next((place for place, one in enumerate(frames) if one in self._around), -1)
@@ -158,7 +158,7 @@ class SourceReader:
         return linecache.getlines(filename, frame.f_globals)
 
     def call_text(self, frame: FrameType | None, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-        """The call that a frame is executing, as it is written; put together again where that is not to be had."""
+        """Return the call that a frame is executing, as it is written; reconstructed if the text is not available."""
         node = self._call_node(frame, method) if frame is not None else None
         if frame is None or node is None:
             return shorten(reconstruct(method, args, kwargs))
@@ -177,7 +177,7 @@ class SourceReader:
 
 
 def _call_end(frame: FrameType) -> tuple[int, int] | None:
-    """Line and column (in bytes) where the running call's text ends; None where Python does not keep columns."""
+    """Return line and column (in bytes) where the running call's text ends; None if Python keeps no columns."""
     if sys.version_info < (3, 11):
         return None
     positions = itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None)
@@ -198,9 +198,9 @@ def _with_ends(lines: Sequence[str]) -> Iterator[str]:
         yield line if line.endswith("\n") else line + "\n"
 
 
-@functools.lru_cache(maxsize=16)  # a module's source is that of many captures
+@functools.lru_cache(maxsize=16)  # many captures read the same module's source
 def _index_calls(source: str) -> dict[tuple[int, int], list[ast.Call]]:
-    """All calls of a text by the place where they end; of those that end together the outermost first."""
+    """Return all calls of a text by the place where they end; of those that end together the outermost."""
     found: dict[tuple[int, int], list[ast.Call]] = {}
     tree = parsed(source)
     for node in ast.walk(tree) if tree is not None else ():
@@ -221,7 +221,7 @@ def _text_of(node: ast.Call, lines: Sequence[str]) -> str:
 
 
 def _chain_start(func: ast.Attribute) -> ast.Attribute | None:
-    """The `.read` or `.write` of a chain, so that its settings are shown with the call that ends it."""
+    """Return the `.read` or `.write` of a chain, so that its settings are shown with the call that ends it."""
     node: ast.AST = func.value
     while isinstance(node, (ast.Call, ast.Attribute)):
         if isinstance(node, ast.Attribute) and node.attr in _CHAIN_STARTS:
@@ -249,7 +249,7 @@ def _slice(lines: Sequence[str], start: tuple[int, int], end: tuple[int, int]) -
 
 
 def shorten(text: str, limit: int = TEXT_LIMIT) -> str:
-    """One line of at most `limit` characters."""
+    """Return one line of at most `limit` characters."""
     text = re.sub(r"([(\[{])\s*\n\s*", r"\1", text)
     text = re.sub(r",?\s*\n\s*([)\]}])", r"\1", text)
     text = re.sub(r"\s*\n\s*(?=\.)", "", text)
@@ -258,7 +258,7 @@ def shorten(text: str, limit: int = TEXT_LIMIT) -> str:
 
 
 def reconstruct(method: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """A call put together from its arguments' values."""
+    """Return a call reconstructed from its arguments' values."""
     parts = [_argument(arg) for arg in args]
     parts += [f"{name}={_argument(value)}" for name, value in kwargs.items()]
     return f"{method}({', '.join(parts)})"
@@ -280,5 +280,5 @@ def _argument(value: Any) -> str:
 
 
 def expr_ids(jdf: Any) -> tuple[int, ...]:
-    """Expression ids of a Java Dataset's output attributes."""
+    """Return expression ids of a Java Dataset's output attributes."""
     return output_ids(jdf.queryExecution())

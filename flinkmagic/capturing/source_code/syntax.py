@@ -10,7 +10,7 @@ _PARSING = threading.Lock()
 
 
 def parsed(source: str) -> ast.Module | None:
-    """A text's syntax tree; None where the text is not what was compiled (IPython's syntax, a file edited since)."""
+    """Return a text's syntax tree; None if the text is not what was compiled (IPython's syntax, an edited file)."""
     try:
         with _PARSING:
             return ast.parse(source)

@@ -1,1 +1,1 @@
-"""SQL statements, calls of the catalog and of the cache: what they read and change, and the writes among them."""
+"""SQL statements, catalog and cache calls: what they read and change, and the writes among them."""

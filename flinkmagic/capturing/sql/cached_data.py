@@ -1,6 +1,6 @@
-"""Lines that release cached rows: a pending write that would be computed from these has to be done before.
+"""Lines that release cached rows: a pending write that would be computed from these rows has to run before.
 
-A DataFrame that was persisted is computed once, as its sources were then. A write of it that comes after
+A persisted DataFrame is computed once, from its sources as they were then. A write of it that runs after
 ``unpersist()`` would compute it again.
 """
 
@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.driver.capture_reader import cached_relations, leaves_of, lineage_holds
 from flinkmagic.capturing.writes.pending import Cause, Effects
-from flinkmagic.jvm.java import session_state, skip_commands
+from flinkmagic.jvm.java import query_execution, session_state
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.writes.captured_session import CapturedSession
@@ -22,7 +22,7 @@ _NOTHING = Effects(cause=Cause.CACHE)
 
 
 def cache_effects(captured: CapturedSession, jplan: Any = None) -> Effects:
-    """What letting go of cached data does to the pending writes.
+    """Return what releasing cached data does to the pending writes.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def cache_effects(captured: CapturedSession, jplan: Any = None) -> Effects:
 
 
 def table_cache_effects(captured: CapturedSession, name: str) -> Effects:
-    """The same of the rows of a table or a view (``uncacheTable``, ``UNCACHE TABLE``)."""
+    """Return the same for the rows of a table or a view (``uncacheTable``, ``UNCACHE TABLE``)."""
     if captured.spark._jsparkSession.sharedState().cacheManager().isEmpty():
         return _NOTHING
     try:
@@ -54,14 +54,14 @@ def table_cache_effects(captured: CapturedSession, name: str) -> Effects:
 
 
 def view_cache_effects(captured: CapturedSession, name: str, everywhere: bool = False) -> Effects:
-    """The same of a temporary view that is dropped or replaced; `everywhere` means a global one."""
+    """Return the same for a temporary view that is dropped or replaced; `everywhere` means a global one."""
     catalog = session_state(captured.spark).catalog()
     view = catalog.getGlobalTempView(name) if everywhere else catalog.getTempView(name)
     return cache_effects(captured, view.get()) if view.isDefined() else _NOTHING
 
 
 def rdd_cache_effects(captured: CapturedSession, rdd: Any) -> Effects:
-    """The same of an RDD that a pending write's DataFrame was made of."""
+    """Return the same for an RDD from which a pending write's DataFrame was made."""
     if not rdd.is_cached:
         return _NOTHING
     number = rdd.id()
@@ -73,6 +73,6 @@ def rdd_cache_effects(captured: CapturedSession, rdd: Any) -> Effects:
 
 
 def _kept_below(captured: CapturedSession, jplan: Any) -> set[int]:
-    """The cached data from which Spark would now compute an analysed plan."""
-    served = session_state(captured.spark).executePlan(jplan, skip_commands(captured.spark._jvm)).withCachedData()
+    """Return the cached data from which Spark would now compute an analysed plan."""
+    served = query_execution(captured.spark._jvm, session_state(captured.spark), jplan).withCachedData()
     return cached_relations(served)

@@ -1,7 +1,7 @@
-"""What a catalog call or another line that runs on its line reads and changes, before it runs.
+"""What a catalog call, or another line that is not deferred, reads and changes, before it runs.
 
-Only asked while writes are pending. What cannot be known counts as reading and changing everything. SQL statements are
-judged by `sql_effects`.
+Asked only while writes are pending. What cannot be known counts as reading and changing everything. `sql_effects`
+judges SQL statements.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ def _defines_tables(captured: CapturedSession) -> bool:
 
 
 def table_effects(captured: CapturedSession, name: str) -> Effects:
-    """``table(name)``, as far as it is known before the table's files are listed."""
+    """Judge ``table(name)``, as far as it is known before the table's files are listed."""
     try:
         relation = parsed(captured.spark, f"TABLE {name}")
-    except PySparkException:  # no name: Spark's own error is about to say so
+    except PySparkException:  # not a name: Spark is about to raise its own error
         return Effects()
     return SqlEffects(captured, captured.spark).of(nodes_of(relation))
 
 
 def database_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """``Catalog.dropDatabase``."""
+    """Judge ``Catalog.dropDatabase``."""
     name = args[1] if len(args) > 1 else kwargs.get("dbName", "")
     try:
         parts = name_parts(captured.spark, str(name))
-    except PySparkException:  # no name: Spark's own error is about to say so
+    except PySparkException:  # not a name: Spark is about to raise its own error
         return Effects()
     return Effects(changes=tuple(namespace_targets(captured.spark, parts)))
 
 
 def table_writer_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """``mergeInto(table)``, when it writes."""
+    """Judge ``mergeInto(table)``, when it writes."""
     name = captured.tables.get(args[0])
     if name is None:
         return _UNKNOWN
     df = getattr(args[0], "_df", None) or getattr(args[0], "_source_df", None)
     try:
         reads = () if df is None else sources_of(df._jdf.queryExecution().analyzed())
-    except Py4JError:  # what cannot be read off its plan may be anything
+    except Py4JError:  # a plan that cannot be read may be anything
         return _UNKNOWN
     return Effects(tuple(reads), (named_table(captured.spark, name),), unknown=df is None, fresh=False)
 
 
 def catalog_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """Calls of `Catalog` that change the table named first."""
+    """Judge calls of `Catalog` that change the table named first."""
     name = args[1] if len(args) > 1 else kwargs.get("tableName", kwargs.get("viewName"))
     path = args[2] if len(args) > 2 else kwargs.get("path")
     changes = [named_table(captured.spark, str(name))]
@@ -71,7 +71,7 @@ def catalog_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapp
 
 
 def lookup_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """Calls of `Catalog` that look a table up: they need it made, not filled."""
+    """Judge calls of `Catalog` that look a table up: it has to exist, but need not be filled."""
     name = args[1] if len(args) > 1 else kwargs.get("tableName")
     if not _defines_tables(captured):
         return Effects()
@@ -83,16 +83,16 @@ def lookup_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mappi
 
 
 def cached_table_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """``Catalog.cacheTable``: the cache keeps the list of the table's files as it is now."""
+    """Judge ``Catalog.cacheTable``: the cache keeps the list of the table's files as it is now."""
     return table_effects(captured, str(args[1] if len(args) > 1 else kwargs.get("tableName")))
 
 
 def listing_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """``Catalog.listTables``."""
+    """Judge ``Catalog.listTables``."""
     return _UNKNOWN if _defines_tables(captured) else Effects()
 
 
 def path_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """``save(path)`` of a model."""
+    """Judge ``save(path)`` of a model."""
     path = args[1] if len(args) > 1 else kwargs.get("path")
     return Effects(changes=(captured.resolver.target(str(path)),))

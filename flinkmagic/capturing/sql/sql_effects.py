@@ -16,7 +16,7 @@ from flinkmagic.capturing.sql.cached_data import cache_effects, table_cache_effe
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.tables import is_view, name_parts, namespace_targets, table_target
 from flinkmagic.capturing.writes.targets import PathResolver, Source, Target, sources_of
-from flinkmagic.jvm.java import items, session_state, simple_name, skip_commands
+from flinkmagic.jvm.java import items, query_execution, session_state, simple_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.writes.captured_session import CapturedSession
@@ -66,9 +66,9 @@ _HARMLESS = frozenset(
 """Statements that touch settings, names and views: a pending write has its own snapshot of these. What their queries
 read counts."""
 _ANALYSES_ONLY = frozenset({"ExplainCommand"})
-"""A statement in it is not run."""
+"""The statement inside it is not run."""
 _LOOKS = ("Comment", "Describe", "List", "Show")
-"""How statements begin that look at what the catalog says of a table: they need it made, not filled."""
+"""How statements begin that look at a table's entry in the catalog: the table has to exist, but need not be filled."""
 _READS = frozenset({"AnalyzeColumn", "AnalyzeTable", "AnalyzeTables", "CacheTable", "ShowPartitions"})
 """Statements that read the tables which they name, and change no rows."""
 _ON_CACHE = frozenset({"ClearCacheCommand", "UncacheTable"})
@@ -95,7 +95,7 @@ _ROWS = frozenset(
 
 
 def changes_rows(nodes: Sequence[SqlNode], spark: Any) -> bool:
-    """Whether one of the statements changes rows of a table or a folder."""
+    """Return whether one of the statements changes rows of a table or a folder."""
     return any(
         node.kind in _ROWS or (node.kind == "UnresolvedExecuteImmediate" and _immediate_changes(node, nodes, spark))
         for node in nodes
@@ -109,14 +109,14 @@ def _immediate_changes(node: SqlNode, nodes: Sequence[SqlNode], spark: Any) -> b
 
 
 def immediate_plan(spark: Any, node: SqlNode, nodes: Sequence[SqlNode]) -> Any:
-    """What an ``EXECUTE IMMEDIATE`` is about to run; None where that is known only then."""
+    """Return what an ``EXECUTE IMMEDIATE`` is about to run; None if that is known only then."""
     expression = node.plan.sqlStmtStr()
     if nodes[0].kind == "CompoundBody" and simple_name(expression) != "Literal":
-        return None  # a variable of the script's may bear the name
+        return None  # a variable of the script may have the name
     text = constant(spark, expression)
     try:
         return None if text is None else parsed(spark, text)
-    except PySparkException:  # Spark's own error is about to say so
+    except PySparkException:  # Spark is about to raise its own error
         return None
 
 
@@ -150,7 +150,7 @@ class SqlEffects:
         self._cause = Cause.SPARK
 
     def of(self, nodes: Sequence[SqlNode]) -> Effects:
-        """The effects of a statement with these nodes."""
+        """Return the effects of a statement with these nodes."""
         self._judge(nodes)
         return Effects(tuple(self._reads), tuple(self._changes), self._is_unknown, cause=self._cause)
 
@@ -163,7 +163,7 @@ class SqlEffects:
                 self._judge_name(node, nodes)
 
     def _let_go(self, kind: str, plan: Any) -> None:
-        """``CLEAR CACHE``, and ``UNCACHE TABLE`` of a table, whose cached rows pending writes may be planned over."""
+        """Judge ``CLEAR CACHE`` and ``UNCACHE TABLE``: pending writes may be planned over those cached rows."""
         if kind == "UncacheTable":
             name = ".".join(f"`{part}`" for part in items(plan.table().multipartIdentifier()))
             effects = table_cache_effects(self._captured, name)
@@ -204,7 +204,7 @@ class SqlEffects:
             self._is_unknown = True
 
     def _judge_body(self, plan: Any) -> None:
-        """A function in SQL is analysed when it is made."""
+        """Judge the body of a SQL function, which is analysed when the function is made."""
         for text, prefix in ((plan.queryText(), ""), (plan.exprText(), "SELECT ")):
             if text.isDefined():
                 self._judge(nodes_of(parsed(self._spark, prefix + text.get())))
@@ -257,11 +257,11 @@ class SqlEffects:
         text = constant(self._spark, node.plan.identifierExpr())
         try:
             return None if text is None else name_parts(self._spark, text)
-        except PySparkException:  # no name: Spark's own error is about to say so
+        except PySparkException:  # not a name: Spark is about to raise its own error
             return None
 
     def _look(self, owner: SqlNode, table: Target) -> None:
-        """What looks at a table's description needs the table made; an extended one tells its size, too."""
+        """Judge a look at a table's description: the table has to exist; an extended one tells its size, too."""
         in_full = owner.kind == "DescribeRelation" and owner.plan.isExtended()
         if in_full or any(write.defines and write.target.overlaps(table) for write in self._pending.writes):
             self._reads.append(_source(table))
@@ -281,14 +281,14 @@ class SqlEffects:
         return any(write.defines and write.target.overlaps(namespace) for write in self._pending.writes)
 
     def _relation_reads(self, parts: Sequence[str]) -> Iterator[Source]:
-        """What a relation is: files named in its place, a view, or a table."""
+        """Return what a relation is: files named in its place, a view, or a table."""
         if len(parts) == 2 and "/" in parts[1]:
             yield self._pattern(parts[1])
         elif is_view(self._spark, parts):
             state = session_state(self._spark)
             name = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
             relation = state.sqlParser().parsePlan(f"TABLE {name}")
-            yield from sources_of(state.executePlan(relation, skip_commands(self._spark._jvm)).analyzed())
+            yield from sources_of(query_execution(self._spark._jvm, state, relation).analyzed())
         else:
             yield _source(table_target(self._spark, parts))
 
@@ -305,7 +305,7 @@ def _is_name(node: SqlNode) -> bool:
 
 
 def _is_model(node: SqlNode, owner: SqlNode) -> bool:
-    """Whether it is the table after which ``CREATE TABLE … LIKE`` makes another."""
+    """Return whether a node is the table after which ``CREATE TABLE … LIKE`` makes another."""
     return owner.kind == "CreateTableLike" and node.kind != "UnresolvedIdentifier"
 
 

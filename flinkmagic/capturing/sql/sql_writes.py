@@ -1,4 +1,4 @@
-"""``SparkSession.sql``: a statement that writes the rows of a query is deferred; every other one runs when it may.
+"""``SparkSession.sql``: a statement that writes a query's rows is deferred; every other one runs once it may.
 
 Spark's parser says what a text is, and Spark's analyser makes the same command of ``INSERT INTO t SELECT …`` as of
 ``insertInto``: it is analysed on its own line, where Spark refuses what it refuses, and put off. What is no command
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _MAY_CHANGE = re.compile(
     r"insert|create|replace|execute|begin|merge|update|delete|truncate|load|call|\$\{", re.IGNORECASE
 )
-"""A text without any of these words changes no rows; ``${…}`` puts in what a setting says."""
+"""A text without any of these words changes no rows; ``${…}`` inserts the value of a setting."""
 
 _INSERTS = frozenset(
     {"AppendData", "InsertIntoStatement", "OverwriteByExpression", "OverwritePartitionsDynamic", "UnresolvedInsert"}
@@ -46,7 +46,7 @@ _DEFERRABLE = _INSERTS | _MAKES_TABLE | {"InsertIntoDir"}
 
 
 class StatementRecorder(CapturedSession, Protocol):
-    """What a statement asks of the recorder of a capture, and tells it.
+    """What a statement asks of a capture's recorder, and tells it.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class StatementRecorder(CapturedSession, Protocol):
 
 @dataclass(frozen=True)
 class SqlAnswer:
-    """What a call of ``SparkSession.sql`` came to.
+    """The result of a call of ``SparkSession.sql``.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class SqlAnswer:
 
 
 def sql_session(recorder: StatementRecorder, args: Sequence[Any], kwargs: Mapping[str, Any], text: str) -> Any:
-    """The session on which PySpark's ``sql`` is called: the user's own where the call changes and touches nothing.
+    """Return the session on which PySpark's ``sql`` is called: the user's own if the call touches nothing.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def sql_session(recorder: StatementRecorder, args: Sequence[Any], kwargs: Mappin
 
 
 def sql_answer(spark: Any, result: DataFrame) -> SqlAnswer:
-    """What the user gets of what PySpark's ``sql`` returned, in the user's session."""
+    """Convert what PySpark's ``sql`` returned into what the user gets, in the user's session."""
     session: Any = result.sparkSession
     if not isinstance(session, _Session):
         return SqlAnswer(result)
@@ -120,7 +120,7 @@ def sql_answer(spark: Any, result: DataFrame) -> SqlAnswer:
 
 
 class _Session:
-    """In the place of a session while PySpark's ``sql`` runs."""
+    """Replaces a session while PySpark's ``sql`` runs."""
 
     def __init__(self, spark: Any, statement: _Statement) -> None:
         self._spark = spark
@@ -132,7 +132,7 @@ class _Session:
 
 
 class _JavaSession:
-    """In the place of its Java half."""
+    """Replaces its Java half."""
 
     def __init__(self, jsession: Any, statement: _Statement) -> None:
         self._jsession = jsession
@@ -155,7 +155,7 @@ class _Statement:
         self._frames = frames
 
     def run(self, sql: str, arguments: Any = None) -> Any:
-        """What the Java session's ``sql`` answers."""
+        """Return what the Java session's ``sql`` answers."""
         plan = parsed(self._spark, sql, arguments)
         nodes = nodes_of(plan)
         self.is_query = not any(node.is_statement for node in nodes)
@@ -181,12 +181,12 @@ class _Statement:
             is_done = True
             return result
         finally:
-            # A script that fails has run as far as it came.
+            # A script that fails has run up to the failure.
             if is_change and (is_done or nodes[0].kind == "CompoundBody"):
                 self._recorder.note_immediate(self._text)
 
     def _immediate(self, nodes: Sequence[SqlNode]) -> Any:
-        """The statement that an ``EXECUTE IMMEDIATE`` without parameters is."""
+        """Return the statement that an ``EXECUTE IMMEDIATE`` without parameters is."""
         node = nodes[0]
         if node.kind != "UnresolvedExecuteImmediate" or not (
             node.plan.args().isEmpty() and node.plan.targetVariables().isEmpty()
@@ -195,12 +195,12 @@ class _Statement:
         return immediate_plan(self._spark, node, nodes)
 
     def _defer(self, plan: Any, nodes: Sequence[SqlNode], effects: Effects) -> bool:
-        """Defer what a statement writes; False where it has to run on its line."""
+        """Defer what a statement writes; return False if it has to run on its line."""
         spark, recorder = self._spark, self._recorder
         targets = list(self._targets(nodes))
         if any(is_transactional(spark, str(target.table).split(".")[0]) for target in targets):
             return False
-        # The query is analysed now, which lists files; so is the table of an INSERT, which has to be there.
+        # The query is analysed now, which lists files; so is the table of an INSERT, which has to exist.
         recorder.settle(Effects(reads=effects.reads, unknown=effects.unknown))
         made = [write.target for write in self._pending.writes if write.defines]
         needed = [target for target in targets if any(each.overlaps(target) for each in made)]
@@ -216,7 +216,7 @@ class _Statement:
         return True
 
     def _targets(self, nodes: Sequence[SqlNode]) -> Iterator[Target]:
-        """The tables that a statement writes to, or makes."""
+        """Return the tables that a statement writes to, or makes."""
         for node in nodes:
             is_made = node.owner >= 0 and nodes[node.owner].kind in _MAKES_TABLE
             named = node.kind in ("UnresolvedIdentifier", "PlanWithUnresolvedIdentifier")
@@ -245,7 +245,7 @@ class _Statement:
 
 
 def _is_deferrable(nodes: Sequence[SqlNode]) -> bool:
-    """Whether a statement writes rows and does nothing else: one write, or an INSERT into each of several tables."""
+    """Return whether a statement only writes rows: one write, or an INSERT into each of several tables."""
     statements = [node.kind for node in nodes if node.is_statement]
     return bool(statements) and (
         statements[0] in _DEFERRABLE if len(statements) == 1 else set(statements) <= {"InsertIntoStatement"}
@@ -253,7 +253,7 @@ def _is_deferrable(nodes: Sequence[SqlNode]) -> bool:
 
 
 def _commands(analysed: Any) -> Iterator[Any]:
-    """The commands of an analysed statement: several of one that inserts into several tables."""
+    """Return the commands of an analysed statement: several if it inserts into several tables."""
     if simple_name(analysed) == "Union":
         for child in items(analysed.children()):
             yield from _commands(child)
@@ -262,7 +262,7 @@ def _commands(analysed: Any) -> Iterator[Any]:
 
 
 def _saves_files(spark: Any, df: DataFrame, command: Any) -> WriterCall:
-    """The save that ``INSERT OVERWRITE DIRECTORY`` comes to when it is run."""
+    """Return the save that ``INSERT OVERWRITE DIRECTORY`` becomes when it runs."""
     storage = command.storage()
     uris = java_class(spark._jvm, "org.apache.spark.sql.catalyst.catalog.CatalogUtils")
     path = uris.URIToString(storage.locationUri().get())

@@ -1,4 +1,4 @@
-"""Metrics of observations that come with a write which nothing has run yet."""
+"""Metrics of observations that come with a write that has not run yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class AwaitedMetrics:
-    """Takes the place of the Java half of an observation until the graph runs with whose write its metrics come.
+    """Replaces the Java half of an observation until the graph runs whose write yields its metrics.
 
     A later cell that asks for them would wait forever.
 
@@ -45,7 +45,7 @@ class AwaitedMetrics:
 def await_metrics(
     observations: Iterable[Any], writes: Sequence[DeferredWrite], graph: str | None
 ) -> tuple[AwaitedMetrics, ...]:
-    """Have observations say which of the writes of a graph they wait for."""
+    """Make observations name the writes of a graph that they wait for."""
     awaited = []
     for observation in observations:
         java_half = observation._jo
@@ -59,5 +59,5 @@ def await_metrics(
 
 
 def observes(write: DeferredWrite, name: str) -> bool:
-    """Whether the query of a write collects metrics under a name; some commands hide their query from its tree."""
+    """Return whether a write's query collects metrics under a name; some commands hide their query from their tree."""
     return re.search(rf"CollectMetrics {re.escape(name)}, \[", write.command.treeString()) is not None

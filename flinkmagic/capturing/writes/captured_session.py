@@ -1,4 +1,4 @@
-"""What decides whether a line of a cell may run now: the cell's session, and the writes that are pending in it."""
+"""What decides whether a line of a cell may run now: the cell's session, and its pending writes."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class CapturedSession(Protocol):
 
     @property
     def resolver(self) -> PathResolver:
-        """Makes paths comparable as this session understands them."""
+        """Makes paths comparable, as this session understands them."""
         ...
 
     def location(self) -> SourceLocation:
-        """The user's line that is running."""
+        """Return the user's line that is running."""
         ...
 
     def settle(self, effects: Effects) -> bool:
-        """See to it that a line with these effects may run now; True where pending writes were deployed for it."""
+        """Make sure that a line with these effects may run now; True if pending writes were deployed for it."""
         ...

@@ -33,7 +33,7 @@ _SECRET = re.compile(r"secret|password|token|access[.]?key|user|url", re.IGNOREC
 
 
 def facts_of(kind: str, spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
-    """The facts of an analysed command of a class; None for one that is unknown, or whose place is."""
+    """Return the facts of an analysed command of a class; None if the command or its target is unknown."""
     make = _FACTS.get(kind)
     return None if make is None else make(spark, df, call, command)
 
@@ -47,7 +47,7 @@ def _files(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
     common: dict[str, Any] = {
         "format": written["format"],
         "mode": mode,
-        # Without the path, and what Spark keeps among them for itself.
+        # Without the path, and without the options that Spark keeps for itself.
         "options": {
             key: value
             for key, value in written["options"].items()
@@ -86,12 +86,12 @@ _MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "errori
 
 
 def _save_as_table(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
-    """``saveAsTable``: the command makes, replaces or appends to the table when it runs, whichever fits then."""
+    """Describe ``saveAsTable``: the command makes, replaces or appends to the table, as fits when it runs."""
     return _made_table(spark, df, command.tableDesc(), _MODES[command.mode().toString()], command)
 
 
 def _create_as_select(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
-    """``writeTo(name).create()`` in the session's catalog: analysis has made of it what 3.5's saveAsTable runs."""
+    """Describe ``writeTo(name).create()`` in the session's catalog: analysed, it is what 3.5's saveAsTable runs."""
     return _made_table(spark, df, command.table(), _MODES[command.mode().toString()], None)
 
 
@@ -118,7 +118,7 @@ def _made_table(spark: Any, df: Any, description: Any, mode: str, command: Any) 
             _check_table(spark, description, command, exists)
 
     def check_format() -> None:
-        # Hive's asks the table, which is not there yet.
+        # Hive's asks the table, which does not exist yet.
         file_format = _file_format(spark, provider) if provider != "hive" else None
         if file_format is not None and not (exists and mode == "append"):
             properties = description.storage().properties()
@@ -153,7 +153,7 @@ def _check_table(spark: Any, description: Any, command: Any, exists: bool) -> No
 
 
 def in_full(spark: Any, command: Any) -> Any:
-    """A command that names its table in full, so that no later ``USE`` changes what it means."""
+    """Return a command that names its table in full, so that no later ``USE`` changes what it means."""
     if simple_name(command) != "SaveAsV1TableCommand":
         return command
     description = command.tableDesc()
@@ -162,13 +162,13 @@ def in_full(spark: Any, command: Any) -> Any:
 
 
 def _with_identifier(description: Any, identifier: Any) -> Any:
-    """A catalog table under another name: its case class's copy, whose first parameter that is."""
+    """Return a catalog table under another name: a copy of its case class, whose first parameter is the name."""
     defaults = [getattr(description, f"copy$default${n}")() for n in range(2, description.productArity() + 1)]
     return description.copy(identifier, *defaults)
 
 
 def _file_format(spark: Any, provider: str) -> Any:
-    """A provider's file format; None where it has none."""
+    """Return a provider's file format; None if it has none."""
     jvm, conf = spark._jvm, session_state(spark).conf()
     sources = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource")
     made = sources.lookupDataSource(provider, conf).newInstance()
@@ -177,12 +177,12 @@ def _file_format(spark: Any, provider: str) -> Any:
     )
     if formats.isInstance(made):
         return made
-    # Version 2 of a file source, where the session asks for it, names its file format of version 1.
+    # Version 2 of a file source, if the session asks for it, names its file format of version 1.
     return made.fallbackFileFormat().newInstance() if "fallbackFileFormat" in dir(made) else None
 
 
 def _insert_into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
-    """``insertInto`` a table whose source takes rows by itself, such as a table of JDBC."""
+    """Describe ``insertInto`` a table whose source takes rows by itself, such as a table of JDBC."""
     relation = command.logicalRelation()
     table = relation.catalogTable()
     name = table_of(table.get()).table if table.isDefined() else call.table
@@ -199,7 +199,7 @@ def _insert_into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> 
 
 
 def _insert_into_hive(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
-    """``insertInto`` a table of Hive's own formats, whose files Hive's writers make."""
+    """Describe ``insertInto`` a table in one of Hive's own formats, whose files Hive's writers make."""
     place = table_of(command.table())
     elsewhere = partitions_elsewhere(command.table(), session_state(df.sparkSession))
     overwrites = bool(command.overwrite())
@@ -263,7 +263,7 @@ def _defined(spark: Any, command: Any, mode: str, must_exist: bool = False) -> W
         partition_by=_transforms(items(command.partitioning())),
         overwrites=mode == "overwrite",
         defines=True,
-        # Spark refuses immediately to replace a table that is not there.
+        # Spark refuses immediately to replace a table that does not exist.
         runs_now=must_exist and not catalog.tableExists(identifier),
         exists=lambda: bool(catalog.tableExists(identifier)),
         taken=lambda: _already_exists(spark, identifier),
@@ -278,7 +278,7 @@ def _transforms(transforms: Any) -> tuple[str, ...]:
 
 
 def _into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
-    """``save`` to a source of version 1, which takes the rows and decides by itself: JDBC, and connectors."""
+    """Describe ``save`` to a source of version 1, which takes the rows and decides by itself: JDBC, and connectors."""
     options = {key.lower(): value for key, value in text_map(command.options()).items()}
     mode, source = _MODES[command.mode().toString()], call.source
     common: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""Takes writes over: each is deferred, skipped as Spark would skip it, or run immediately where it cannot be deferred.
+"""Takes writes over: each is deferred, skipped as Spark would skip it, or run immediately if it cannot be deferred.
 
 A write is deferred if Spark makes a command for it that `command_facts` knows. Spark analyses the command on the
-write's own line and on its own plan, so every refusal of Spark's stands there.
+write's own line and on its own plan, so each of Spark's refusals appears there.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _COARSE = 5
 
 
 class WriteRecorder(CapturedSession, Protocol):
-    """What deferring a write asks of the recorder of a capture, and tells it.
+    """What deferring a write asks of a capture's recorder, and tells it.
 
     Attributes
     ----------
@@ -65,11 +65,11 @@ class WriteRecorder(CapturedSession, Protocol):
     on_write: Callable[[int], None] | None
 
     def handler(self) -> SourceLocation | None:
-        """The ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""
+        """Return the ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""
         ...
 
     def snapshot(self, spark: Any) -> SessionSnapshot:
-        """The session's state now; the same object as before where nothing changed."""
+        """Return the session's state now; the same object as before where nothing changed."""
         ...
 
     def skip(self, write: SkippedWrite) -> None:
@@ -105,7 +105,7 @@ class Deferral:
         Raises
         ------
         ThreadWriteError, HandledWriteError
-            Where it would have to run immediately, and may not.
+            If it would have to run immediately, and may not.
         """
         location = self._recorder.location()
         if self.must_run(call.method, location):
@@ -115,12 +115,12 @@ class Deferral:
             self.arrange(location, lambda: self._take(df, call, text, location))
 
     def must_run(self, method: str, location: SourceLocation) -> bool:
-        """Whether a write has to run now, on another thread than the cell's own; what is pending has run then.
+        """Return whether a write has to run now because it is on another thread; what is pending has run then.
 
         Raises
         ------
         ThreadWriteError
-            Where it may not.
+            If it may not.
         """
         if threading.get_ident() == self._recorder.thread:
             return False
@@ -130,21 +130,21 @@ class Deferral:
         return True
 
     def arrange(self, location: SourceLocation, take: Callable[[], _T]) -> _T:
-        """Take writes over, and have them run on their line where a handler waits for what they raise.
+        """Take writes over, and run them on their line if a handler waits for what they raise.
 
         Raises
         ------
         HandledWriteError
-            Where they may not run there.
+            If they may not run there.
         """
         with self._pending.lock:
             handler = self._recorder.handler()
             return take() if handler is None else self._arrange_handled(location, handler, take)
 
     def _arrange_handled(self, location: SourceLocation, handler: SourceLocation, take: Callable[[], _T]) -> _T:
-        """What Spark refuses, and what fails, reaches the handler as in a plain run."""
+        """Take writes over so that what Spark refuses, and what fails, reaches the handler as in a plain run."""
         if self._pending.can_deploy:
-            # Its handler is not for the failures of others.
+            # The handler is not for the failures of other writes.
             self._pending.settle(Effects(unknown=True, cause=Cause.HANDLER), location)
         before = len(self._pending.writes)
         result = take()
@@ -194,51 +194,54 @@ class Deferral:
         """
         recorder = self._recorder
         location = recorder.location()
-        spark: Any = df.sparkSession
-        kind = simple_name(command)
-        analysed = df._jdf.queryExecution().analyzed()
         if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts, location):
             if facts.mode == "errorifexists":
                 raise facts.taken() from None
             recorder.skip(SkippedWrite(facts.label, text, location))
             return
-        session = recorder.snapshot(spark)
+        write = self._deferred(df, call, command, facts, text, location)
+        self._pending.writes.append(write)
+        if recorder.on_write is not None:
+            recorder.on_write(len(self._pending.writes))
+        if any(_lies_in(file, write.sources) for file in files_open_for_writing()):
+            # No event reports what is written through an open file.
+            self._pending.deploy(location, Cause.FILE, "has a file open that is read by", write)
+
+    def _deferred(
+        self, df: Any, call: WriterCall, command: Any, facts: WriteFacts, text: str, location: SourceLocation
+    ) -> DeferredWrite:
+        recorder = self._recorder
+        analysed = df._jdf.queryExecution().analyzed()
+        session = recorder.snapshot(df.sparkSession)
         sources = sources_of(analysed)
         impure = functions_of(analysed).impure()
         after, pruned = self._checked_order(df, facts, sources, session, location, impure)
-        self._pending.writes.append(
-            DeferredWrite(
-                index=len(self._pending.writes),
-                name=self._sink_name(facts.name),
-                df=df,
-                frame=recorder.frames.keep(df),
-                jwrite=call.jwrite,
-                command=command,
-                kind=kind,
-                format=facts.format,
-                mode=facts.mode,
-                options=facts.options,
-                partition_by=facts.partition_by,
-                path=facts.label,
-                target=facts.target,
-                sources=sources,
-                text=text,
-                location=location,
-                session=session,
-                overwrites=facts.overwrites,
-                dynamic=facts.dynamic,
-                defines=facts.defines,
-                after=after,
-                pruned=pruned,
-                taken_at_ms=_file_clock_ms(),
-                impure=impure,
-            )
+        return DeferredWrite(
+            index=len(self._pending.writes),
+            name=self._sink_name(facts.name),
+            df=df,
+            frame=recorder.frames.keep(df),
+            jwrite=call.jwrite,
+            command=command,
+            kind=simple_name(command),
+            format=facts.format,
+            mode=facts.mode,
+            options=facts.options,
+            partition_by=facts.partition_by,
+            path=facts.label,
+            target=facts.target,
+            sources=sources,
+            text=text,
+            location=location,
+            session=session,
+            overwrites=facts.overwrites,
+            dynamic=facts.dynamic,
+            defines=facts.defines,
+            after=after,
+            pruned=pruned,
+            taken_at_ms=_file_clock_ms(),
+            impure=impure,
         )
-        if recorder.on_write is not None:
-            recorder.on_write(len(self._pending.writes))
-        if any(_lies_in(file, sources) for file in files_open_for_writing()):
-            # What is written through an open file is told of by no event.
-            self._pending.deploy(location, Cause.FILE, "has a file open that is read by", self._pending.writes[-1])
 
     def _checked_order(
         self,
@@ -249,7 +252,7 @@ class Deferral:
         location: SourceLocation,
         impure: frozenset[str],
     ) -> tuple[tuple[int, ...], tuple[Source, ...] | None]:
-        """Have all that can be checked checked; the pending writes that must come before, and what is really read."""
+        """Check all that can be checked; return the pending writes that must come before, and what is really read."""
         facts.check()
         self._check_format(df, facts, session)
         pruned = self._refuse_own_input(df, facts, sources, location)
@@ -257,7 +260,7 @@ class Deferral:
         return after, pruned
 
     def _command(self, spark: Any, df: Any, call: WriterCall, location: SourceLocation) -> Any:
-        """Spark's analysed command; None where there is none that could be put off.
+        """Return Spark's analysed command; None if there is none that could be put off.
 
         Analysis looks the table up, so a pending write that makes the table has to come first. Not so for
         ``saveAsTable`` in the session's own catalog, whose command looks when it runs.
@@ -295,7 +298,7 @@ class Deferral:
         call.run()
 
     def _changes(self, call: WriterCall) -> tuple[Target, ...] | None:
-        """What a write that runs immediately changes; None where that is unknown."""
+        """Return what a write that runs immediately changes; None if that is unknown."""
         source = writer_field(call.jwrite, "source")
         if source is not None and source.lower() == "noop":
             return ()
@@ -311,7 +314,7 @@ class Deferral:
         return tuple(places) or None
 
     def _is_taken(self, facts: WriteFacts, location: SourceLocation) -> bool:
-        """Whether the target is there when it is this write's turn."""
+        """Return whether the target will exist when this write runs."""
         if facts.exists is None:
             return False
         answer = self._pending.exists_by_then(facts.target, facts.exists())
@@ -323,7 +326,7 @@ class Deferral:
     def _refuse_own_input(
         self, df: Any, facts: WriteFacts, sources: tuple[Source, ...], location: SourceLocation
     ) -> tuple[Source, ...] | None:
-        """Refuse a write that deletes what it reads; what it reads of its sources, where that had to be asked."""
+        """Refuse a write that deletes what it reads; return what it reads of its sources, if that had to be asked."""
         if not facts.overwrites or facts.dynamic or not _overlapping(sources, facts.target):
             return None
         pruned = pruned_sources(df)
@@ -333,13 +336,13 @@ class Deferral:
         return pruned
 
     def _check_format(self, df: Any, facts: WriteFacts, session: SessionSnapshot) -> None:
-        """Ask a file format once for all writes that are alike to it: a loop's writes mostly are."""
+        """Ask a file format only once for all similar writes: those of a loop mostly are."""
         options = tuple(sorted(facts.options.items()))
         schema = df._jdf.schema().json()
         alike = (facts.format, options, facts.partition_by, schema, id(session))
         if alike not in self._checked:
             facts.check_format()
-            self._checked[alike] = session  # held, so that no other one gets its id
+            self._checked[alike] = session  # held, so that no other session gets its id
 
     def _sink_name(self, base: str) -> str:
         base = os.path.splitext(base)[0] or "sink"
@@ -355,7 +358,7 @@ def _lies_in(file: Target, sources: tuple[Source, ...]) -> bool:
 
 
 def _file_clock_ms() -> int:
-    """Now, by the clock by which files get their times of modification: Linux's lies some milliseconds behind."""
+    """Return the time of the clock that dates files: Linux's lies some milliseconds behind."""
     return int((time.clock_gettime(_COARSE) if sys.platform == "linux" else time.time()) * 1000)
 
 
@@ -364,7 +367,7 @@ def _overlapping(sources: tuple[Source, ...], target: Target) -> Source | None:
 
 
 def sparks_own(error: BaseException) -> BaseException:
-    """What Spark raised, of an error that tells of a failed job; the error itself where Spark raised nothing."""
+    """Return what Spark raised inside an error about a failed job; the error itself if Spark raised nothing."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, PySparkException):

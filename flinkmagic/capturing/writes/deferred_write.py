@@ -1,4 +1,4 @@
-"""Writes that were put off, as plain records: those that wait, those with nothing to do, those that were run early."""
+"""Writes that were put off, as plain records: those that wait, those with nothing to do, those that ran early."""
 
 from __future__ import annotations
 

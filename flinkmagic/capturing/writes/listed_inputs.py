@@ -1,8 +1,8 @@
-"""Files that a pending write's DataFrames listed, and that are others by the time at which it runs.
+"""Files that a pending write's DataFrames listed, and that have changed by the time it runs.
 
-A DataFrame over files holds their list since it was made. Where a file has changed meanwhile, Spark reads it by its old
-length, or what has taken its name: rows that the plain cell, which writes on the write's own line, would not have
-written.
+A DataFrame over files holds their list from when it was made. If a file has changed since then, Spark reads it up to
+its old length, or reads what has taken its name: rows that the plain cell, which writes on the write's own line, would
+not have written.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from flinkmagic.jvm.java import session_state
 
 
 def check_inputs(writes: Iterable[DeferredWrite]) -> None:
-    """See to it that no write runs on files that have changed since its line.
+    """Make sure that no write runs on files that have changed since its line.
 
     What had changed before the write's own line, the plain cell would have read, too: of that the user is warned.
 
     Raises
     ------
     InputChangedError
-        Where a listed file is gone, or was modified after the write's line.
+        If a listed file is gone, or was modified after the write's line.
     """
     reader = None
     for write in writes:
@@ -47,7 +47,7 @@ def check_inputs(writes: Iterable[DeferredWrite]) -> None:
 
 
 def _that_are_read(write: DeferredWrite, files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those of a write's listed files that its query reads: not those of partitions that a filter rules out."""
+    """Return the listed files of a write that its query reads: not those of partitions that a filter excludes."""
     pruned = pruned_sources(write.df) if write.pruned is None else write.pruned
     if pruned is None:
         return files

@@ -1,4 +1,4 @@
-"""Files that this process has open for writing: what it writes to them from now on is told of by no audit event."""
+"""Files that this process has open for writing: no audit event reports what it writes to them from now on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DESCRIPTORS = "/proc/self/fd"
 
 
 def files_open_for_writing() -> Iterator[Target]:
-    """The files, as places; none where the system does not tell (it is Linux that does)."""
+    """Return the files, as places; none if the system does not tell (only Linux does)."""
     if not os.path.isdir(_DESCRIPTORS):
         return
     for name in os.listdir(_DESCRIPTORS):

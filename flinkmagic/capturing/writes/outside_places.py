@@ -1,4 +1,4 @@
-"""Places outside of file systems and catalogs, as text that can be compared: tables of databases, other sources."""
+"""Places outside file systems and catalogs, as comparable text: tables of databases, other sources."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES_PLACE = re.compile(
 
 
 def jdbc_paths(url: str, table_or_query: str) -> Iterator[str]:
-    """The tables of a database that a name, or a query, names, each as a path.
+    """Return the tables of a database that a name, or a query, names, each as a path.
 
     Settings of the connection are left out, so that one place is one path. A table's own name comes first and its
     schema below, so that one that is named without its schema overlaps all of that name. A query that Spark's parser
@@ -39,7 +39,7 @@ def jdbc_paths(url: str, table_or_query: str) -> Iterator[str]:
 
 
 def jdbc_reads(options: Any) -> Iterator[str]:
-    """The tables that a read by JDBC reads, each as a path; of a view, all of its database.
+    """Return the tables that a JDBC read reads, each as a path; for a view, all of its database.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ _views: dict[tuple[str, str], bool] = {}
 
 
 def _may_be_view(options: Any, url: str, name: str) -> bool:
-    """Whether a database has a view of a name in any schema, or does not tell."""
+    """Return whether a database has a view with a name in any schema, or does not tell."""
     if (url, name) not in _views:
         try:
             _views[url, name] = _has_view(options, url, name)
-        except Py4JError:  # the read is going to meet the same error, or its driver has no such list
+        except Py4JError:  # the read will meet the same error, or its driver has no such list
             return True
     return _views[url, name]
 
@@ -76,7 +76,7 @@ def _has_view(options: Any, url: str, name: str) -> bool:
     try:
         kinds = gateway.new_array(jvm.java.lang.String, 2)
         kinds[0], kinds[1] = "VIEW", "MATERIALIZED VIEW"
-        # A database keeps names that are not quoted in upper or in lower case.
+        # A database keeps unquoted names in upper or in lower case.
         for spelling in {name, name.upper(), name.lower()}:
             if connection.getMetaData().getTables(None, None, spelling, kinds).next():
                 return True
@@ -86,7 +86,7 @@ def _has_view(options: Any, url: str, name: str) -> bool:
 
 
 def jdbc_path(url: str, table: str) -> str:
-    """The place of a table that is written."""
+    """Return the place of a table that is written."""
     return next(jdbc_paths(url, table), _database(url))
 
 
@@ -99,7 +99,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _tables_of_query(query: str) -> list[list[str]] | None:
-    """The tables that a query names; None where its database may understand more by it than we do."""
+    """Return the tables that a query names; None if its database may understand more by it than we do."""
     jvm: Any = SparkContext._jvm
     parser = scala_object(jvm, "org.apache.spark.sql.catalyst.parser.CatalystSqlParser")
     try:
@@ -112,25 +112,25 @@ def _tables_of_query(query: str) -> list[list[str]] | None:
 
 
 def _ansi_quotes(query: str) -> str:
-    """Names in double quotes, which Spark's parser takes for texts, in its own quotes; texts stay texts."""
+    """Put names in double quotes, which Spark's parser takes for texts, in its own quotes; leave texts as they are."""
     return re.sub(
         r"""'(?:[^']|'')*'|"([^"]+)\"""", lambda found: found[0] if found[1] is None else f"`{found[1]}`", query
     )
 
 
 def source_place(kind: str, options: Mapping[str, str]) -> str:
-    """A source that has no catalog, with those of its options that say where: another value is another place."""
+    """Return a source that has no catalog, with the options that say where it is: another value is another place."""
     said = {key.lower(): value for key, value in options.items() if _NAMES_PLACE.search(key.lower())}
     return "&".join([kind.lower(), *(f"{key}={urllib.parse.quote(said[key], safe='')}" for key in sorted(said))])
 
 
 def are_elsewhere(one: str, other: str) -> bool:
-    """Whether two such sources are at different places: an option that both have names another one."""
+    """Return whether two such sources are at different places: an option that both have differs."""
     here, there = (dict(part.partition("=")[::2] for part in text.split("&")[1:]) for text in (one, other))
     return any(_differ(here[key], there[key]) for key in here.keys() & there.keys())
 
 
 def _differ(one: str, other: str) -> bool:
-    """A folder is no other place than the one above it."""
+    """Return whether two values differ; a folder is not a different place from the one above it."""
     first, second = (urllib.parse.unquote(text).rstrip("/") for text in (one, other))
     return first != second and not (first + "/").startswith(second + "/") and not (second + "/").startswith(first + "/")

@@ -47,7 +47,7 @@ class Cause(str, Enum):
     STOP = "stop"
     THREAD = "thread"
     HANDLER = "handler"
-    """A write inside of a ``try`` that has handlers."""
+    """A write inside a ``try`` that has handlers."""
     EXCEPTION = "exception"
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class Effects:
 
 
 def adds_only(write: DeferredWrite) -> bool:
-    """Whether a write leaves every file that is there."""
+    """Return whether a write leaves every existing file in place."""
     return not write.overwrites
 
 
@@ -121,7 +121,7 @@ class PendingWrites:
         return bool(self.writes)
 
     def settle(self, effects: Effects, location: SourceLocation | Callable[[], SourceLocation]) -> bool:
-        """See to it that a line may run now; True where pending writes were deployed for it.
+        """Make sure that a line may run now; True if pending writes were deployed for it.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class PendingWrites:
         Raises
         ------
         PendingWriteError
-            Where they may not be deployed.
+            If they may not be deployed.
         """
         with self.lock:
             for write in self.writes:
@@ -145,7 +145,7 @@ class PendingWrites:
         return False
 
     def are_apart_from(self, path: str) -> bool:
-        """Whether an absolute path of the local file system is certain to lie where no pending write has anything.
+        """Return whether an absolute local path certainly lies where no pending write has anything.
 
         A quick answer for files that are touched by the hundred: False says only that `settle` has to judge.
         """
@@ -171,7 +171,7 @@ class PendingWrites:
         Raises
         ------
         PendingWriteError
-            Where they may not be deployed.
+            If they may not be deployed.
         """
         if self._deploy is None:
             raise self.refused(PendingWriteError(location, location.code, touches, write.path, write.location))
@@ -187,7 +187,7 @@ class PendingWrites:
             self.settlements.append(Settlement(location, cause.value, touches, writes))
 
     def refused(self, error: Exception) -> Exception:
-        """Note that a line was refused, or has failed for a write of an earlier line; returns the error.
+        """Note that a line was refused, or failed because of an earlier line's write; return the error.
 
         The line may stand where such errors are dropped: by a library that takes every exception of a file for a
         missing one, in a thread. The cell must not go on as if the line had done its work.
@@ -218,7 +218,7 @@ class PendingWrites:
         return source.listed and self._spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
     def exists_by_then(self, target: Target, now: bool) -> DeferredWrite | bool:
-        """Whether a path exists when the pending writes are done; the write that decides, where that is open."""
+        """Return whether a path will exist when the pending writes are done; the deciding write, if that is open."""
         exists = now
         for write in self.writes:
             if write.target == target or target.holds(write.target):
@@ -236,7 +236,7 @@ class PendingWrites:
         location: SourceLocation,
         impure: frozenset[str] = frozenset(),
     ) -> tuple[int, ...]:
-        """The pending writes after which a new one has to come; some are deployed first where rule 3 asks for it.
+        """Return the pending writes that a new one has to follow; deploy some first if rule 3 asks for it.
 
         A write that replaces only the partitions that it has rows for moves its files in when all have been written,
         and comes after what reads the others.
@@ -244,7 +244,7 @@ class PendingWrites:
         Raises
         ------
         PendingWriteError, OverwritesInputError
-            Where they may not be deployed.
+            If they may not be deployed.
         """
         if self.settle(Effects(reads=tuple(sources), fresh=False), location):
             return ()
@@ -264,7 +264,7 @@ class PendingWrites:
         )
 
     def _lost(self, place: int, target: Target) -> Source | None:
-        """What a pending write reads of a target that is going to be overwritten."""
+        """Return what a pending write reads of a target that is going to be overwritten."""
         write = self.writes[place]
         read = next((source for source in write.reads if source.overlaps(target)), None)
         if read is None or write.pruned is not None:

@@ -1,7 +1,7 @@
-"""Where a path leads once symbolic links are followed, for paths that a cell's Python code touches by the hundred.
+"""Where a path leads after symbolic links, for paths that a cell's Python code touches by the hundred.
 
 `os.path.realpath` looks at each folder of a path. Files that are touched in a row lie in few folders: a folder is
-resolved once, and is known again by its device and inode. These say nothing where a folder above it was renamed, or
+resolved once, and is known again by its device and inode. These say nothing if a folder above it was renamed, or
 where a link leads to a new folder that has got a removed one's inode: `forget` is for events that may do so.
 """
 
@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable
 from weakref import WeakSet
 
-# Those of before the hooks: resolving a path is none of the cell's own looks at it.
+# The functions from before the hooks: resolving a path is not one of the cell's own looks at it.
 _stat, _lstat = os.stat, os.lstat
 
 _MOST_FOLDERS = 1000
@@ -20,7 +20,7 @@ _folders: dict[str, tuple[tuple[int, int], str]] = {}
 
 
 def real_path(path: str) -> str:
-    """What `os.path.realpath` gives.
+    """Return what `os.path.realpath` gives.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def real_path(path: str) -> str:
 def _is_link(path: str) -> bool:
     try:
         return stat.S_ISLNK(_lstat(path).st_mode)
-    except OSError:  # it is not there
+    except OSError:  # it does not exist
         return False
 
 
@@ -55,7 +55,7 @@ def _real_folder(folder: str, known: os.stat_result) -> str:
 
 
 class Folders:
-    """Folders that were judged, each known again by its device and inode, until `forget`.
+    """Folders that were judged, each recognised by its device and inode, until `forget`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Folders:
         _judged.add(self)
 
     def hold(self, path: str) -> bool:
-        """Whether a path is, or lies in, a folder of no interest, and is no link.
+        """Return whether a path is, or lies in, a folder of no interest, and is no link.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ _judged: WeakSet[Folders] = WeakSet()
 
 
 def forget() -> None:
-    """Resolve and judge each folder again: one may have been renamed, removed or made a link of."""
+    """Resolve and judge each folder again: one may have been renamed, removed, or replaced by a link."""
     _folders.clear()
     for folders in _judged:
         folders.forget()

@@ -1,4 +1,4 @@
-"""Tables, views and databases by their names: what they are, and where they lie. Nothing is analysed here.
+"""Tables, views and databases by name: what they are, and where they lie. Nothing is analysed here.
 
 Analysis would list a table's files, and Spark remembers that list for the whole session.
 """
@@ -19,7 +19,7 @@ _TABLE_IDENTIFIER = "org.apache.spark.sql.catalyst.TableIdentifier"
 
 
 def table_target(spark: Any, parts: Sequence[str]) -> Target:
-    """The identity of a table, which need not exist, and the folder where it lies or would be made."""
+    """Return the identity of a table, which need not exist, and the folder where it lies or would be made."""
     state = session_state(spark)
     catalog, names = _catalog_and_names(state, parts)
     if len(names) == 1:
@@ -51,7 +51,7 @@ def _session_table_paths(spark: Any, state: Any, database: str, table: str) -> t
                 also = tuple(map(resolve_uri, partitions_elsewhere(known, state)))
         else:
             uri = catalog.defaultTablePath(identifier)
-    except PySparkException:  # no such database: Spark's own error is about to say so
+    except PySparkException:  # no such database: Spark is about to raise its own error
         return None, ()
     return (None if uri is None else _resolved(jvm, uri)), also
 
@@ -61,7 +61,7 @@ def _resolved(jvm: Any, uri: Any) -> str:
 
 
 def namespace_targets(spark: Any, parts: Sequence[str]) -> Iterator[Target]:
-    """All tables of a database, or of a catalog's namespace; without parts, of the current one."""
+    """Yield all tables of a database, or of a catalog's namespace; without parts, of the current one."""
     state = session_state(spark)
     if parts and state.catalogManager().isCatalogRegistered(parts[0]):
         catalog, names = str(parts[0]), list(parts[1:])
@@ -79,7 +79,7 @@ def namespace_targets(spark: Any, parts: Sequence[str]) -> Iterator[Target]:
 
 
 def is_view(spark: Any, parts: Sequence[str]) -> bool:
-    """Whether a name is a temporary view's, or a view's of the catalog."""
+    """Return whether a name belongs to a temporary view or to a view of the catalog."""
     jvm, catalog = spark._jvm, session_state(spark).catalog()
     database = option(jvm, parts[-2] if len(parts) > 1 else None)
     identifier = java_class(jvm, _TABLE_IDENTIFIER)(parts[-1], database)
@@ -87,19 +87,19 @@ def is_view(spark: Any, parts: Sequence[str]) -> bool:
 
 
 def name_parts(spark: Any, name: str) -> list[str]:
-    """The parts of a name as it was written.
+    """Return the parts of a name as it was written.
 
     Raises
     ------
     ParseException
-        Where it is none.
+        If it is none.
     """
     return items(session_state(spark).sqlParser().parseMultipartIdentifier(name))
 
 
 def named_table(spark: Any, name: str) -> Target:
-    """The table of a name as it was written."""
+    """Return the table of a name as it was written."""
     try:
         return table_target(spark, name_parts(spark, name))
-    except PySparkException:  # no name: Spark's own error is about to say so
+    except PySparkException:  # not a name: Spark is about to raise its own error
         return Target(table=name.lower())

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flinkmagic.capturing.driver.capture_reader import Leaf, leaves_of, partitions_elsewhere, rdd_paths
+from flinkmagic.capturing.driver.capture_reader import Leaf, java_types, leaves_of, partitions_elsewhere, rdd_paths
 from flinkmagic.capturing.writes.outside_places import are_elsewhere, jdbc_reads, source_place
 from flinkmagic.jvm.java import items, java_class, session_state, simple_name, texts
 
@@ -39,7 +39,7 @@ class Target:
     table : str, optional
         ``catalog.database.table`` in lower case, where it is a table.
     also : tuple of str
-        Further paths that belong to it: of partitions of a table that lie outside of the table's folder.
+        Further paths that belong to it: of partitions of a table that lie outside the table's folder.
     namespace : str, optional
         ``catalog.database`` in lower case, where it is all tables of a database.
     pattern : bool
@@ -54,7 +54,7 @@ class Target:
     namespace: str | None = None
 
     def overlaps(self, other: Target) -> bool:
-        """Whether the one is, holds, or lies in the other."""
+        """Return whether the one is, holds, or lies in the other."""
         if self.table is not None and other.table is not None and _is_one_table(self.table, other.table):
             return True
         if self._names_all_with(other) or other._names_all_with(self):
@@ -68,7 +68,7 @@ class Target:
         )
 
     def reaches(self, path: str) -> bool:
-        """Whether what lies at a path below this place belongs to it."""
+        """Return whether what lies at a path below this place belongs to it."""
         return True
 
     def _names_all_with(self, other: Target) -> bool:
@@ -81,7 +81,7 @@ class Target:
         return self.also if self.path is None else (self.path, *self.also)
 
     def holds(self, other: Target) -> bool:
-        """Whether `other` is a folder strictly below this one."""
+        """Return whether `other` is a folder strictly below this one."""
         return self.path is not None and other.path is not None and _lies_below(other.path, self.path)
 
     def __str__(self) -> str:
@@ -129,7 +129,7 @@ def _lies_below(path: str, folder: str) -> bool:
 
 
 def _may_be_file_in(path: str, folder: str) -> bool:
-    """Whether a path may be one of the files of a folder. Elsewhere than here files have a suffix, as Spark's do."""
+    """Return whether a path may be one of a folder's files; in other file systems files have a suffix, as Spark's."""
     if len(_parts(path)) != len(_parts(folder)) + 1:
         return False
     return os.path.isfile(path.removeprefix("file:")) if path.startswith("file:") else "." in _parts(path)[-1]
@@ -141,7 +141,7 @@ def _is_pattern(path: str) -> bool:
 
 
 def _paths_overlap(one: str, other: str, patterns: tuple[bool, bool]) -> bool:
-    """Asked for each pair of a program's writes; `patterns` says which of the two may hold Hadoop's glob patterns."""
+    """Return whether two paths overlap; `patterns` says which of them may hold Hadoop's glob patterns."""
     if one == other:
         return True
     globs = patterns[0] and _is_pattern(one), patterns[1] and _is_pattern(other)
@@ -158,7 +158,7 @@ def _paths_overlap(one: str, other: str, patterns: tuple[bool, bool]) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _alternatives(pattern: str) -> tuple[str, ...]:
-    """A glob pattern without ``{a,b}``: all that it may be, the first braces first."""
+    """Expand ``{a,b}`` in a glob pattern: return all that it may be, the first braces first."""
     braces = _innermost_braces(pattern)
     if braces is None:
         return (pattern,)
@@ -172,7 +172,7 @@ def _alternatives(pattern: str) -> tuple[str, ...]:
 
 
 def _innermost_braces(pattern: str) -> tuple[int, int] | None:
-    """Where the first braces stand that hold no others."""
+    """Return where the first braces are that hold no others."""
     match = re.search(r"(?<!\\)\{((?:[^{}\\]|\\.)*)\}", pattern)
     return None if match is None else (match.start(), match.end() - 1)
 
@@ -181,14 +181,14 @@ def _part_matches(one: str, other: str, globs: tuple[bool, bool]) -> bool:
     if one == other:
         return True
     for is_glob, pattern, name in ((globs[0], one, other), (globs[1], other, one)):
-        # Hadoop negates a set of characters by ^, fnmatch by !; it takes the sign after a backslash as it is.
+        # Hadoop negates a set of characters by ^, fnmatch by !; it takes the sign after a backslash literally.
         if is_glob and fnmatch.fnmatchcase(name, re.sub(r"\\(.)", r"[\1]", pattern).replace("[^", "[!")):
             return True
     return False
 
 
 def resolve_uri(uri: str) -> str:
-    """A qualified Hadoop path without what makes one place look like two.
+    """Return a qualified Hadoop path without what makes one place look like two.
 
     Local files: symbolic links are followed as far as the path exists (the driver's JVM and this process share a
     file system). Object stores that answer to several schemes get one of them. The text is that of Hadoop's
@@ -214,7 +214,7 @@ class PathResolver:
         self._hadoop_conf = session_state(spark).newHadoopConf()
 
     def target(self, path: str) -> Target:
-        """The target that a path of the user's names; it need not exist, and may hold glob patterns."""
+        """Return the target that a path of the user's names; it need not exist, and may hold glob patterns."""
         scheme, authority, _ = _split(path)
         if scheme == "file" or (scheme and authority):
             return Target(path=resolve_uri(path))
@@ -224,7 +224,7 @@ class PathResolver:
 
 
 def sources_of(jplan: Any) -> tuple[Source, ...]:
-    """What an analysed Java plan reads: files, tables, and the same of its subqueries and of the RDDs under it.
+    """Return what an analysed Java plan reads: files, tables, and the same for its subqueries and the RDDs below it.
 
     Rows that come from the driver or from a checkpoint have no source here.
     """
@@ -235,7 +235,7 @@ def sources_of(jplan: Any) -> tuple[Source, ...]:
 
 
 def sources_of_leaf(leaf: Leaf) -> Iterator[Source]:
-    """What one leaf of an analysed plan reads."""
+    """Return what one leaf of an analysed plan reads."""
     if leaf.paths is not None:
         for path in leaf.paths:
             yield Source(path=resolve_uri(path), listed=leaf.listed, flat=leaf.flat)
@@ -255,7 +255,7 @@ def sources_of_leaf(leaf: Leaf) -> Iterator[Source]:
 
 
 def _kept_sources(builder: Any) -> Iterator[Source]:
-    """What kept rows were computed from: where some are lost, Spark reads it again."""
+    """Return what retained rows were computed from: if some are lost, Spark reads it again."""
     if builder.productArity() > 4:  # from 4.0 on it keeps the logical plan
         yield from sources_of(builder.logicalPlan())
         return
@@ -282,7 +282,7 @@ def _relation_sources(leaf: Any) -> Iterator[Source]:
 
 
 def table_of(catalog_table: Any) -> Source:
-    """A table of the session's own catalog, and the folder in which it lies."""
+    """Return a table of the session's own catalog, and the folder in which it lies."""
     name = catalog_table.identifier().unquotedString().lower()
     location = catalog_table.storage().locationUri()
     path = resolve_uri(location.get().getPath()) if location.isDefined() else None
@@ -297,8 +297,8 @@ def _v2_sources(leaf: Any) -> Iterator[Source]:
         parts = [*identifier.get().namespace(), identifier.get().name()]
         yield Source(table=".".join([catalog.get().name(), *parts]).lower())
     table = leaf.table()
-    # FileTable, the base of Spark's own version-2 file sources, is the one that says which files it reads.
-    if any(base.getSimpleName() == "FileTable" for base in _bases(table.getClass())):
+    # Only FileTable, the base of Spark's own version-2 file sources, says which files it reads.
+    if "org.apache.spark.sql.execution.datasources.v2.FileTable" in java_types(table):
         yield from _root_sources(table.fileIndex().rootPaths(), listed=False)
     elif simple_name(table) == "JDBCTable":
         yield from _jdbc_sources(table.jdbcOptions())
@@ -316,12 +316,12 @@ def _jdbc_sources(options: Any) -> Iterator[Source]:
 
 
 def relation_target_v1(leaf: Any) -> Target:
-    """The place that a relation of version 1 represents."""
+    """Return the place that a relation of version 1 represents."""
     return _one_place(_relation_sources(leaf))
 
 
 def relation_target_v2(leaf: Any) -> Target:
-    """The place that a relation of version 2 represents; nowhere for the source `noop`."""
+    """Return the place that a relation of version 2 represents; nowhere for the source `noop`."""
     return _one_place(_v2_sources(leaf))
 
 
@@ -332,19 +332,13 @@ def _one_place(sources: Iterator[Source]) -> Target:
     return Target(path=path, table=table)
 
 
-def _bases(jclass: Any) -> Iterator[Any]:
-    while jclass is not None:
-        yield jclass
-        jclass = jclass.getSuperclass()
-
-
 def _root_sources(root_paths: Any, listed: bool) -> Iterator[Source]:
     for path in texts(root_paths):
         yield Source(path=resolve_uri(path), listed=listed)
 
 
 def temp_views_of(jplan: Any) -> set[str]:
-    """Names of the temporary views that an analysed plan goes through."""
+    """Return names of the temporary views that an analysed plan goes through."""
     names: set[str] = set()
     open_ = [jplan, *items(jplan.subqueriesAll())]
     while open_:

@@ -1,7 +1,7 @@
 """Spark's own write commands, analysed and checked without running them.
 
-What Spark would refuse on the write's line is refused there, by Spark's own code: its analysis, its check of the path,
-the format's own checks of schema and options.
+Spark's own code refuses on the write's line what it would refuse there: its analysis, its check of the path, the
+format's own checks of schema and options.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.captured import convert_exception
 
-from flinkmagic.jvm.java import java_class, scala_object, scala_seq, session_state, skip_commands, static_method
+from flinkmagic.jvm.java import java_class, query_execution, scala_object, scala_seq, session_state, static_method
 
 _UTILS = "org.apache.spark.sql.execution.datasources.DataSourceUtils"
 
 
 def analysed(spark: Any, command: Any) -> Any:
-    """Spark's command, analysed and not run.
+    """Return Spark's command, analysed and not run.
 
     Raises
     ------
     AnalysisException
         Spark's own refusals, as the plain call would raise them.
     """
-    execution = session_state(spark).executePlan(command, skip_commands(spark._jvm))
+    execution = query_execution(spark._jvm, session_state(spark), command)
     execution.assertAnalyzed()
     return execution.analyzed()
 
 
 def path_exists(spark: Any, command: Any) -> bool:
-    """Whether a command's path exists now, asked as the command itself asks."""
+    """Return whether a command's path exists now, asked as the command itself asks."""
     hadoop_conf = session_state(spark).newHadoopConfWithOptions(command.options())
     jpath = command.outputPath()
     return bool(jpath.getFileSystem(hadoop_conf).exists(jpath))
 
 
 def path_exists_error(spark: Any, jpath: Any) -> Exception:
-    """The error that Spark's command raises when it finds its path taken."""
+    """Return the error that Spark's command raises if its path exists."""
     errors = scala_object(spark._jvm, "org.apache.spark.sql.errors.QueryCompilationErrors")
     return convert_exception(errors.outputPathAlreadyExistsError(jpath))
 
@@ -76,7 +76,7 @@ def _check_names(spark: Any, names: list[str]) -> None:
 
 @functools.lru_cache(maxsize=4)
 def _more_to_verify(jvm: Any) -> tuple[Any, ...]:
-    """What `verifySchema` takes beside format and schema: on 4.x whether they are only read; on 3.5 nothing."""
+    """Return what `verifySchema` takes beside format and schema: on 4.x whether they are only read; on 3.5 nothing."""
     try:
         return (getattr(scala_object(jvm, _UTILS), "verifySchema$default$3")(),)
     except Py4JError:
@@ -84,7 +84,7 @@ def _more_to_verify(jvm: Any) -> tuple[Any, ...]:
 
 
 def is_observed(sc: Any, jplan: Any) -> bool:
-    """Whether an analysed plan carries `observe(...)`."""
+    """Return whether an analysed plan carries `observe(...)`."""
     pattern = _metrics_pattern(sc._jvm)
     if pattern is None:
         return re.search(r"^[\s:+|-]*CollectMetrics ", jplan.treeString(), re.MULTILINE) is not None
@@ -93,7 +93,7 @@ def is_observed(sc: Any, jplan: Any) -> bool:
 
 @functools.lru_cache(maxsize=4)
 def _metrics_pattern(jvm: Any) -> Any:
-    """By which Spark's trees say that they hold `CollectMetrics`; None on Spark 3.5, which has no such pattern."""
+    """Return the pattern by which Spark's trees say that they hold `CollectMetrics`; None on Spark 3.5."""
     try:
         return java_class(jvm, "org.apache.spark.sql.catalyst.trees.TreePattern").COLLECT_METRICS()
     except Py4JError:

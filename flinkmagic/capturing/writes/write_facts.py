@@ -1,4 +1,4 @@
-"""What is known of a write before it runs."""
+"""What is known about a write before it runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class WriteFacts:
-    """What is known of a write before it runs.
+    """What is known about a write before it runs.
 
     Attributes
     ----------
@@ -37,9 +37,9 @@ class WriteFacts:
     defines : bool
         Whether it makes, or makes again, the table's entry in the catalog.
     runs_now : bool
-        Whether plain Spark had better run it immediately, which refuses it or does what cannot be put off.
+        Whether to let plain Spark run it immediately, which refuses it or does what cannot be put off.
     exists : callable, optional
-        Whether the target is there now; None where only the source knows, when it runs.
+        Whether the target is there now; None if only the source knows, when it runs.
     taken : callable
         Spark's own error for a target that is there and must not be.
     check : callable

@@ -1,4 +1,4 @@
-"""What PySpark's writers ask of their Java halves, held back before anything is run.
+"""What PySpark's writers ask of their Java halves, intercepted before anything runs.
 
 Spark makes a writer's command by methods of its own that are not public (``saveCommand``, ``saveAsTableCommand``,
 ``insertIntoCommand``; of ``DataFrameWriterV2`` ``createCommand``, ``replaceCommand``, ``appendCommand``,
@@ -14,11 +14,15 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
+from flinkmagic.capturing.driver.capture_reader import java_types
 from flinkmagic.jvm.java import java_class, option, scala_seq, session_state
+
+_FILE_DATA_SOURCE = "org.apache.spark.sql.execution.datasources.v2.FileDataSourceV2"
+"""The base of Spark's own file sources of version 2; writes take their version 1."""
 
 
 class NoCommandError(Exception):
-    """This version of Spark makes the command of a write only to run it immediately."""
+    """This version of Spark makes a write's command only to run it immediately."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +58,12 @@ class WriterCall:
         return "" if self.jwrite is None else str(writer_field(self.jwrite, "source"))
 
     def command(self, spark: Any, df: Any) -> Any:
-        """Spark's command, not analysed; None where plain Spark is about to refuse the write.
+        """Return Spark's command, not analysed; None if plain Spark is about to refuse the write.
 
         Raises
         ------
         NoCommandError
-            Where this version of Spark makes none that could be held back.
+            If this version of Spark makes none that could be held back.
         """
         try:
             return self.make()
@@ -72,7 +76,7 @@ class WriterCall:
 
 
 class _StandIn:
-    """Stands in for a Java writer while one of PySpark's writing methods runs; settings go through to it."""
+    """Replaces a Java writer while one of PySpark's writing methods runs; passes settings on to it."""
 
     def __init__(self, jvm: Any, jwrite: Any, on_write: Callable[[WriterCall], None]) -> None:
         self.jvm = jvm
@@ -88,7 +92,7 @@ class _StandIn:
 
 
 class DeferringWriter(_StandIn):
-    """In the place of a Java ``DataFrameWriter``.
+    """Replaces a Java ``DataFrameWriter``.
 
     The formats that have a method of their own are set as the Java method of that name sets them.
     """
@@ -126,7 +130,7 @@ class DeferringWriter(_StandIn):
         settings = ("partitioningColumns", "numBuckets", "sortColumnNames", "clusteringColumns")
         if any(field is not None and field.isDefined() for field in (writer_field(jwrite, s) for s in settings)):
             jwrite.jdbc(url, table, properties)  # which refuses them before it does anything
-        # `DataFrameWriter.jdbc`: the properties go over the options, the two arguments over both.
+        # `DataFrameWriter.jdbc`: the properties override the options, the two arguments override both.
         jwrite = jwrite.options(properties).option("url", url).option("dbtable", table)
         self.jwrite = jwrite.format("jdbc")
         self.save()
@@ -157,7 +161,7 @@ class DeferringWriter(_StandIn):
 
 
 class DeferringTableWriter(_StandIn):
-    """In the place of a Java ``DataFrameWriterV2``."""
+    """Replaces a Java ``DataFrameWriterV2``."""
 
     table = ""
 
@@ -186,7 +190,7 @@ class DeferringTableWriter(_StandIn):
 
 
 def is_transactional(spark: Any, catalog: str) -> bool:
-    """Whether analysing a write to a catalog begins a transaction there, which only Spark itself can end (4.3)."""
+    """Return whether analysing a write to a catalog begins a transaction that only Spark itself can end (4.3)."""
     if catalog == "spark_catalog":
         return False
     try:
@@ -200,7 +204,7 @@ def is_transactional(spark: Any, catalog: str) -> bool:
 
 
 def writer_field(jwrite: Any, name: str) -> Any:
-    """A setting of a Java ``DataFrameWriter`` or ``DataFrameReader``, which have no accessors for them in 3.5."""
+    """Return a setting of a Java ``DataFrameWriter`` or ``DataFrameReader``, which lack accessors in 3.5."""
     jclass = jwrite.getClass()
     while jclass is not None:
         for field in jclass.getDeclaredFields():
@@ -212,16 +216,16 @@ def writer_field(jwrite: Any, name: str) -> Any:
 
 
 def _save_command_3(spark: Any, df: Any, jwrite: Any, path: str | None) -> Any:
-    """What Spark 3.5 does inside ``DataFrameWriter.save`` for sources of version 1 (no ``saveCommand`` there)."""
+    """Do what Spark 3.5 does inside ``DataFrameWriter.save`` for sources of version 1 (it has no ``saveCommand``)."""
     jvm, jsession = spark._jvm, spark._jsparkSession
     source = writer_field(jwrite, "source")
     options = writer_field(jwrite, "extraOptions")
     bucketed = writer_field(jwrite, "numBuckets").isDefined() or writer_field(jwrite, "sortColumnNames").isDefined()
     if bucketed or source.lower() == "hive" or (path is not None and options.contains("path")):
-        return None  # plain Spark refuses these itself, or obeys its legacy setting
+        return None  # plain Spark refuses these itself, or follows its legacy setting
     sources = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource")
     provider = sources.lookupDataSourceV2(source, jsession.sessionState().conf())
-    if provider.isDefined() and "FileDataSourceV2" not in _bases(provider.get()):
+    if provider.isDefined() and _FILE_DATA_SOURCE not in java_types(provider.get()):
         raise NoCommandError
     original = options.originalMap()
     if path is not None:
@@ -244,13 +248,3 @@ def _save_command_3(spark: Any, df: Any, jwrite: Any, path: str | None) -> Any:
         nothing,
     )
     return data_source.planForWriting(writer_field(jwrite, "mode"), df._jdf.logicalPlan())
-
-
-def _bases(jobject: Any) -> set[str]:
-    """The simple names of an object's classes and of the interfaces that they name."""
-    found, jclass = set(), jobject.getClass()
-    while jclass is not None:
-        found.add(str(jclass.getSimpleName()))
-        found.update(str(interface.getSimpleName()) for interface in jclass.getInterfaces())
-        jclass = jclass.getSuperclass()
-    return found

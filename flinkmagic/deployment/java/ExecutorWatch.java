@@ -1,7 +1,7 @@
 /**
  * The body of a class that executors compile, as they compile the code that Spark generates for a query: it starts a
- * thread there, one for each executor, that ends the Python workers of interrupted tasks. PythonWorkers.java stands
- * above it.
+ * thread there, one for each executor, that ends the Python workers of interrupted tasks. The source of
+ * PythonWorkers.java is inserted above it.
  */
 public Object generate(Object[] references) {
     return new Start((String) references[0], Long.parseLong((String) references[1]));
@@ -22,7 +22,7 @@ static final class Start extends org.apache.spark.sql.execution.BufferedRowItera
         try {
             Watch.start(prefix, idleMs);
         } catch (Throwable refused) {
-            // A task that fails may cost its executor Spark's trust, and an error the executor itself.
+            // A task that fails may make Spark exclude its executor, and an error may end the executor itself.
             System.err.println(Watch.NAME + " is not started: " + refused);
         }
     }
@@ -31,7 +31,7 @@ static final class Start extends org.apache.spark.sql.execution.BufferedRowItera
     }
 }
 
-/** Ends by itself when it has seen no task with a Python worker, and was not asked for again, for a while. */
+/** Ends by itself if it has seen no task with a Python worker, and was not asked for again, for a while. */
 static final class Watch implements Runnable {
     static final String NAME = "flinkmagic-python-workers";
     private static final long ROUND_MS = 100L;

@@ -9,7 +9,7 @@ import scala.runtime.AbstractFunction0;
 
 /**
  * Runs a body under the configuration of the job's clone of the session, within a query of the user's own session:
- * Spark makes a query's session the active one, and hands its configuration to the tasks. The classes of sessions
+ * Spark makes a query's session the active one, and passes its configuration to the tasks. The classes of sessions
  * differ between versions, hence the reflection.
  */
 public class InSession extends AbstractFunction0 {

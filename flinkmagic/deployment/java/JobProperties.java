@@ -11,7 +11,7 @@ import scala.collection.Iterator;
 
 /**
  * The local properties under which a job's Spark jobs run. Each stage sets them, before its first Spark job: one call
- * from Python, where the configuration of a session has a hundred entries.
+ * from Python, although the configuration of a session has a hundred entries.
  */
 public class JobProperties {
     private static final String[] NOT_INHERITED = {
@@ -23,9 +23,9 @@ public class JobProperties {
     private Properties base;
 
     /**
-     * Takes over what the calling thread has set, without what names its own work.
+     * Copies what the calling thread has set, except what names its own work.
      *
-     * @param pool for a job whose caller chose none; null where the session has no pools
+     * @param pool for a job whose caller chose none; null if the session has no pools
      */
     public void inherit(SparkContext context, String group, String pool) {
         this.context = context;
@@ -45,7 +45,7 @@ public class JobProperties {
         }
     }
 
-    /** Sets the calling thread's properties, and the session that is active there. */
+    /** Sets the calling thread's properties, and its active session. */
     public void enter(String tag, String description, SparkSession session) throws Exception {
         Properties properties = (Properties) in(session).clone();
         String users = base.getProperty("spark.job.tags");

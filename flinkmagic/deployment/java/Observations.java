@@ -21,8 +21,8 @@ import scala.concurrent.Promise;
 
 /**
  * The user's observations that a job completes. While it runs they are kept from Spark, which completes an observation
- * with the first query of the session that ends, well or not: with an attempt of a write that is made again, or with a
- * query whose plan begins where a stage of the job ended.
+ * with the first query of the session that ends, successfully or not: with an attempt of a write that is made again, or
+ * with a query whose plan begins where a stage of the job ended.
  *
  * Spark keeps them in the session's ObservationManager (4.x), or each has a listener of its own (3.5).
  */
@@ -34,7 +34,7 @@ public class Observations {
         this.session = session;
     }
 
-    /** Takes the observations of a query that are not completed, or held already; a name for each. */
+    /** Takes over the observations of a query that are not completed or held already; returns a name for each. */
     public synchronized String[] hold(LogicalPlan query) throws Exception {
         ArrayList found = new ArrayList();
         collect(query, found);
@@ -56,7 +56,7 @@ public class Observations {
         return (String[]) names.toArray(new String[names.size()]);
     }
 
-    /** Completes an observation; false where a query has no metrics for it. */
+    /** Completes an observation; false if a query has no metrics for it. */
     public synchronized boolean complete(String name, Map metrics) throws Exception {
         Object[] one = (Object[]) held.get(name);
         Observation observation = (Observation) one[1];
@@ -69,16 +69,16 @@ public class Observations {
         return true;
     }
 
-    /** The query that would have completed an observation is done, and its optimizer had no use for the operator. */
+    /** The query that would have completed an observation is done, and its optimizer removed the operator. */
     public synchronized void completeWithNothing(String name) throws Exception {
         Object[] one = (Object[]) held.get(name);
-        if (one != null && manager() != null) {  // 3.5 goes on waiting for a query that has it
+        if (one != null && manager() != null) {  // 3.5 continues to wait for a query that has it
             held.remove(name);
             complete((Observation) one[1], Row$.MODULE$.empty());
         }
     }
 
-    /** Lets Spark complete those that are left. */
+    /** Lets Spark complete the remaining ones. */
     public synchronized void giveBack() throws Exception {
         Object[] left = held.values().toArray();
         held.clear();

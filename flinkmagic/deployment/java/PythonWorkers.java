@@ -12,12 +12,12 @@ import org.apache.spark.TaskContext;
 /**
  * Ends the Python workers of tasks that were cancelled, without the 2 to 4 seconds that Spark gives them.
  *
- * A task that waits for its Python worker does not notice that it was interrupted. Spark's own monitor thread of such
- * a worker looks every 2 seconds, then waits spark.python.task.killTimeout (2 s), then destroys the worker. Here the
- * same method of that thread is called immediately. It sees the tasks of the JVM in which it runs: the driver's in
- * local mode, an executor's where ExecutorWatch.java calls it. Janino loads all that the methods of a named class
- * mention, and some of that is in no jar of Spark's (protobuf, of SparkEnv): no more of Spark's is named here than
- * must be.
+ * A task that waits for its Python worker does not notice that it was interrupted. Spark's own monitor thread of such a
+ * worker looks every 2 seconds, then waits spark.python.task.killTimeout (2 s), then destroys the worker. Here the same
+ * method of that thread is called immediately. It sees the tasks of the JVM in which it runs: the driver's in local
+ * mode, an executor's if ExecutorWatch.java calls it. Janino loads all that the methods of a named class mention, and
+ * some of that is in no jar of Spark's (protobuf, of SparkEnv): so as few of Spark's classes as possible are named
+ * here.
  */
 public class PythonWorkers {
     private static final String MONITOR = "org.apache.spark.api.python.BasePythonRunner$MonitorThread";
@@ -28,13 +28,13 @@ public class PythonWorkers {
     private final boolean isPrefix;
     private final Set ended = Collections.newSetFromMap(new WeakHashMap());
 
-    /** For tasks under a tag, or under any that begins with it. */
+    /** For tasks under a tag, or under any tag that begins with it. */
     public PythonWorkers(String tag, boolean isPrefix) {
         this.tag = tag;
         this.isPrefix = isPrefix;
     }
 
-    /** Ends the workers of interrupted tasks under the tag; gives the number of tasks that still had one. */
+    /** Ends the workers of interrupted tasks under the tag; returns the number of tasks that still had one. */
     public int end() throws Exception {
         ThreadGroup group = Thread.currentThread().getThreadGroup();
         while (group.getParent() != null) {
@@ -64,7 +64,7 @@ public class PythonWorkers {
         return (TaskContext) field.get(monitor);
     }
 
-    /** Whether Spark leaves a worker alone by itself that its task has given back already, as 4.3 does. */
+    /** Whether Spark itself leaves a worker alone that its task has returned already, as 4.3 does. */
     private static boolean knowsOfReleases(Thread monitor) {
         try {
             monitor.getClass().getDeclaredField("releasedOrClosed");
@@ -75,8 +75,8 @@ public class PythonWorkers {
     }
 
     /**
-     * Whether a task reads from a Python worker right now, and has no other. On Spark without knowledge of releases a
-     * worker that was given back may serve another task by now, and Spark's own long wait is what protects that one.
+     * Whether a task reads from a Python worker right now, and has no other. On a Spark that does not track releases, a
+     * worker that was returned may already serve another task, and only Spark's own long wait protects that one.
      */
     private static boolean waitsForItsOnlyWorker(Thread monitor, List monitors, Thread[] threads, int count)
             throws Exception {

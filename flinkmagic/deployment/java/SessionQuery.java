@@ -7,8 +7,8 @@ import scala.Function0;
 import scala.collection.immutable.Map;
 
 /**
- * A query of the user's session whose plan was made elsewhere: on the job's clone of that session. Spark tells the
- * listeners of a query's own session of it, and takes what they see of its plan from the query.
+ * A query of the user's session whose plan was made elsewhere: on the job's clone of that session. Spark notifies the
+ * listeners of a query's own session, and takes what they see of its plan from the query.
  *
  * QueryExecution's constructor differs between versions, so the arguments are put in when this is compiled.
  */
@@ -22,7 +22,7 @@ public class SessionQuery extends QueryExecution {
         this.plan = plan;
     }
 
-    /** Something in the query is observed: what gives the metrics by name, as the plan that runs may not hold all. */
+    /** Something in the query is observed: what returns the metrics by name, as the plan that runs may not hold all. */
     public void observe(Function0 metrics) {
         this.metrics = metrics;
     }

@@ -29,10 +29,10 @@ import org.apache.spark.scheduler.StageInfo;
 import org.apache.spark.scheduler.TaskInfo;
 
 /**
- * Writes what Spark says of one job's stages and tasks as lines, which Python takes in one call.
+ * Writes what Spark reports about one job's stages and tasks as lines, which Python takes in one call.
  *
- * A line's fields are separated by tabs, the first names the kind; flinkmagic/deployment/watching/task_events.py reads them.
- * Only jobs with a tag that begins with `prefix` are heard, so that the session's other work costs nothing.
+ * A line's fields are separated by tabs, the first names the kind; deployment/watching/task_events.py reads them.
+ * Only jobs with a tag that begins with `prefix` are noted, so that the session's other work costs nothing.
  * Janino compiles this: no generics, no lambdas, no for-each over Scala collections.
  */
 public class TaskMonitor extends SparkListener {
@@ -45,7 +45,7 @@ public class TaskMonitor extends SparkListener {
     // Touched by the listener bus's thread only.
     private final HashSet stages = new HashSet();
     private final HashSet jobs = new HashSet();
-    // Tags under which Spark has got a job, or will get none any more; its own lock.
+    // Tags under which Spark has received a job, or will receive none any more; protected by its own lock.
     private final HashSet submitted = new HashSet();
     private LiveListenerBus bus;
 
@@ -54,8 +54,8 @@ public class TaskMonitor extends SparkListener {
     }
 
     /**
-     * All lines that there are. Waits for the first one, then `gatherMs` more for its companions, unless one comes that
-     * somebody waits for (a marker).
+     * All available lines. Waits for the first one, then `gatherMs` more for others, unless one comes that a caller
+     * waits for (a marker).
      */
     public String drain(long waitMs, long gatherMs) throws InterruptedException {
         Object first = lines.poll(waitMs, TimeUnit.MILLISECONDS);
@@ -76,23 +76,23 @@ public class TaskMonitor extends SparkListener {
         return out.toString();
     }
 
-    /** Listen. */
+    /** Starts to listen. */
     public void listenTo(SparkContext context) {
         bus = context.listenerBus();
         context.addSparkListener(this);
     }
 
-    /** Have a line come after those of all events that were posted before: the listener bus keeps the order. */
+    /** Makes a line come after those of all events that were posted before: the listener bus keeps the order. */
     public void mark(String token) {
         submitted(token);
         bus.post(new Marker(this, token));
     }
 
     /**
-     * Waits until Spark has got a job under each of some tags, or nothing more will come under it (a marker).
+     * Waits until Spark has received a job under each of some tags, or nothing more will come under it (a marker).
      *
      * @param tags separated by blanks
-     * @param early what a tag has behind it for jobs that prepare a stage
+     * @param early the suffix of a tag for jobs that prepare a stage
      */
     public void awaitSubmission(String tags, String early, long waitMs) throws InterruptedException {
         long until = System.nanoTime() + waitMs * 1000000L;
@@ -117,7 +117,7 @@ public class TaskMonitor extends SparkListener {
         }
     }
 
-    /** Let a waiting `drain` return. */
+    /** Lets a waiting `drain` return. */
     public void wake() {
         lines.add("W");
         urgent.release();
@@ -131,7 +131,8 @@ public class TaskMonitor extends SparkListener {
         jobs.add(Integer.valueOf(event.jobId()));
         submitted(tag);
         StringBuilder line = new StringBuilder();
-        line.append("J\t").append(event.jobId()).append('\t').append(event.time()).append('\t').append(tag).append('\t');
+        line.append("J\t").append(event.jobId()).append('\t').append(event.time()).append('\t');
+        line.append(tag).append('\t');
         scala.collection.Iterator infos = event.stageInfos().iterator();
         boolean first = true;
         while (infos.hasNext()) {
@@ -182,7 +183,7 @@ public class TaskMonitor extends SparkListener {
     }
 
     public void onTaskGettingResult(SparkListenerTaskGettingResult event) {
-        // The event names no stage; Python passes over task ids that it does not know.
+        // The event names no stage; Python ignores task ids that it does not know.
         TaskInfo info = event.taskInfo();
         lines.add("R\t" + info.taskId() + "\t" + info.gettingResultTime());
     }
@@ -216,7 +217,7 @@ public class TaskMonitor extends SparkListener {
         lines.add("D\t" + event.time() + "\t" + event.executorId() + "\t" + escape(event.reason()));
     }
 
-    /** The last that Spark says but for the ends of what it breaks off: its bus hands on no marker from here on. */
+    /** The last that Spark reports, except the ends of what it breaks off: its bus passes on no marker from here on. */
     public void onApplicationEnd(SparkListenerApplicationEnd event) {
         lines.add("Z\t" + event.time());
         urgent.release();
@@ -232,7 +233,8 @@ public class TaskMonitor extends SparkListener {
     private String head(String kind, int stage, int attempt, TaskInfo info) {
         // A stage of 3.4 and older says -1; there the index is the partition unless the stage was resubmitted.
         int partition = info.partitionId() < 0 ? info.index() : info.partitionId();
-        return kind + "\t" + stage + "\t" + attempt + "\t" + partition + "\t" + info.attemptNumber() + "\t" + info.taskId()
+        return kind + "\t" + stage + "\t" + attempt + "\t" + partition + "\t" + info.attemptNumber()
+            + "\t" + info.taskId()
             + "\t" + info.executorId() + "\t" + info.launchTime() + "\t" + (info.speculative() ? "1" : "0");
     }
 
@@ -276,7 +278,7 @@ public class TaskMonitor extends SparkListener {
         return some.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r");
     }
 
-    /** Rides along the listener bus; the event log leaves it out. */
+    /** Travels along the listener bus; the event log leaves it out. */
     public static class Marker implements SparkListenerEvent {
         public final TaskMonitor owner;
         public final String token;

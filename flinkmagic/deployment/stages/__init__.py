@@ -1,1 +1,1 @@
-"""How one stage of a job runs at Spark: its thread, its properties, its writes and the metrics that it observes."""
+"""How one stage of a job runs at Spark: its thread, properties, writes and observed metrics."""

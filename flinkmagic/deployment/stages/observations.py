@@ -1,15 +1,15 @@
 """Completes the user's observations (`DataFrame.observe`) with the metrics of a job's queries.
 
 Plain Spark completes an `Observation` with the first query that has run the observed DataFrame; the queries of a job
-run side by side, in several plans, and some of them twice. The rules, as the code keeps them:
+run concurrently, in several plans, and some of them twice. The rules, as the code keeps them:
 
-1. An observation that several sinks hold gets the metrics of the first of them in the cell that is done, whichever
-   ends first.
+1. An observation that several sinks hold gets the metrics of the first finished one in the cell's order, whichever ends
+   first.
 2. An attempt that fails completes nothing while the job goes on.
-3. At the job's end an observation that only failed sinks hold gets what they have collected, as after a plain
-   query that fails; one whose operator never began is left to the next query.
+3. At the job's end an observation that only failed sinks hold gets what they have collected, as after a plain query
+   that fails; one whose operator never began is left to the next query.
 
-Listeners of the session hear of the metrics by the queries that are announced to them (`session_queries`).
+The session's listeners receive the metrics with the queries that are announced to them (`session_queries`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Observations:
-    """Those that the sinks of one job hold.
+    """The observations that the sinks of one job hold.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Observations:
         self._metrics: dict[int, JavaObject] = {}
 
     def hold(self, sinks: Sequence[object]) -> None:
-        """Keep the observations of sinks, in the order of the cell, from being completed by anything but the job."""
+        """Keep the observations of sinks, in the cell's order, so that only the job completes them."""
         observed = [query for query in map(observed_query, sinks) if query is not None]
         if not observed:
             return
@@ -61,7 +61,7 @@ class Observations:
                 self._sinks.setdefault(name, []).append(query)
 
     def collect(self, handle: StageHandle) -> None:
-        """A stage is done."""
+        """Complete what can be completed now that a stage is done."""
         query = observed_query(handle)
         try:
             if handle.collected is not None:
@@ -80,7 +80,7 @@ class Observations:
                     self._complete(name, metrics)
 
     def close(self) -> None:
-        """The job is over."""
+        """Complete the remaining observations at the end of the job."""
         if self._jvm is None:
             return
         try:
@@ -108,5 +108,5 @@ class Observations:
 
 
 def observed_query(handle: object) -> ObservedQuery | None:
-    """The observed query of a sink, if it is one."""
+    """Return the observed query of a sink, if it is one."""
     return handle.observed if isinstance(handle, WriteStageHandle | ResultStageHandle) else None

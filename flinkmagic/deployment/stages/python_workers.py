@@ -1,18 +1,18 @@
 """Python workers of cancelled tasks, ended immediately.
 
 A task that waits for a Python worker (a sleeping or long-computing UDF) does not notice its interruption; Spark lets
-such a worker live for 2 to 4 seconds (``BasePythonRunner.MonitorThread``). Spark's own way of ending it is called right
-away here (``java/PythonWorkers.java``), in the JVM that runs the task:
+such a worker live for 2 to 4 seconds (``BasePythonRunner.MonitorThread``). Spark's own way of ending it is called
+immediately here (``java/PythonWorkers.java``), in the JVM that runs the task:
 
 - In local mode that is the driver's.
 - On a cluster a thread on each executor does it (``java/ExecutorWatch.java``). Its source travels in a Spark job with a
   task for each executor, as the source of the code does that Spark generates for a query, and is compiled there: no jar
-  is added to the session. The job goes to Spark before a stage with Python workers does, for the executors that are
-  there then; nothing waits for it, and nothing but the time of a cancellation hangs on it.
+  is added to the session. The job goes to Spark before a stage with Python workers does, for the executors that exist
+  then; nothing waits for it, and only the time of a cancellation depends on it.
 
-Executors that come later or have no free slot at that time, and a JVM whose Spark has no such way, keep Spark's own
-time. So does a task of several Python functions in a row on a Spark that does not know whether a worker was given back
-by its task (3.5). A worker that is starting up cannot be ended at all. Seen on 3.5.9 and 4.3.0.
+Executors that come later or have no free slot at that time, and a JVM whose Spark has no such method, keep Spark's own
+time. So does a task of several Python functions in a row on a Spark that does not know whether a worker was returned by
+its task (3.5). A worker that is starting up cannot be ended at all. Seen on 3.5.9 and 4.3.0.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _LOG = logging.getLogger(__name__)
 _ROUNDS_S = (0.05, 0.05, 0.1, 0.1, 0.2, *([0.3] * 100))
 """Waits between looks: the interruption takes a moment to reach a task, and a starting worker cannot be ended yet."""
 IDLE_S = 1800
-"""How long the thread on an executor stays where no task has a Python worker."""
+"""How long the thread on an executor stays if no task has a Python worker."""
 TAGS = "flinkmagic-"
-"""What the tags of all deployments begin with."""
+"""How the tags of all deployments begin."""
 WATCH_TAG = "flinkmagic-watch"
-"""Of the job that starts the threads, which is no vertex's."""
+"""The tag of the job that starts the threads, which belongs to no vertex."""
 
 
 def end_python_workers(sc: SparkContext, tag: str, is_over: Callable[[], bool]) -> None:
-    """End the workers of cancelled tasks under a tag, on a thread of its own; `is_over` says when no task is left.
+    """End the workers of cancelled tasks under a tag, on its own thread; `is_over` says when no task is left.
 
     On a cluster nothing is left to do: see `ExecutorWatch`.
     """
@@ -70,7 +70,7 @@ def end_python_workers(sc: SparkContext, tag: str, is_over: Callable[[], bool]) 
 
 
 class ExecutorWatch:
-    """Sees to it that the executors of a cluster end the Python workers of interrupted tasks; from any thread.
+    """Makes the executors of a cluster end the Python workers of interrupted tasks; from any thread.
 
     One for each SparkContext, see `of`.
     """
@@ -86,11 +86,11 @@ class ExecutorWatch:
 
     @classmethod
     def of(cls, sc: SparkContext) -> ExecutorWatch:
-        """The one of a session's SparkContext."""
+        """Return the instance of a session's SparkContext."""
         return cls._OF_CONTEXTS.setdefault(sc, cls())
 
     def start(self, sc: SparkContext, enter: Callable[[str, str], None]) -> None:
-        """Submit the job for those executors that were not asked lately; nothing in local mode.
+        """Submit the job for those executors that were not asked lately; do nothing in local mode.
 
         `enter` sets the calling thread's properties for a tag and a description. Returns without waiting for the job,
         and raises nothing.
@@ -127,12 +127,12 @@ class ExecutorWatch:
         if missing and self._last is None:
             self._asked |= dict.fromkeys(missing, now)
             self._missed = set(missing)
-            enter(WATCH_TAG, "flinkmagic: end the Python workers of cancelled tasks at once")
+            enter(WATCH_TAG, "flinkmagic: end the Python workers of cancelled tasks immediately")
             self._last = _submit(sc, missing)
 
 
 def _submit(sc: SparkContext, executors: list[str]) -> JavaObject:
-    """Run ``ExecutorWatch.java`` in one task for each executor, on that one where it has a slot in time."""
+    """Run ``ExecutorWatch.java`` in one task for each executor, on that executor if it has a slot in time."""
     jvm: Any = sc._jvm
     partitions = jvm.java.util.ArrayList()
     for executor in executors:
@@ -146,7 +146,7 @@ def _submit(sc: SparkContext, executors: list[str]) -> JavaObject:
 
 
 def _evaluator(sc: SparkContext) -> JavaObject:
-    """What has a task compile a source and ask it for rows; on 3.5.9 its constructor takes the source alone."""
+    """Return what makes a task compile a source and ask it for rows; on 3.5.9 its constructor takes only the source."""
     jvm: Any = sc._jvm
     no_comments = static_method(jvm, "org.apache.spark.api.python.PythonUtils", "toScalaMap")(jvm.java.util.HashMap())
     code = jvm.org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment(_source(), no_comments)
@@ -162,7 +162,7 @@ def _evaluator(sc: SparkContext) -> JavaObject:
 
 
 def _source() -> str:
-    """The body of one class, with another class inside it: neither has a package of its own."""
+    """Return the body of one class, with another class inside it: neither has a package of its own."""
     package = "flinkmagic.deployment"
     workers, watch = (java_source(package, name) for name in ("PythonWorkers", "ExecutorWatch"))
     workers = workers.replace(f"package {package};", "")

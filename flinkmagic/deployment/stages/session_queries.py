@@ -1,8 +1,8 @@
-"""Writes and results as queries of the user's own session, so that its listeners hear of them as of a plain run's.
+"""Writes and results as queries of the user's own session, so that its listeners see them as in a plain run.
 
-A write's command is planned and run on a clone of the session; Spark tells the listeners of the session to which the
+A write's command is planned and run on a clone of the session; Spark notifies the listeners of the session to which the
 `QueryExecution` belongs. So the execution is announced with one of the user's session that has the clone's plan, and
-the clone's configuration holds inside. Seen on 3.5.9 (a constructor with 4 parameters) and 4.3.0 (8).
+the clone's configuration is active inside. Seen on 3.5.9 (a constructor with 4 parameters) and 4.3.0 (8).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAMES = {
 
 
 def query_name(kind: str) -> str:
-    """What Spark calls the run of a command of a class to listeners (its `QueryExecution.commandExecutionName`)."""
+    """Return Spark's name for a command's run, as listeners see it (`QueryExecution.commandExecutionName`)."""
     return _NAMES.get(kind, "command")
 
 
@@ -45,29 +45,29 @@ def session_query(
     plan: JavaObject,
     metrics: JavaObject | None = None,
 ) -> Any:
-    """A `QueryExecution` of a session for a command, or a query, whose physical plan was made elsewhere.
+    """Return a `QueryExecution` of a session for a command, or a query, whose physical plan was made elsewhere.
 
     Parameters
     ----------
     sc : SparkContext
         The session's.
     planned : py4j.java_gateway.JavaObject
-        The `QueryExecution` with which the command was planned; it is the answer where no other can be made.
+        The `QueryExecution` with which the command was planned; it is returned if no other can be made.
     jsession : py4j.java_gateway.JavaObject
         The user's Java session.
     command : py4j.java_gateway.JavaObject
         The command as it was analysed on the user's line, or the query.
     plan : py4j.java_gateway.JavaObject
-        What is run.
+        The plan that runs.
     metrics : py4j.java_gateway.JavaObject, optional
-        Where something is observed: a Scala function that gives the metrics by name.
+        If something is observed: a Scala function that returns the metrics by name.
     """
     filled = {"/* arguments */": _arguments(sc._jvm)}
     try:
         made: Any = CLASSES.new_instance(sc._gateway, "SessionQuery", jsession, command, plan, filled=filled)
     except (DriverClassesRefusedError, Py4JError) as error:
-        # Rows and configuration are the same without it (`in_session`), so the write goes on, and the log says what is
-        # missing.
+        # Rows and configuration are the same without it (`in_session`), so the write continues, and the log says what
+        # is missing.
         _LOG.warning(
             "Listeners that were registered after the graph was compiled do not hear of its writes: this Spark makes "
             "its queries in another way (%s).",
@@ -81,9 +81,9 @@ def session_query(
 
 @functools.lru_cache(maxsize=8)
 def _arguments(jvm: Any) -> str:
-    """What this Spark's `QueryExecution` is made of, in Java's words.
+    """Return the arguments of this Spark's `QueryExecution`, as Java text.
 
-    The session, the command, and the mode in which nothing runs by itself; the rest as Spark itself has it.
+    They are the session, the command, and the mode in which nothing runs by itself; the rest as Spark itself has it.
     """
     query_execution = static_method(jvm, "java.lang.Class", "forName")(_QUERY_EXECUTION)
     types = query_execution.getConstructors()[0].getParameterTypes()
@@ -97,11 +97,11 @@ def _arguments(jvm: Any) -> str:
 
 
 def in_session(sc: SparkContext, jsession: JavaObject, body: JavaObject) -> JavaObject:
-    """A body that runs under a session's configuration, whichever is announced.
+    """Return a body that runs under a session's configuration, whichever session is announced.
 
     Raises
     ------
     DriverClassesRefusedError
-        Where there is none: without it the write would go by another configuration than that of its line.
+        If none can be made: without it the write would use another configuration than that of its line.
     """
     return CLASSES.new_instance(sc._gateway, "InSession", jsession, body)

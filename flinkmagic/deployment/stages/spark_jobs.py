@@ -2,8 +2,8 @@
 
 A vertex's jobs are submitted on a thread on which nothing else runs meanwhile (`stage_threads`). In PySpark's pinned
 mode a Python thread has a JVM thread of its own, and Spark's local properties (tags, job group, pool, the SQL
-configuration that tasks see) belong to that thread, so nothing of the user's own threads is touched. Seen on Spark
-3.5.9 and 4.3.0.
+configuration that tasks see) belong to that thread, so the user's own threads are not touched. Seen on Spark 3.5.9 and
+4.3.0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def require_pinned_threads(sc: SparkContext) -> None:
     Raises
     ------
     PinnedThreadsRequiredError
-        Where ``PYSPARK_PIN_THREAD`` switched that off: tags would land on other people's jobs.
+        If ``PYSPARK_PIN_THREAD`` switched that off: tags would be set on other jobs.
     """
     from py4j.clientserver import ClientServer
 
@@ -33,15 +33,15 @@ def require_pinned_threads(sc: SparkContext) -> None:
 
 
 def is_fair(sc: SparkContext) -> bool:
-    """Whether the session shares its executors between pools (``spark.scheduler.mode``)."""
+    """Return whether the session shares its executors between pools (``spark.scheduler.mode``)."""
     return str(sc._conf.get("spark.scheduler.mode", "FIFO")).upper() == "FAIR"
 
 
 class JobProperties:
     """The local properties under which a job's Spark jobs run.
 
-    They are the caller's own (pool, tags, all else that was set), without what names the *caller's* work (group,
-    description, SQL execution), and with the job's group on top. Made on the thread that starts the job.
+    They are the caller's own (pool, tags, everything else that was set), without what names the *caller's* work (group,
+    description, SQL execution), and with the job's group added. Made on the thread that starts the job.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class JobProperties:
     group : str
         The Spark job group of all vertices, by which the job is found in Spark's UI.
     pool : str
-        The FAIR pool, used where the session runs FAIR and the caller chose none.
+        The FAIR pool, used if the session runs FAIR and the caller chose none.
     """
 
     def __init__(self, sc: SparkContext, group: str, pool: str) -> None:

@@ -7,9 +7,9 @@ What Spark is asked for, by kind of handle (seen on 3.5.9 and 4.3.0):
   `handleMapStageSubmitted` finds the stage available after `submitStage` has already finished the job).
 - broadcast: ``relationFuture``; subquery: ``executeCollect``.
 - write: the command's ``executeCollect`` inside ``SQLExecution.withNewExecutionId``, so that the SQL tab and the query
-  listeners of the session hear of it as of a plain write.
+  listeners of the session see it as a plain write.
 - result and boundary: a pass over the rows that are kept; see `reuse.kept_results`. A result is a query of the session,
-  too; a boundary is none of the user's, and has no name under which listeners would hear of it.
+  too; a boundary is not the user's, and has no name under which listeners would see it.
 """
 
 from __future__ import annotations
@@ -51,27 +51,27 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 EARLY = "-early"
-"""Ends the tag of jobs that run before a vertex's own stage: the sampling of a range exchange."""
+"""The suffix of the tag of jobs that run before a vertex's own stage: the sampling of a range exchange."""
 
 
 class StageCancelledError(Exception):
-    """Raised on a stage's thread where the stage was cancelled before Spark was asked for it."""
+    """Raised on a stage's thread if the stage was cancelled before it was submitted to Spark."""
 
 
 @dataclass(frozen=True)
 class StageOutcome:
-    """What became of a stage.
+    """The outcome of a stage.
 
     Attributes
     ----------
     error : BaseException or None
-        Why it failed; None where it is done.
+        Why it failed; None if it is done.
     bytes_by_partition : tuple of int or None
         For a shuffle the real size of each partition, over all map tasks.
     skipped : bool
-        Whether Spark had nothing to run: the outputs were there, or there are no partitions.
+        Whether Spark had nothing to run: the outputs existed, or there are no partitions.
     adaptation : StageAdaptation
-        How the stage was run otherwise than planned.
+        How the stage's run differed from its plan.
     """
 
     error: BaseException | None = None
@@ -81,7 +81,7 @@ class StageOutcome:
 
 
 class StageRunner:
-    """What the stages of one deployment share.
+    """What the stages of one deployment share; runs their handles.
 
     Parameters
     ----------
@@ -90,13 +90,13 @@ class StageRunner:
     jsession : JavaObject
         The clone of the session on which the job was planned.
     properties : JobProperties
-        Under which jobs run.
+        The properties under which jobs run.
     kept : KeptResults
         Where results go.
     observations : Observations
-        What is observed in them.
+        What is observed in the stages.
     done : callable
-        Told of each stage that is done, on its thread, before anybody else is.
+        Called with each stage that is done, on its thread, before anything else learns of it.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class StageRunner:
         target: JavaObject,
         jsession: JavaObject | None = None,
     ) -> None:
-        """Run something as a query, under the configuration of another session where one is given."""
+        """Run something as a query, under the configuration of another session if one is given."""
         body = CLASSES.new_instance(self.sc._gateway, "StageBody", target)
         if jsession is not None:
             body = in_session(self.sc, jsession, body)
@@ -266,11 +266,11 @@ class StageRun:
     handle : StageHandle
         What to run.
     tag : str
-        Under which its Spark jobs are submitted; no other submission has it.
+        The tag under which its Spark jobs are submitted; no other submission has it.
     description : str
         What Spark's UI shows for its jobs.
     earlier : EarlierRun, optional
-        Where the vertex was submitted before: how far it came then.
+        If the vertex was submitted before: how far it came then.
     on_outcome : callable
         Called once, on the stage's thread.
     """
@@ -301,7 +301,7 @@ class StageRun:
         return self._cancelled.is_set()
 
     def start(self, threads: StageThreads, turn: Callable[[], None] | None = None) -> None:
-        """Begin on a thread that nothing else runs on meanwhile; `turn` is waited for before anything is submitted."""
+        """Begin on a thread that nothing else runs on meanwhile; wait for `turn` before anything is submitted."""
         self._turn = turn
         threads.start(self.tag, self._run)
 
@@ -313,7 +313,7 @@ class StageRun:
             raise StageCancelledError
 
     def cancel(self) -> None:
-        """End this stage's Spark jobs. To be called again for a job that starts later under the tag."""
+        """End this stage's Spark jobs. Call it again for a job that starts later under the tag."""
         first = not self._cancelled.is_set()
         self._cancelled.set()
         tags = [self.tag, self.tag + EARLY] if self.handle.starts_jobs_early else [self.tag]
@@ -326,11 +326,11 @@ class StageRun:
             _LOG.debug("nothing to cancel under %s, the session is gone: %s", self.tag, gone)
 
     def tasks_over(self) -> None:
-        """Hear that no task of this submission is left."""
+        """Note that no task of this submission is left."""
         self._tasks_over.set()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait until nothing of it runs on its thread any more; whether that is so."""
+        """Wait until nothing of it runs on its thread any more; return whether that is so."""
         return self._has_ended.wait(timeout_s)
 
     def _run(self) -> None:
@@ -350,7 +350,7 @@ def _forever(jvm: Any) -> JavaObject:
 
 
 def _touch(handle: StageHandle) -> None:
-    """Make the handle's JVM object, which is what starts its early jobs."""
+    """Make the handle's JVM object, which starts its early jobs."""
     if isinstance(handle, ShuffleMapStageHandle):
         handle.shuffle_dependency  # noqa: B018 - made on first use
     elif isinstance(handle, BroadcastStageHandle):
@@ -364,4 +364,4 @@ def _touch(handle: StageHandle) -> None:
 
 
 OnOutcome = Callable[[StageRun, StageOutcome], None]
-"""Hears, on the stage's thread, what became of it."""
+"""Called, on the stage's thread, with the stage's outcome."""

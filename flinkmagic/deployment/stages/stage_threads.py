@@ -10,10 +10,10 @@ from collections.abc import Callable
 class StageThreads:
     """Runs each stage on a thread that has nothing else to do at the time.
 
-    A thread that has ended one stage takes the next. In PySpark's pinned mode a new one costs a connection to the
-    driver's JVM and a thread there, which the first job of each stage would wait for.
+    A thread that has ended one stage takes the next. In PySpark's pinned mode a new thread costs a connection to the
+    driver's JVM and a thread there, for which the first job of each stage would wait.
 
-    They are daemons, unlike those of `concurrent.futures`: Python ends although Spark does not answer one of them.
+    They are daemons, unlike those of `concurrent.futures`: Python ends even if Spark does not answer one of them.
     """
 
     def __init__(self) -> None:

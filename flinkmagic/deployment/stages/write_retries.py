@@ -1,9 +1,9 @@
-"""Running a write once more, after an attempt of it has failed: only where that gives what one attempt would have.
+"""Running a write again after a failed attempt: only if that yields what one attempt would have.
 
-Spark has no word for it. A failed attempt may have left an empty folder (then `errorifexists` would refuse the next one
-and `ignore` would quietly do nothing), or, where the commit itself failed, some of its files (then `append` would write
-rows twice). A task of its that ended after the attempt was given up may have put its files where Hadoop's committer
-takes them for the next attempt's. Commands of 3.5.9 and 4.3.0.
+Spark does not support this. A failed attempt may have left an empty folder (then `errorifexists` would refuse the next
+one and `ignore` would silently do nothing), or, if the commit itself failed, some of its files (then `append` would
+write rows twice). One of its tasks that ended after the attempt was given up may have put its files where Hadoop's
+committer takes them for the next attempt's. Commands of 3.5.9 and 4.3.0.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class EarlierRun:
 
 
 def prepare_write_retry(sc: SparkContext, plan: JavaObject, name: str, earlier: EarlierRun) -> None:
-    """Clear away what an earlier attempt has left and never committed, or refuse to repeat the write.
+    """Remove what an earlier attempt has left and never committed, or refuse to repeat the write.
 
-    None of its tasks runs any more.
+    None of its tasks may still run.
 
     Raises
     ------
     WriteNotRepeatableError
-        Where a second attempt might write rows twice, or quietly nothing.
+        If a second attempt might write rows twice, or silently nothing.
     """
     if not earlier.launched:
         return

@@ -1,4 +1,4 @@
-"""What a failed Spark stage has to say to the user: the Python traceback's own lines and the user's line."""
+"""What a failed Spark stage tells the user: the Python traceback's own lines and the user's line."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<functi
 _JAVA_FRAME = re.compile(r"^\s*at [\w.$]+\(")
 # 4.x ends an error's text with it.
 _SQLSTATE = re.compile(r"^\s*SQLSTATE: \w+\)*$")
-# Frames of the worker's machinery; the user's function is called by them.
+# Frames of the worker's machinery, which call the user's function.
 _MACHINERY = re.compile(r"[/\\]pyspark(\.zip)?[/\\]|[/\\]lib[/\\]pyspark|[/\\]py4j[/\\-]")
-# The cause below it is that of the pipe to the worker, which says nothing.
+# The cause below it is that of the pipe to the worker, which says nothing useful.
 _CRASH = re.compile(r"Python worker exited unexpectedly[^\n]*")
 _LOST_TASK = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\)[^:]*(?: executor [^:]+)?: ")
 
 
 def python_traceback(text: str) -> tuple[str, str] | None:
-    """The innermost Python traceback in a text of Spark's, without the worker's frames, and its last line.
+    """Return the innermost Python traceback in a text of Spark's, without the worker's frames, and its last line.
 
-    Source lines that the worker did not have (a notebook's cell has no file there) are added from this process, and
-    a cell goes by its number.
+    Source lines that the worker did not have (a notebook's cell has no file there) are added from this process, and a
+    cell is named by its number.
 
     Returns
     -------
     tuple of str or None
-        The traceback, and what was raised (``ValueError: bad row``); None where there is no Python traceback.
+        The traceback, and what was raised (``ValueError: bad row``); None if there is no Python traceback.
     """
     start = text.rfind(_TRACEBACK)
     if start < 0:
@@ -62,7 +62,7 @@ def python_traceback(text: str) -> tuple[str, str] | None:
 
 
 def _placed(frame: re.Match[str]) -> str:
-    """A frame's line, with the cell's number in the place of the name under which its source is cached."""
+    """Return a frame's line, with the cell's number in place of the name under which its source is cached."""
     cell = label_of(frame["file"])
     return frame[0] if cell is None else f"  {cell}, line {frame['line']}, in {frame['function']}"
 
@@ -73,7 +73,7 @@ def _source_line(filename: str, line: int) -> list[str]:
 
 
 def cause_of(text: str) -> str:
-    """The first line of a JVM error that says what went wrong, without Spark's frame around it."""
+    """Return the first line of a JVM error that says what failed, without the part that Spark adds around it."""
     text = java_words(text)
     crash = _CRASH.search(text)
     if crash is not None:
@@ -89,22 +89,22 @@ def cause_of(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def short_reason(text: str) -> str:
-    """What a task that failed said, in a line: what its Python code raised, else the JVM's own words."""
+    """Return the message of a failed task, in a line: what its Python code raised, else the JVM's own words."""
     found = python_traceback(text)
     return found[1] if found is not None else cause_of(text)
 
 
 def vertex_failed(vertex: str, error: BaseException, task_error: str, metadata: Mapping[str, Any]) -> VertexFailedError:
-    """The error that a failed vertex is reported with.
+    """Return the error that a failed vertex is reported with.
 
     Parameters
     ----------
     vertex : str
         The task's or the vertex's name.
     error : BaseException
-        What Spark's job ended with.
+        The error with which Spark's job ended.
     task_error : str
-        What the task that failed last said; empty where none did (a failure on the driver).
+        The message of the task that failed last; empty if none did (a failure on the driver).
     metadata : mapping
         The facts of the user's call behind the vertex: ``cell``, ``line``, ``code``.
     """

@@ -1,4 +1,4 @@
-"""Finished vertices whose lost outputs Spark makes once more, as part of the jobs of their consumers."""
+"""Finished vertices whose lost outputs Spark makes again, as part of the jobs of their consumers."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from flinkmagic.planning.handles import StageHandle
 
 
 class RemadeRun(StageSubtasks):
-    """The tasks that make outputs of a finished vertex once more.
+    """The tasks that make outputs of a finished vertex again.
 
     Spark makes only what is missing, and only when a stage needs it: these tasks belong to the run of that stage, and
-    it depends on that run what becomes of them.
+    their fate depends on that run.
 
     1. The first task of a subtask is its next execution (rule 8 of `subtask_state`); it is FINISHED as soon as the
        task has succeeded.
     2. When the stage that needs it is done, so is what was made for it. When that stage has failed, what is not made
-       yet is asked for again, and the vertex is submitted itself (rule 9).
+       yet is requested again, and the vertex itself is submitted (rule 9).
 
     Parameters
     ----------
     job_vertex : ExecutionJobVertex
         The vertex.
     handle : StageHandle
-        Of its stage.
+        The handle of its stage.
     host : RunHost
-        Who hears of it.
+        Is notified of its events.
     """
 
     def __init__(self, job_vertex: ExecutionJobVertex, handle: StageHandle, host: RunHost) -> None:
@@ -40,7 +40,7 @@ class RemadeRun(StageSubtasks):
         self._needed_by: dict[int, VertexRun] = {}
 
     def made_for(self, run: VertexRun, task: TaskStarted, slot_number: int) -> None:
-        """Spark has launched a task that `run` needs."""
+        """Note that Spark has launched a task that `run` needs."""
         one = self.find(task.partition)
         if one is None or one.is_over:
             one = self.replace(task.partition, None, None)
@@ -49,7 +49,7 @@ class RemadeRun(StageSubtasks):
             self.task_launched(one, task, slot_number)
 
     def ended(self, end: TaskEnded, loss: ExecutorRecoveryError | None = None) -> None:
-        """Rule 1; where no stage waits for it any more, rule 2."""
+        """Apply rule 1; if no stage waits for it any more, rule 2."""
         subtask = end.started.partition
         one = self.find(subtask)
         if one is None:
@@ -62,21 +62,21 @@ class RemadeRun(StageSubtasks):
             self._reader_failed(one)
 
     def output_lost(self, task: TaskStarted, loss: ExecutorRecoveryError) -> None:
-        """What was made once more is lost again; who has had it, or has failed, will not have it made again."""
+        """Handle the loss of what was made again; readers that had it, or have failed, do not have it made again."""
         one = self.find(task.partition)
         if one is not None and one.success is not None and task.partition in self._needed_by:
             self.fire(one, SubtaskEvent.TAKEN_BACK, Occasion(loss=loss))
 
     def after_cancel(self, one: SubtaskRun) -> None:
-        """Answered when the task has ended; immediately where none runs."""
+        """Answer when the task has ended; immediately if none runs."""
         if not one.running:
             self._host.later(lambda: self._end_cancelled(one))
 
     def cancel_spark(self) -> None:
-        """Nothing: Spark's work is ended by who needs it."""
+        """Do nothing: the stage that needs Spark's work ends it."""
 
     def concluded(self, run: VertexRun, outcome: StageOutcome) -> None:
-        """Rule 2: `run` has come to its end."""
+        """Apply rule 2: `run` has come to its end."""
         for subtask in [subtask for subtask, needed_by in self._needed_by.items() if needed_by is run]:
             del self._needed_by[subtask]
             one = self.find(subtask)

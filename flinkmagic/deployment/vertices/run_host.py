@@ -1,4 +1,4 @@
-"""What the run of a vertex says to its surroundings."""
+"""What the run of a vertex reports to its environment."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics
 
 if TYPE_CHECKING:
     from flinkmagic.deployment.stages.stage_runner import StageRun
 
 
 class EndedRun(Protocol):
-    """What is asked of a run that has ended."""
+    """The questions that can be asked of a run that has ended."""
 
     job_vertex: ExecutionJobVertex
     stage_run: StageRun | None
@@ -30,7 +29,7 @@ class EndedRun(Protocol):
 
 
 class RunHost(Protocol):
-    """What a run says to its surroundings; all on the main thread."""
+    """What a run reports to its environment; all on the main thread."""
 
     def offer_slot(self, job_vertex: ExecutionJobVertex, subtask: int, executor: str, number: int) -> None:
         """Offer the slot in which a subtask was launched; its request is fulfilled within this call."""
@@ -41,29 +40,28 @@ class RunHost(Protocol):
         attempt: ExecutionAttemptID,
         state: ExecutionState,
         error: BaseException | None = None,
-        io_metrics: IOMetrics | None = None,
         at_ms: float | None = None,
     ) -> None:
-        """Tell the scheduler what became of an execution."""
+        """Report the state of an execution to the scheduler."""
         ...
 
     def replace(
         self, job_vertex: ExecutionJobVertex, subtask: int, loss: ExecutorRecoveryError | None, at_ms: float | None
     ) -> bool:
-        """Spark runs a subtask again by itself: it gets a new execution, unless the scheduler has other plans for it.
+        """Give a subtask that Spark runs again by itself a new execution, unless the scheduler has other plans for it.
 
-        Without a `loss` what it had made is lost.
+        Without a `loss`, what it had made is lost.
         """
         ...
 
     def later(self, action: Callable[[], None]) -> None:
-        """Do something after the scheduler's call that is under way: nothing may answer it before it returns."""
+        """Do something after the scheduler's running call: nothing may answer the call before it returns."""
         ...
 
     def hand_back(self, job_vertex: ExecutionJobVertex, requests: dict[int, PhysicalSlotRequest]) -> None:
-        """Requests that a run of a vertex will not fulfil; another one of the vertex may."""
+        """Return requests that a run of a vertex will not fulfil; another run of the vertex may."""
         ...
 
     def run_over(self, run: EndedRun) -> None:
-        """Nothing of this run is left."""
+        """Note that nothing of this run is left."""
         ...

@@ -1,8 +1,8 @@
 """Which job vertices run within one Spark stage.
 
-A job vertex is one Spark stage, unless the user broke an operator chain (`flinkmagic.with_options`). Then the vertices
-that a stage was broken into are joined by pipelined edges, subtask by subtask. Their subtasks of one number run within
-one Spark task, and the last of them, which carries the stage's handle, represents the stage.
+A job vertex is one Spark stage, unless the user broke an operator chain (`flinkmagic.with_options`). Then pipelined
+edges join, subtask by subtask, the vertices into which a stage was broken. Their subtasks of one number run within one
+Spark task, and the last of them, which has the stage's handle, represents the stage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class StageMembers:
     Raises
     ------
     TypeError
-        Where a vertex without a handle feeds no vertex of its stage: the job was not planned for Spark.
+        If a vertex without a handle feeds no vertex of its stage: the job was not planned for Spark.
     """
 
     def __init__(self, graph: ExecutionGraph) -> None:
@@ -52,7 +52,7 @@ class StageMembers:
         return self._lead[job_vertex.index], vertex - job_vertex.first
 
     def slot_sharing_groups(self) -> list[list[int]]:
-        """The execution vertices that share a slot on Spark, where a task has a core of its own: those of one task."""
+        """Return the execution vertices that share a slot on Spark: those of one task, which has its own core."""
         groups: dict[tuple[int, int], list[int]] = {}
         for vertex in range(self._graph.n_vertices):
             groups.setdefault(self.task_of(vertex), []).append(vertex)

@@ -1,4 +1,4 @@
-"""The subtasks of a vertex that Spark runs: carries out what the table of their states says (`subtask_state`)."""
+"""The subtasks of a vertex that Spark runs: does what the table of their states says (`subtask_state`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_TASK = "no task"
 
 
 class Occasion(NamedTuple):
-    """What is known besides of an event: where a task was launched, when it happened, and what it is due to."""
+    """What else is known about an event: where a task was launched, when it happened, and its cause."""
 
     executor: str = NO_TASK
     slot_number: int = 0
@@ -45,7 +45,7 @@ _PLAIN = Occasion()
 
 
 class StageSubtasks(ABC):
-    """The subtasks of one vertex, as far as one run of Spark's makes them.
+    """The subtasks of one vertex, as far as one run at Spark makes them.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class StageSubtasks(ABC):
     requests : mapping of int to PhysicalSlotRequest
         The subtasks that are to run, and the requests that await their launch.
     host : RunHost
-        Who hears of it.
+        Is notified of their events.
     """
 
     def __init__(
@@ -93,11 +93,11 @@ class StageSubtasks(ABC):
     # -- the subtasks ----------------------------------------------------------------------------------
 
     def every(self) -> list[SubtaskRun]:
-        """The current executions, in the order in which their subtasks came to this run."""
+        """Return the current executions, in the order in which their subtasks came to this run."""
         return list(self._by_number.values())
 
     def find(self, subtask: int) -> SubtaskRun | None:
-        """The current execution of a subtask; None where it is none of this run's."""
+        """Return the current execution of a subtask; None if it does not belong to this run."""
         return self._by_number.get(subtask)
 
     def _put(self, subtask: int, one: SubtaskRun | None) -> None:
@@ -127,23 +127,23 @@ class StageSubtasks(ABC):
 
     @property
     def has_running_tasks(self) -> bool:
-        """Whether any task of Spark's runs, be it of an execution that is over."""
+        """Whether any task of Spark's runs, even for an execution that is over."""
         return any(one.running for one in self._by_number.values())
 
     def lose_tasks(self) -> None:
-        """Take all running tasks for ended, as no news of them will come; what follows is up to the next event."""
+        """Count all running tasks as ended, as no news of them will come; the next event decides what follows."""
         for one in self.every():
             one.running.clear()
 
     # -- events ----------------------------------------------------------------------------------------
 
     def fire(self, one: SubtaskRun, event: SubtaskEvent, occasion: Occasion = _PLAIN) -> None:
-        """Take an event, and do what the table says."""
+        """Process an event as the table says."""
         for action in one.life.take(event):
             self._carry_out[action](one, occasion)
 
     def awaits(self, subtask: int) -> bool:
-        """Whether the next request for a subtask is this run's: its execution was replaced."""
+        """Return whether the next request for a subtask belongs to this run: its execution was replaced."""
         one = self.find(subtask)
         return one is not None and one.state is SubtaskState.EXPECTED
 
@@ -154,7 +154,7 @@ class StageSubtasks(ABC):
         self.fire(one, SubtaskEvent.REQUEST)
 
     def has_request(self, subtask: int, slot_request_id: str) -> bool:
-        """Whether a request is waiting here."""
+        """Return whether a request is waiting here."""
         one = self.find(subtask)
         return one is not None and one.request is not None and one.request.slot_request_id == slot_request_id
 
@@ -165,7 +165,7 @@ class StageSubtasks(ABC):
         self.fire(one, SubtaskEvent.WITHDRAW)
 
     def accept(self, descriptor: TaskDeploymentDescriptor) -> None:
-        """Take an execution for which a slot was given: the vertex's own, or one that runs within its tasks."""
+        """Take an execution to which a slot was given: the vertex's own, or one that runs within its tasks."""
         attempt = descriptor.attempt_id
         one = self._by_number[attempt.subtask]
         if attempt.job_vertex_id == self.job_vertex.id:
@@ -177,14 +177,14 @@ class StageSubtasks(ABC):
             self._host.later(lambda: self._catch_up(one))
 
     def _catch_up(self, one: SubtaskRun) -> None:
-        """Tell an execution that was deployed late what is known already."""
+        """Report to an execution that was deployed late what is known already."""
         if one.end is not None:
             self._tell(one, one.end)
         elif not one.is_over and not one.state.is_cancelling:
             self._announce(one)
 
     def cancel(self, attempt: ExecutionAttemptID) -> None:
-        """Cancel an execution; with it Spark's whole stage."""
+        """Cancel an execution, and with it Spark's whole stage."""
         one = self.find(attempt.subtask)
         if one is None or one.is_over or attempt not in (one.attempt, *one.companions):
             self._host.later(lambda: self._host.report(attempt, ExecutionState.CANCELED))
@@ -193,23 +193,23 @@ class StageSubtasks(ABC):
         self.after_cancel(one)
 
     def task_launched(self, one: SubtaskRun, task: TaskStarted, slot_number: int) -> None:
-        """Spark has launched a task."""
+        """Note that Spark has launched a task."""
         one.running.add(task.task_id)
         self.fire(one, SubtaskEvent.LAUNCHED, Occasion(task.executor, slot_number, at_ms=task.launched_ms))
 
     def task_ended(self, one: SubtaskRun, end: TaskEnded, occasion: Occasion, *, is_given_up: bool = False) -> bool:
-        """A task has ended; whether it is the first one that has succeeded.
+        """Note that a task has ended; return whether it is the first one that has succeeded.
 
         Parameters
         ----------
         one : SubtaskRun
-            Of which subtask.
+            Its subtask.
         end : TaskEnded
-            How.
+            How it ended.
         occasion : Occasion
-            With the loss that it is due to, where Spark runs it again by itself.
+            With the loss that caused it, if Spark runs it again by itself.
         is_given_up : bool
-            Whether Spark has failed the stage's job: a success counts for nothing then.
+            Whether Spark has failed the stage's job: a success then counts for nothing.
         """
         one.running.discard(end.started.task_id)
         if end.status == "SUCCESS" and one.success is None and not is_given_up:
@@ -227,18 +227,18 @@ class StageSubtasks(ABC):
 
     @abstractmethod
     def ended(self, end: TaskEnded, loss: ExecutorRecoveryError | None = None) -> None:
-        """A task has ended; `loss` says what an end by no fault of the task's own is due to."""
+        """Note that a task has ended; `loss` is the cause of an end that is not the task's own fault."""
 
     @abstractmethod
     def output_lost(self, task: TaskStarted, loss: ExecutorRecoveryError) -> None:
-        """Spark has taken back the success of a task."""
+        """Handle that Spark has taken back the success of a task."""
 
     @abstractmethod
     def cancel_spark(self) -> None:
-        """Have Spark end the stage."""
+        """Make Spark end the stage."""
 
     def replace(self, subtask: int, loss: ExecutorRecoveryError | None, at_ms: float | None) -> SubtaskRun | None:
-        """Have the scheduler make a subtask's next execution; None where it has other plans for it."""
+        """Make the scheduler create a subtask's next execution; return None if it has other plans for it."""
         before = self.find(subtask)
         life = SubtaskLife(
             self.job_vertex.task_name(subtask), SubtaskState.EXPECTED, before.life if before is not None else None
@@ -276,13 +276,8 @@ class StageSubtasks(ABC):
             self._host.report(attempt, ExecutionState.RUNNING, at_ms=one.launched_ms)
 
     def _tell_finished(self, one: SubtaskRun, _occasion: Occasion) -> None:
-        success = one.success
-        if success is None:
-            self._tell(one, SubtaskEnd(ExecutionState.FINISHED))
-            return
-        duration = success.finished_ms - success.started.launched_ms
-        metrics = success.metrics.as_io_metrics(duration) if success.metrics is not None else None
-        self._tell(one, SubtaskEnd(ExecutionState.FINISHED, io_metrics=metrics, at_ms=success.finished_ms))
+        at_ms = one.success.finished_ms if one.success is not None else None
+        self._tell(one, SubtaskEnd(ExecutionState.FINISHED, at_ms=at_ms))
 
     def _tell_failed(self, one: SubtaskRun, occasion: Occasion) -> None:
         self._tell(one, SubtaskEnd(ExecutionState.FAILED, occasion.error, at_ms=occasion.at_ms))
@@ -291,9 +286,9 @@ class StageSubtasks(ABC):
         self._tell(one, SubtaskEnd(ExecutionState.CANCELED))
 
     def _tell(self, one: SubtaskRun, end: SubtaskEnd) -> None:
-        """Tell a subtask's end, of the vertices upstream first.
+        """Report a subtask's end, that of the upstream vertices first.
 
-        A failure is told of the vertex itself: its companions are in its region, so the scheduler cancels them.
+        A failure is reported for the vertex itself: its companions are in its region, so the scheduler cancels them.
         """
         one.end = end
         self._announce(one)
@@ -301,8 +296,7 @@ class StageSubtasks(ABC):
         for attempt in own if end.state is ExecutionState.FAILED else [*one.companions, *own]:
             if attempt not in one.told:
                 one.told.add(attempt)
-                metrics = end.io_metrics if attempt is one.attempt else None
-                self._host.report(attempt, end.state, end.error, metrics, end.at_ms)
+                self._host.report(attempt, end.state, end.error, end.at_ms)
 
     def _refuse(self, one: SubtaskRun, occasion: Occasion) -> None:
         request, one.request = one.request, None

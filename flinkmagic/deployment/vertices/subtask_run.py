@@ -1,4 +1,4 @@
-"""What the run of a vertex knows of one subtask."""
+"""What the run of a vertex knows about one subtask."""
 
 from __future__ import annotations
 
@@ -10,30 +10,28 @@ from flinkmagic.deployment.watching.task_events import TaskEnded
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics
 
 
 class SubtaskEnd(NamedTuple):
-    """The last that is told of a subtask's execution."""
+    """The last report about a subtask's execution."""
 
     state: ExecutionState
     error: BaseException | None = None
-    io_metrics: IOMetrics | None = None
     at_ms: float | None = None
 
 
 @dataclass
 class SubtaskRun:
-    """One execution of a subtask, from its request to its end; one that replaces it has another record.
+    """One execution of a subtask, from its request to its end; its replacement has a record of its own.
 
     Attributes
     ----------
     subtask : int
-        Which one of the vertex.
+        Which subtask of the vertex.
     life : SubtaskLife
         Its state, and how it came there.
     request : PhysicalSlotRequest or None
-        What awaits the launch; None before it comes and once it is fulfilled.
+        What waits for the launch; None before it comes and once it is fulfilled.
     running : set of int
         Spark's task attempts that run.
     attempt : ExecutionAttemptID or None
@@ -43,11 +41,11 @@ class SubtaskRun:
     launched_ms : float
         When Spark launched its first task.
     unannounced : list of ExecutionAttemptID
-        Deployed, and not told yet that they run.
+        Executions that were deployed, and not yet reported as running.
     end : SubtaskEnd or None
-        What was told last.
+        The last report.
     told : set of ExecutionAttemptID
-        To whom.
+        The executions that got it.
     success : TaskEnded or None
         The task that counts.
     """
@@ -66,10 +64,10 @@ class SubtaskRun:
 
     @property
     def state(self) -> SubtaskState:
-        """How far it has come."""
+        """Its current state."""
         return self.life.state
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is told of it."""
+        """Whether nothing more is reported about it."""
         return self.life.state.is_over

@@ -1,11 +1,11 @@
 """The life of a subtask of a Spark stage, as data: states, events, and one table of what an event means in a state.
 
-A life is that of one execution, from the request of its slot to its end. What Spark and the scheduler say of it comes
-as events. (state, event) is looked up in `TABLE`, which gives the next state and what to do. A pair that is not
-there is a bug. The rules are numbered; each row stands below the rule that it keeps.
+A life is that of one execution, from the request of its slot to its end. What Spark and the scheduler report about it
+comes as events. (state, event) is looked up in `TABLE`, which gives the next state and the actions. A pair that is not
+there is a bug. The rules are numbered; each row is below the rule that it implements.
 
-How many of Spark's tasks run for a subtask is no part of its state. Two events tell of it: `TASKS_OVER`, that none
-runs (any more), and `LOST`, the same where the last one was lost with an executor.
+How many of Spark's tasks run for a subtask is no part of its state. Two events report it: `TASKS_OVER`, that none runs
+(any more), and `LOST`, the same if the last one was lost with an executor.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from flinkmagic.errors.deployment import IllegalSubtaskEventError
 
 
 class SubtaskState(Enum):
-    """How far a subtask's execution has come on Spark."""
+    """The progress of a subtask's execution on Spark."""
 
     EXPECTED = "EXPECTED"
     """It replaces an execution that was lost; its request comes within the call that replaces it."""
     REQUESTED = "REQUESTED"
     """Its request waits for the launch of a task."""
     MERGED = "MERGED"
-    """The same, but the task of another subtask does its work."""
+    """The same, but another subtask's task does its work."""
     UNCLAIMED = "UNCLAIMED"
     """Its request waits, and a task that was launched for the execution before it has succeeded."""
     RUNNING = "RUNNING"
@@ -32,7 +32,7 @@ class SubtaskState(Enum):
     HELD = "HELD"
     """A task has succeeded; whether that counts depends on the stage."""
     ABORTING = "ABORTING"
-    """The stage has failed, and that was told; Spark is ending the subtask's tasks."""
+    """The stage has failed, and that was reported; Spark is ending the subtask's tasks."""
     GIVEN_UP = "GIVEN_UP"
     """A lost output is being made for a stage that has failed; Spark is ending the tasks that make it."""
     CANCELLING = "CANCELLING"
@@ -45,17 +45,12 @@ class SubtaskState(Enum):
     RETURNED = "RETURNED"
     """Its request was taken back, or waits for another run; or another run is asked to make its output."""
     REPLACED = "REPLACED"
-    """Spark runs it again, and that is another execution."""
+    """Spark runs it again, as another execution."""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is told of the execution."""
+        """Whether nothing more is reported about the execution."""
         return self in OVER
-
-    @property
-    def needs_slot(self) -> bool:
-        """Whether a task is still to succeed for it."""
-        return self in NEEDS_SLOT
 
     @property
     def is_cancelling(self) -> bool:
@@ -80,9 +75,9 @@ class SubtaskEvent(Enum):
     LAUNCHED = "LAUNCHED"
     """Spark has launched a task."""
     SUCCEEDED = "SUCCEEDED"
-    """A task has succeeded, while Spark had not given the stage up."""
+    """A task has succeeded, and Spark had not given the stage up."""
     COUNTS = "COUNTS"
-    """Such a success counts now, whatever becomes of the stage."""
+    """Such a success counts now, whatever happens to the stage."""
     TASKS_OVER = "TASKS_OVER"
     """No task of the subtask runs."""
     LOST = "LOST"
@@ -92,13 +87,13 @@ class SubtaskEvent(Enum):
     REPLACE = "REPLACE"
     """The scheduler has made the subtask's next execution."""
     STAGE_DONE = "STAGE_DONE"
-    """The stage is done; for a lost output, the stage that it is made for."""
+    """The stage is done; for a lost output, the stage that needs it."""
     STAGE_FAILED = "STAGE_FAILED"
-    """The stage has failed or was cancelled, and nothing more is waited for."""
+    """The stage has failed or was cancelled, and nothing more is expected."""
     BLAMED = "BLAMED"
     """The stage has failed, and this subtask is the one that fails with the cause."""
     READER_FAILED = "READER_FAILED"
-    """The stage that a lost output is made for has failed."""
+    """The stage that needs a lost output has failed."""
 
     def __str__(self) -> str:
         return self.value
@@ -110,9 +105,9 @@ class SubtaskAction(Enum):
     GIVE_SLOT = "GIVE_SLOT"
     """Fulfil the request with a slot on the executor where Spark has launched the task."""
     GIVE_SLOT_WITHOUT_TASK = "GIVE_SLOT_WITHOUT_TASK"
-    """Fulfil the request though no task was launched for it."""
+    """Fulfil the request although no task was launched for it."""
     ANNOUNCE = "ANNOUNCE"
-    """Tell that the execution runs."""
+    """Report that the execution runs."""
     TELL_FINISHED = "TELL_FINISHED"
     TELL_FAILED = "TELL_FAILED"
     TELL_CANCELED = "TELL_CANCELED"
@@ -121,12 +116,12 @@ class SubtaskAction(Enum):
     HAND_BACK = "HAND_BACK"
     """Leave the request to a later run of the vertex."""
     ASK_AGAIN = "ASK_AGAIN"
-    """Have the vertex itself make the output."""
+    """Make the vertex itself produce the output."""
     ASK_TO_REPLACE = "ASK_TO_REPLACE"
     """Ask the scheduler for the subtask's next execution; it may have other plans."""
     FORGET_SUCCESS = "FORGET_SUCCESS"
     CANCEL_STAGE = "CANCEL_STAGE"
-    """Have Spark end the stage."""
+    """Make Spark end the stage."""
 
     def __str__(self) -> str:
         return self.value
@@ -137,21 +132,20 @@ _S, _E, _A = SubtaskState, SubtaskEvent, SubtaskAction
 OVER = frozenset({_S.FINISHED, _S.FAILED, _S.CANCELED, _S.RETURNED, _S.REPLACED})
 CANCELLING = frozenset({_S.CANCELLING, _S.CANCELLING_HELD})
 HELD = frozenset({_S.HELD, _S.UNCLAIMED, _S.CANCELLING_HELD})
-"""A task has succeeded, and its execution is not told yet that it is finished."""
+"""A task has succeeded, and its execution is not yet reported as finished."""
 NEEDS_SLOT = frozenset(_S) - OVER - HELD - {_S.MERGED}
-ENDS = frozenset({_A.TELL_FINISHED, _A.TELL_FAILED, _A.TELL_CANCELED, _A.REFUSE, _A.HAND_BACK, _A.ASK_AGAIN})
-"""The actions by which others hear of the end of a life; `WITHDRAW` and `REPLACE` come from those who know it."""
+"""A task is still to succeed for it."""
 
 Row = tuple[SubtaskState, SubtaskEvent, SubtaskState, tuple[SubtaskAction, ...]]
 
 
 def _stays(event: SubtaskEvent, *states: SubtaskState) -> list[Row]:
-    """An event that changes nothing in these states."""
+    """Return an event that changes nothing in these states."""
     return [(state, event, state, ()) for state in states]
 
 
 _ENDED = (_S.FINISHED, _S.FAILED, _S.CANCELED, _S.RETURNED)
-"""Spark may still tell of tasks of an execution that is over, unless another one has replaced it."""
+"""Spark may still report tasks of an execution that is over, unless another one has replaced it."""
 
 _ROWS: list[Row] = [
     # 1. The request of a subtask is fulfilled when Spark launches its first task; until then the execution is
@@ -182,8 +176,8 @@ _ROWS: list[Row] = [
     (_S.HELD, _E.COUNTS, _S.FINISHED, (_A.TELL_FINISHED,)),
     (_S.UNCLAIMED, _E.COUNTS, _S.FINISHED, (_A.GIVE_SLOT_WITHOUT_TASK, _A.TELL_FINISHED)),
     (_S.CANCELLING_HELD, _E.COUNTS, _S.FINISHED, (_A.TELL_FINISHED,)),
-    # 4. When the stage is done, subtasks without a task are finished too, without metrics: Spark had nothing to do for
-    #    them, or has merged their partitions into those of others.
+    # 4. When the stage is done, subtasks without a task are finished too: Spark had nothing to do for them, or has
+    #    merged their partitions into those of others.
     (_S.REQUESTED, _E.MERGE, _S.MERGED, ()),
     *_stays(_E.MERGE, *_ENDED),
     (_S.MERGED, _E.LAUNCHED, _S.RUNNING, (_A.GIVE_SLOT, _A.ANNOUNCE)),
@@ -195,10 +189,10 @@ _ROWS: list[Row] = [
     (_S.CANCELLING, _E.STAGE_DONE, _S.FINISHED, (_A.TELL_FINISHED,)),
     (_S.CANCELLING_HELD, _E.STAGE_DONE, _S.FINISHED, (_A.TELL_FINISHED,)),
     # 5. When the stage has failed, one execution fails with the cause: that of the task which failed last, else (the
-    #    driver failed) one that is held, running or still awaited. Requests of subtasks that were never launched are
-    #    handed back; executions that Spark ended with the stage fail of `StageAbortedError`, when their tasks have
-    #    really ended. Where the job may be restarted, all of this waits for the last of these tasks: it is one failure
-    #    then, not several.
+    #    driver failed, or that one is being cancelled) one that is held, running or still awaited. Requests of subtasks
+    #    that were never launched are handed back; executions that Spark ended with the stage fail of
+    #    `StageAbortedError`, when their tasks have really ended. Where the job may be restarted, all of this waits for
+    #    the last of these tasks: it is one failure then, not several.
     (_S.REQUESTED, _E.BLAMED, _S.FAILED, (_A.REFUSE,)),
     (_S.MERGED, _E.BLAMED, _S.FAILED, (_A.REFUSE,)),
     (_S.UNCLAIMED, _E.BLAMED, _S.FAILED, (_A.REFUSE,)),
@@ -221,8 +215,6 @@ _ROWS: list[Row] = [
     (_S.CANCELLING, _E.CANCEL, _S.CANCELLING, (_A.CANCEL_STAGE,)),
     (_S.CANCELLING_HELD, _E.CANCEL, _S.CANCELLING_HELD, (_A.CANCEL_STAGE,)),
     (_S.CANCELLING, _E.TASKS_OVER, _S.CANCELED, (_A.TELL_CANCELED,)),
-    (_S.CANCELLING, _E.BLAMED, _S.CANCELED, (_A.TELL_CANCELED,)),
-    (_S.CANCELLING_HELD, _E.BLAMED, _S.CANCELED, (_A.TELL_CANCELED,)),
     # 7. A task that was lost with its executor, or that could not read what was lost with one, fails its execution; so
     #    does one whose output was lost while its stage still ran. Spark runs it again, and that is the vertex's next
     #    execution. Where another copy of the task runs on, the execution does too.
@@ -261,11 +253,11 @@ def _table(
 
 
 TABLE = _table(_ROWS)
-"""By (state, event) the next state, and what to do."""
+"""By (state, event), the next state and the actions."""
 
 
 class StateCounts:
-    """How many subtasks of a run are in each state; moved by `SubtaskLife` alone."""
+    """How many subtasks of a run are in each state; changed only by `SubtaskLife`."""
 
     def __init__(self) -> None:
         self._counts = dict.fromkeys(SubtaskState, 0)
@@ -274,29 +266,29 @@ class StateCounts:
         return self._counts[state]
 
     def of(self, states: Iterable[SubtaskState]) -> int:
-        """How many are in one of these states."""
+        """Return how many are in one of these states."""
         return sum(self._counts[state] for state in states)
 
     def add(self, state: SubtaskState, number: int = 1) -> None:
-        """Count a subtask that has come into a state, or (-1) has left it."""
+        """Count a subtask that has entered a state, or (-1) has left it."""
         self._counts[state] += number
 
 
 class SubtaskLife:
-    """The state of one execution of a subtask, moved by the table only, and its story.
+    """The state of one execution of a subtask, moved only by the table, and its history.
 
     Parameters
     ----------
     name : str
-        The subtask's, for messages.
+        The subtask's name, for messages.
     state : SubtaskState
-        Where it begins.
+        The first state.
     before : SubtaskLife, optional
-        The life of the execution that it replaces; its story goes on.
+        The life of the execution that it replaces; its history continues.
     """
 
     STORY = 50
-    """How many of its last events a story tells."""
+    """How many of its last events a history holds."""
 
     def __init__(self, name: str, state: SubtaskState, before: SubtaskLife | None = None) -> None:
         self.name = name
@@ -313,7 +305,7 @@ class SubtaskLife:
         return tuple(str(state) if event is None else f"{event}: {state}" for event, state in self._story)
 
     def count_in(self, counts: StateCounts | None) -> None:
-        """Be counted there, and nowhere else."""
+        """Be counted there, and only there."""
         if self._counts is not None:
             self._counts.add(self.state, -1)
         self._counts = counts
@@ -326,7 +318,7 @@ class SubtaskLife:
         Raises
         ------
         IllegalSubtaskEventError
-            If the table has no such row; the message holds the story.
+            If the table has no such row; the message holds the history.
         """
         row = TABLE.get((self.state, event))
         if row is None:

@@ -1,4 +1,4 @@
-"""Which Spark task belongs to which subtask: Spark's events, told to the runs of vertices and to the task log."""
+"""Which Spark task belongs to which subtask: passes Spark's events to the runs of vertices and to the task log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from flinkmagic.planning.handles import (
 
 
 class _Role(NamedTuple):
-    """What a stage is to the job."""
+    """The role of a stage in the job."""
 
     run: VertexRun
     job_vertex: ExecutionJobVertex
@@ -43,22 +43,22 @@ class _Role(NamedTuple):
 class TaskTracker:
     """Follows the stages of a job's Spark jobs; on the main thread.
 
-    A stage is a vertex's own if it is the last one of a Spark job that carries the vertex's tag: for a shuffle map
-    stage always, for others if it has as many tasks as the vertex (a command may run small jobs beside its own). All
-    other stages under the tag help the vertex: sampling, or what an operator hides. The exception is a stage that
-    writes the shuffle of a vertex that was over: Spark makes outputs again that were lost with an executor, as part of
-    the job that needs them; its tasks are the recovery of the vertex whose shuffle it is (`remade_run`).
+    A stage is a vertex's own if it is the last one of a Spark job that has the vertex's tag: for a shuffle map stage
+    always, for others if it has as many tasks as the vertex (a command may run small jobs beside its own). All other
+    stages under the tag help the vertex: sampling, or what an operator hides. The exception is a stage that writes the
+    shuffle of a vertex that was over: Spark makes outputs again that were lost with an executor, as part of the job
+    that needs them; its tasks are the recovery of the vertex whose shuffle it is (`remade_run`).
 
     Parameters
     ----------
     log : TaskLog
         Where attempts are recorded.
     slots : SessionSlots
-        Hears of executors.
+        Is notified of executors.
     remade_run : callable
-        The run that makes lost outputs of a vertex once more.
+        Returns the run that makes lost outputs of a vertex again.
     remade_runs : callable
-        All of these.
+        Returns all of these.
     """
 
     def __init__(
@@ -80,23 +80,23 @@ class TaskTracker:
         self._main_jobs: dict[int, VertexRun] = {}
 
     def take_up(self, job_vertex: ExecutionJobVertex) -> None:
-        """A vertex does not run, as its result is there already; what is lost of it is made once more all the same."""
+        """Note a vertex whose result exists already; it does not run, but lost parts of it are made again."""
         handle = job_vertex.job_vertex.operator_factory
         if isinstance(handle, ShuffleMapStageHandle):
             self._makers[handle.shuffle_dependency.shuffleId()] = job_vertex
 
     def watch(self, tag: str, run: VertexRun) -> None:
-        """Jobs under `tag` are those of `run`."""
+        """Assign jobs under `tag` to `run`."""
         self._runs[tag] = run
         self._runs[tag + EARLY] = run
 
     def expect(self, tag: str, outcome: StageOutcome) -> VertexRun:
-        """A stage has come to its outcome; it holds once a marker with the tag says that all news was heard."""
+        """Note the outcome of a stage; it counts once a marker with the tag says that all news has arrived."""
         self._outcomes[tag] = outcome
         return self._runs[tag]
 
     def conclude(self, tag: str) -> None:
-        """All news of a stage was heard."""
+        """Process the outcome of a stage whose news has all arrived."""
         outcome = self._outcomes.pop(tag, None)
         run = self._runs[tag]
         if outcome is not None and run.outcome is None:
@@ -111,7 +111,7 @@ class TaskTracker:
         self._makers.clear()
 
     def handle(self, events: Sequence[TaskEvent]) -> None:
-        """Take news."""
+        """Process events."""
         for event in events:
             if isinstance(event, TaskEnded):
                 self._task_ended(event)
@@ -199,7 +199,7 @@ class TaskTracker:
 
 
 def _with_known_output(end: TaskEnded, role: _Role) -> TaskEnded:
-    """Spark counts what tasks write to files and shuffles; of what they hand to the driver it knows the bytes."""
+    """Complete the output of a task: Spark counts files and shuffles; the bytes handed to the driver are known here."""
     handle = role.run.handle
     if end.metrics is None or role.name == "recovery":
         return end

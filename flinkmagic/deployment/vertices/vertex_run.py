@@ -1,7 +1,7 @@
 """One submission of a job vertex to Spark, and what it means for the vertex's executions.
 
-What each event means for a subtask is a row of the table in `subtask_state`, with the rules (1 to 8). Here is what is
-said of all of them: when a success counts, when the stage is done or has failed, and when nothing of it is left.
+The table in `subtask_state` says what each event means for a subtask, with the rules (1 to 8). This module decides for
+all of them: when a success counts, when the stage is done or has failed, and when nothing of it is left.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotReque
 
 
 class VertexRun(StageSubtasks):
-    """See the module.
+    """One submission of a job vertex; see the module.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ class VertexRun(StageSubtasks):
     holds_all : bool
         Whether finished subtasks are held until the whole stage is done.
     fails_immediately : bool
-        Whether a failure is told while other tasks of the stage are still being ended.
+        Whether a failure is reported while other tasks of the stage are still being ended.
     host : RunHost
-        Who hears of it.
+        Is notified of its events.
     """
 
     def __init__(
@@ -81,31 +81,31 @@ class VertexRun(StageSubtasks):
     # -- what the scheduler asks for -------------------------------------------------------------------
 
     def withdraw(self, subtask: int) -> None:
-        """Take back a subtask's request. Without anyone left who wants the stage, its Spark work ends."""
+        """Take back a subtask's request. If no one wants the stage any more, end its Spark work."""
         super().withdraw(subtask)
         if not self.is_wanted:
             self.cancel_spark()
         self._end_if_over()
 
     def after_cancel(self, one: SubtaskRun) -> None:
-        """Nothing: the end of its tasks, or of the stage, is waited for."""
+        """Do nothing: the end of its tasks, or of the stage, is awaited."""
 
     def cancel_spark(self) -> None:
         """End the stage's Spark work, unless the stage has ended."""
         if self.outcome is None and self.stage_run is not None:
             self.stage_run.cancel()
 
-    # -- what Spark tells ------------------------------------------------------------------------------
+    # -- what Spark reports ----------------------------------------------------------------------------
 
     def merged(self, tasks: int) -> None:
-        """Rule 4: the stage has that many tasks, which do the work of the other subtasks too."""
+        """Apply rule 4: the stage has this many tasks, which do the work of the other subtasks too."""
         self._tasks = tasks
         for one in self.every():
             if self._is_merged(one):
                 self.fire(one, SubtaskEvent.MERGE)
 
     def launched(self, task: TaskStarted, slot_number: int) -> None:
-        """Rules 1, 2 and 8: a task of the vertex's own stage was launched."""
+        """Apply rules 1, 2 and 8: a task of the vertex's own stage was launched."""
         self.has_launched = True
         one = self.find(task.partition)
         if one is None and self.outcome is None:
@@ -114,18 +114,18 @@ class VertexRun(StageSubtasks):
             self.task_launched(one, task, slot_number)
 
     def helper_launched(self, task: TaskStarted) -> None:
-        """A task of another stage that this run needs: the run is not over before it is."""
+        """Note a task of another stage that this run needs: the run is not over before the task is."""
         self._helpers.add(task.task_id)
 
     def helper_ended(self, end: TaskEnded) -> None:
-        """The end of such a task."""
+        """Note the end of such a task."""
         self._helpers.discard(end.started.task_id)
         if end.status == "FAILED" and self._last_failed is None:
             self._helper_error = end.error
         self._end_if_over()
 
     def ended(self, end: TaskEnded, loss: ExecutorRecoveryError | None = None) -> None:
-        """Rules 2, 3, 5, 6 and 7; a loss matters only as long as Spark is at the stage."""
+        """Apply rules 2, 3, 5, 6 and 7; a loss matters only while Spark works on the stage."""
         one = self.find(end.started.partition)
         if one is None:
             return
@@ -140,17 +140,17 @@ class VertexRun(StageSubtasks):
         self._end_if_over()
 
     def output_lost(self, task: TaskStarted, loss: ExecutorRecoveryError) -> None:
-        """Rule 7: Spark has taken back the success of a task of this stage."""
+        """Apply rule 7: Spark has taken back the success of a task of this stage."""
         one = self.find(task.partition)
         if one is not None and one.success is not None and self._is_open:
             self.fire(one, SubtaskEvent.TAKEN_BACK, Occasion(loss=loss))
 
     def aborted(self) -> None:
-        """Spark has failed the job of the vertex's own stage."""
+        """Note that Spark has failed the job of the vertex's own stage."""
         self._is_aborted = True
 
     def finish(self, outcome: StageOutcome) -> None:
-        """The stage is done or has failed, and all that Spark said before has been heard."""
+        """End the run: the stage is done or has failed, and all that Spark reported before has arrived."""
         self.outcome = outcome
         if outcome.error is None:
             for one in self.every():
@@ -164,12 +164,12 @@ class VertexRun(StageSubtasks):
         self._end_if_over()
 
     def lose_tasks(self) -> None:
-        """Take all running tasks for ended, as no news of them will come."""
+        """Count all running tasks as ended, as no news of them will come."""
         super().lose_tasks()
         self._helpers.clear()
 
     def settle(self) -> None:
-        """After `lose_tasks`: draw the consequences."""
+        """Settle all subtasks after `lose_tasks`."""
         self._tell_failure()
         if self.outcome is not None:
             self._settle_rest()
@@ -184,11 +184,11 @@ class VertexRun(StageSubtasks):
 
     @property
     def _holds(self) -> bool:
-        """Rule 3: whether a success has to wait for the stage."""
+        """Whether a success has to wait for the stage (rule 3)."""
         return self.outcome is None and (self._holds_all or self.unfinished == 0)
 
     def _abort(self, one: SubtaskRun) -> Occasion:
-        """Rule 5: what an execution fails of that Spark ends together with its stage."""
+        """Return the error of an execution that Spark ends together with its stage (rule 5)."""
         cause = self.outcome.error if self.outcome is not None else None
         if cause is None:
             return Occasion()
@@ -202,12 +202,12 @@ class VertexRun(StageSubtasks):
             self._settle_rest()
 
     def _fail_root(self, error: BaseException) -> None:
-        """Rule 5, the cause."""
+        """Fail the execution to blame (rule 5)."""
         one, last = self._root(), self._last_failed
         if one is None:
             return
         cause = vertex_failed(
-            one.life.name if last is not None else self.job_vertex.name,
+            self.job_vertex.task_name(last.started.partition) if last is not None else self.job_vertex.name,
             error,
             last.error if last is not None else self._helper_error,
             self.job_vertex.job_vertex.tail.metadata or {},
@@ -215,16 +215,17 @@ class VertexRun(StageSubtasks):
         self.fire(one, SubtaskEvent.BLAMED, Occasion(error=cause, at_ms=last.finished_ms if last is not None else None))
 
     def _root(self) -> SubtaskRun | None:
-        waiting = [one for one in self.every() if not one.is_over]
+        """The execution to be blamed; none that is being cancelled, as nothing more is told of it than its end."""
+        waiting = [one for one in self.every() if not one.is_over and not one.state.is_cancelling]
         last = self.find(self._last_failed.started.partition) if self._last_failed is not None else None
-        if last is not None and not last.is_over:
+        if last in waiting:
             return last
         deployed = [one for one in waiting if one.attempt is not None]
         held = [one for one in deployed if one.success is not None]
         return next(iter([*held, *deployed, *waiting]), None)
 
     def _settle_rest(self) -> None:
-        """Rule 5, the others, and rule 6: requests first, as the end of an execution may have others asked for."""
+        """Settle the others (rules 5 and 6): requests first, as the end of an execution may cause new requests."""
         for one in self.every():
             if not one.is_over and one.request is not None:
                 self.fire(one, SubtaskEvent.STAGE_FAILED)

@@ -1,1 +1,1 @@
-"""What Spark says of tasks and executors: events, and the records that are kept of them."""
+"""What Spark reports about tasks and executors: events, and the records made from them."""

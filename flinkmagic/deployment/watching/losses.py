@@ -1,4 +1,8 @@
-"""Ends of tasks for which only a lost executor is to blame, in words for people. Texts of 3.5.9 and 4.3.0."""
+"""Which ends of tasks only a lost executor is to blame for, read from the texts of Spark 3.5.9 and 4.3.0.
+
+What the user is told of it is in `errors.scheduling` (`ExecutorRecoveryError` and its kinds). The scheduler hears of it
+by `StageHost.replace`.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +31,11 @@ class Losses:
         self._reasons: dict[str, str] = {}
 
     def executor_removed(self, event: ExecutorRemoved) -> None:
-        """Note an executor that is gone."""
+        """Note a lost executor."""
         self._reasons[event.executor] = event.reason
 
     def of(self, end: TaskEnded, job_vertex: ExecutionJobVertex) -> ExecutorRecoveryError | None:
-        """What was lost, where a task of a vertex ended because of that; else None."""
+        """Return what was lost if a task of a vertex ended because of that; else None."""
         executor = end.started.executor
         if end.reason == RESUBMITTED:
             return OutputLostError(job_vertex.task_name(end.started.partition), executor)
@@ -42,7 +46,7 @@ class Losses:
         return None
 
     def of_output(self, task: str, executor: str | None) -> OutputLostError:
-        """That what a task had made is lost; the executor is named only where it is known to be gone."""
+        """Return the loss of a task's output; the executor is named only if it is known to be gone."""
         return OutputLostError(task, executor if executor in self._reasons else None)
 
     def _reason(self, executor: str, error: str) -> str:

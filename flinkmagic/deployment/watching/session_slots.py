@@ -32,7 +32,7 @@ class SessionSlots:
         self.refresh()
 
     def refresh(self) -> None:
-        """Look again: no events are heard while no job runs."""
+        """Read the slots again: no events arrive while no job runs."""
         summaries = items(self._sc._jsc.sc().statusStore().executorList(True))
         self._of = {summary.id(): int(summary.maxTasks()) for summary in summaries}
 
@@ -42,11 +42,11 @@ class SessionSlots:
         return max(1, sum(self._of.values()))
 
     def of(self, executor: str) -> int:
-        """The slots of one executor."""
+        """Return the slots of one executor."""
         return self._of.get(executor, self.UNKNOWN)
 
     def is_active(self, executor: str) -> bool:
-        """Whether Spark still has an executor, by its status store; False also where Spark is gone."""
+        """Return whether Spark still has an executor, by its status store; False also if Spark is gone."""
         try:
             return bool(self._sc._jsc.sc().statusStore().executorSummary(executor).isActive())
         except (Py4JError, OSError, AttributeError):

@@ -1,11 +1,9 @@
-"""What Spark says of stages and tasks, as records; and how the lines of ``java/TaskMonitor.java`` are read."""
+"""Spark's reports about stages and tasks as records, and how to read the lines of ``java/TaskMonitor.java``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
-
-from flinkmagic.scheduling.task_executor_gateway import IOMetrics
 
 
 class StageRef(NamedTuple):
@@ -20,7 +18,7 @@ class StageRef(NamedTuple):
 
 
 class JobStarted(NamedTuple):
-    """A Spark job of ours has started; `tag` is the one that it carries of ours."""
+    """A Spark job of ours has started; `tag` is the one of our tags that it has."""
 
     job_id: int
     at_ms: float
@@ -29,7 +27,7 @@ class JobStarted(NamedTuple):
 
     @property
     def final_stage(self) -> StageRef | None:
-        """The stage for whose sake the job runs: Spark numbers a stage after those that it needs."""
+        """The stage for which the job runs: Spark numbers a stage after those that it needs."""
         return max(self.stages, default=None)
 
 
@@ -44,7 +42,7 @@ class JobEnded(NamedTuple):
 class StageSubmitted(NamedTuple):
     """An attempt of a stage has been handed to Spark's task scheduler.
 
-    `tag` is that of the job for which it was submitted; empty where another job of the session submitted it.
+    `tag` is that of the job for which it was submitted; empty if another job of the session submitted it.
     """
 
     stage_id: int
@@ -56,7 +54,7 @@ class StageSubmitted(NamedTuple):
 
 
 class StageCompleted(NamedTuple):
-    """An attempt of a stage is over; `failure` says why, where it failed or was cancelled."""
+    """An attempt of a stage is over; `failure` says why if it failed or was cancelled."""
 
     stage_id: int
     attempt: int
@@ -98,20 +96,8 @@ class TaskMetrics(NamedTuple):
     result_bytes: int
 
     def without_output(self, bytes_out: int | None) -> TaskMetrics:
-        """For a task that neither writes files nor a shuffle: Spark does not count the rows that it hands on."""
+        """Return the metrics of a task that writes neither files nor a shuffle: Spark does not count its rows."""
         return self._replace(rows_out=None, bytes_out=bytes_out)
-
-    def as_io_metrics(self, duration_ms: float) -> IOMetrics:
-        """The part that the scheduler keeps."""
-        return IOMetrics(
-            rows_in=self.rows_in,
-            rows_out=self.rows_out,
-            bytes_in=self.bytes_in,
-            bytes_out=self.bytes_out,
-            memory_spilled_bytes=self.memory_spilled_bytes,
-            disk_spilled_bytes=self.disk_spilled_bytes,
-            duration_ms=duration_ms,
-        )
 
 
 RESUBMITTED = "Resubmitted"
@@ -157,7 +143,7 @@ class ApplicationEnded(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """All that Spark said before `flush(token)` has been delivered."""
+    """All that Spark reported before `flush(token)` has been delivered."""
 
     token: str
 
@@ -178,7 +164,7 @@ TaskEvent = (
 
 
 class ContextStoppedError(Exception):
-    """Told as the loss of a session whose SparkContext was stopped."""
+    """The loss of a session whose SparkContext was stopped."""
 
     def __init__(self) -> None:
         super().__init__("its SparkContext was stopped")
@@ -188,7 +174,7 @@ _ESCAPES = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
 
 
 def parse_lines(text: str) -> Iterator[TaskEvent]:
-    """Read what `TaskMonitor.drain` gave."""
+    """Parse what `TaskMonitor.drain` returned."""
     for line in text.split("\n"):
         if line:
             event = _parse(line)

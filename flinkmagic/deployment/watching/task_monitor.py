@@ -1,6 +1,6 @@
-"""Hears of a job's stages and tasks from Spark, by a listener inside the driver's JVM (``java/TaskMonitor.java``).
+"""Reports a job's stages and tasks, by a listener inside the driver's JVM (``java/TaskMonitor.java``).
 
-Polling Spark's status store instead would cost 80 to 90 ms a poll, and tell the same later and without shuffle ids.
+Polling Spark's status store instead would cost 80 to 90 ms a poll, and report the same later and without shuffle ids.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ LossConsumer = Callable[[BaseException], None]
 
 
 class TaskMonitor:
-    """Delivers, on a thread of its own and in Spark's order, the events of jobs whose tag begins with a prefix.
+    """Delivers, on its own thread and in Spark's order, the events of jobs whose tag begins with a prefix.
 
     A SparkListener writes them as lines, which are drained with one call. The call waits inside the JVM, so that news
-    is taken immediately and no thread turns in circles.
+    arrives immediately and no thread polls.
 
     Parameters
     ----------
     sc : SparkContext
         The session's.
     prefix : str
-        What the tags of the job begin with.
+        How the tags of the job begin.
 
     Raises
     ------
     DriverClassesRefusedError
-        Where this JVM does not let us compile the listener.
+        If this JVM does not let us compile the listener.
     """
 
     WAIT_MS = 500
-    """How long one call waits for the first line; only so long does `stop` wait at worst."""
+    """How long one call waits for the first line; at worst `stop` waits as long."""
     GATHER_MS = 100
-    """How long it then waits for more (but not behind a marker): a call costs as much as many lines."""
+    """How long it then waits for more (but not after a marker): a call costs as much as many lines."""
 
     def __init__(self, sc: SparkContext, prefix: str) -> None:
         self._sc = sc
@@ -56,7 +56,7 @@ class TaskMonitor:
         self._thread: threading.Thread | None = None
 
     def start(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
-        """Listen. `on_loss` is called once if the session goes away."""
+        """Start to listen. `on_loss` is called once if the session goes away."""
         self._listener.listenTo(self._sc._jsc.sc())
         self._thread = threading.Thread(
             target=self._run, args=(on_events, on_loss), name="flinkmagic-task-monitor", daemon=True
@@ -64,16 +64,16 @@ class TaskMonitor:
         self._thread.start()
 
     def await_submission(self, tags: Sequence[str], timeout_ms: int) -> None:
-        """Wait until Spark has got a job under each of some tags, or `flush` was called with it as its token."""
+        """Wait until Spark has received a job under each of some tags, or `flush` was called with the tag as token."""
         self._listener.awaitSubmission(" ".join(tags), EARLY, timeout_ms)
 
     def flush(self, token: str) -> None:
-        """Deliver ``Marker(token)`` after all that Spark has said so far."""
+        """Deliver ``Marker(token)`` after all that Spark has reported so far."""
         # Spark posts the end of a task before it completes the job's future.
         self._listener.mark(token)
 
     def stop(self) -> None:
-        """Listen no more; what has been said is delivered first."""
+        """Stop listening; what was reported is delivered first."""
         if self._stopping.is_set():
             return
         self._stopping.set()

@@ -6,7 +6,7 @@ import heapq
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from flinkmagic.deployment.watching.task_events import RESUBMITTED, TaskEnded, TaskStarted
 from flinkmagic.graph.execution_state import ExecutionState
@@ -18,12 +18,11 @@ _STATES = {
 }
 
 
-@dataclass(frozen=True)
-class TaskRecord:
+class TaskRecord(NamedTuple):
     """A task attempt, as Spark ran it.
 
     Spark may launch several for one execution of the ExecutionGraph (its own retries inside a stage, speculation) and,
-    where outputs were lost with an executor, some after the execution was finished: each has a record.
+    if outputs were lost with an executor, some after the execution was finished: each has a record.
 
     Attributes
     ----------
@@ -32,7 +31,7 @@ class TaskRecord:
     subtask : int
         The partition, counted from 0.
     attempt : int
-        How many attempts Spark launched for this subtask before this one; those of helpers are counted apart.
+        How many attempts Spark launched for this subtask before this one; those of helpers are counted separately.
     state : ExecutionState
         RUNNING, FINISHED, FAILED or CANCELED.
     slot : str
@@ -42,20 +41,20 @@ class TaskRecord:
     start_ms, end_ms : float
         Launch and end by Spark's clocks, milliseconds since the epoch; the end is None while it runs.
     rows_in, rows_out, bytes_in, bytes_out : int or None
-        Read and written, files and shuffles together; None while it runs and where Spark did not tell.
+        Read and written, files and shuffles together; None while it runs and if Spark did not report it.
     memory_spilled_bytes, disk_spilled_bytes : int or None
-        Spilled.
+        The bytes that it spilled.
     run_ms, gc_ms : int or None
         Time on the executor, and the part of it that garbage collection took.
     error : str
-        Spark's text, empty without one.
+        Spark's error text, empty if there is none.
     reason : str
         Spark's name for the end of a failed attempt, such as ``ExceptionFailure``; ``Resubmitted`` of one that
         succeeded and whose output was lost while its stage still ran.
     stage, stage_attempt, task_id : int
-        By which Spark's UI knows it.
+        The numbers that Spark's UI shows for it.
     speculative : bool
-        Whether Spark launched it beside one that was slow.
+        Whether Spark launched it beside a slow one.
     role : str
         ``task``: one of the vertex's subtasks; ``helper``: of another Spark job that the vertex needs, such as the
         sampling for a range exchange; ``recovery``: to make lost outputs of the vertex once more.
@@ -87,109 +86,91 @@ class TaskRecord:
     role: str = "task"
 
 
-class _Attempt:
-    """What is known of a task attempt; its record is made when somebody asks for it."""
-
-    __slots__ = ("attempt", "end", "record", "role", "slot", "started", "vertex", "vertex_id")
-
-    def __init__(self, started: TaskStarted, vertex_id: str, vertex: str, role: str, attempt: int, slot: int) -> None:
-        self.started = started
-        self.vertex_id = vertex_id
-        self.vertex = vertex
-        self.role = role
-        self.attempt = attempt
-        self.slot = slot
-        self.end: TaskEnded | None = None
-        self.record: TaskRecord | None = None
-
-
 class TaskLog:
     """The records of a job, in the order of launch; written on the main thread, read on any.
 
     Parameters
     ----------
     slots : SlotNumbers
-        Tells the slots of an executor apart.
+        Assigns numbers to the slots of an executor.
     """
 
     def __init__(self, slots: SlotNumbers) -> None:
         self._lock = threading.Lock()
-        self._of: dict[int, _Attempt] = {}
+        self._of: dict[int, TaskRecord] = {}
         self._attempts: Counter[tuple[str, int, bool]] = Counter()
         self._slots = slots
 
     def records(self) -> list[TaskRecord]:
-        """All records, oldest first."""
+        """Return all records, oldest first."""
         with self._lock:
-            return [one.record or _record(one) for one in self._of.values()]
+            return list(self._of.values())
 
     def started(self, task: TaskStarted, vertex_id: str, vertex: str, role: str) -> int:
-        """Note a launch; gives the number of the slot that the task was put in."""
+        """Note a launch; return the number of the slot that the task was put in."""
         key = (vertex_id, task.partition, role == "helper")
         slot = self._slots.take(task.executor, task.task_id)
-        attempt = _Attempt(task, vertex_id, vertex, role, self._attempts[key], slot)
+        record = TaskRecord(
+            vertex_id=vertex_id,
+            vertex=vertex,
+            subtask=task.partition,
+            attempt=self._attempts[key],
+            state=ExecutionState.RUNNING,
+            slot=f"{task.executor}_{slot}",
+            executor=task.executor,
+            start_ms=task.launched_ms,
+            stage=task.stage_id,
+            stage_attempt=task.stage_attempt,
+            task_id=task.task_id,
+            speculative=task.speculative,
+            role=role,
+        )
         self._attempts[key] += 1
         with self._lock:
-            self._of[task.task_id] = attempt
+            self._of[task.task_id] = record
         return slot
 
     def ended(self, end: TaskEnded) -> None:
         """Note an end."""
-        guest = self._slots.give_back(end.started.executor, end.started.task_id)
-        one = self._of.get(end.started.task_id)
-        with self._lock:
-            if guest is not None:
-                self._of[guest[0]].slot = guest[1]
-                self._of[guest[0]].record = None
-            if one is not None:
-                one.end, one.record = end, None
+        executor, task_id = end.started.executor, end.started.task_id
+        guest = self._slots.give_back(executor, task_id)
+        if guest is not None:
+            self._change(guest[0], slot=f"{executor}_{guest[1]}")
+        self._change(task_id, **_what_became_of_it(end))
 
     def output_lost(self, task_id: int) -> None:
-        """Note that Spark runs a task that has succeeded once more."""
-        one = self._of.get(task_id)
-        if one is not None and one.end is not None:
-            with self._lock:
-                one.end, one.record = one.end._replace(reason=RESUBMITTED), None
+        """Note that Spark runs a task again that has succeeded."""
+        record = self._of.get(task_id)
+        if record is not None and record.end_ms is not None:
+            self._change(task_id, reason=RESUBMITTED)
+
+    def _change(self, task_id: int, **known: Any) -> None:
+        with self._lock:
+            record = self._of.get(task_id)
+            if record is not None:
+                self._of[task_id] = record._replace(**known)
 
 
-def _record(one: _Attempt) -> TaskRecord:
-    task, end = one.started, one.end
-    metrics = end.metrics if end is not None else None
-    one.record = TaskRecord(
-        vertex_id=one.vertex_id,
-        vertex=one.vertex,
-        subtask=task.partition,
-        attempt=one.attempt,
-        state=ExecutionState.RUNNING if end is None else _STATES.get(end.status, ExecutionState.FAILED),
-        slot=f"{task.executor}_{one.slot}",
-        executor=task.executor,
-        start_ms=task.launched_ms,
-        end_ms=end.finished_ms if end is not None else None,
-        rows_in=metrics.rows_in if metrics is not None else None,
-        rows_out=metrics.rows_out if metrics is not None else None,
-        bytes_in=metrics.bytes_in if metrics is not None else None,
-        bytes_out=metrics.bytes_out if metrics is not None else None,
-        memory_spilled_bytes=metrics.memory_spilled_bytes if metrics is not None else None,
-        disk_spilled_bytes=metrics.disk_spilled_bytes if metrics is not None else None,
-        run_ms=metrics.run_ms if metrics is not None else None,
-        gc_ms=metrics.gc_ms if metrics is not None else None,
-        error=end.error if end is not None else "",
-        reason=end.reason if end is not None else "",
-        stage=task.stage_id,
-        stage_attempt=task.stage_attempt,
-        task_id=task.task_id,
-        speculative=task.speculative,
-        role=one.role,
-    )
-    return one.record
+def _what_became_of_it(end: TaskEnded) -> dict[str, Any]:
+    """Return the fields of a record that are known at the end."""
+    known: dict[str, Any] = {
+        "state": _STATES.get(end.status, ExecutionState.FAILED),
+        "end_ms": end.finished_ms,
+        "error": end.error,
+        "reason": end.reason,
+    }
+    if end.metrics is not None:
+        known.update(end.metrics._asdict())
+        del known["result_bytes"]
+    return known
 
 
 class SlotNumbers:
     """Numbers the slots of executors: a task gets the lowest number that is free on its executor.
 
-    Spark's cores have no names. Spark launches a task on a core before it tells of the end of the one that had it, so
-    on an executor that seems full a task shares, for the moment, the number of the task that began first; the next end
-    on that executor settles it.
+    Spark's cores have no names. Spark launches a task on a core before it reports the end of the one that had it, so on
+    an executor that seems full a task temporarily shares the number of the task that began first; the next end on that
+    executor settles it.
 
     Parameters
     ----------
@@ -203,10 +184,10 @@ class SlotNumbers:
         self._used: dict[str, int] = {}
         self._running: dict[str, dict[int, int]] = {}
         self._guests: dict[int, int] = {}
-        """By the task that shares a number, the task that has had it before."""
+        """By the task that shares a number, the task that had it before."""
 
     def take(self, executor: str, task_id: int) -> int:
-        """The number of a task that was launched."""
+        """Return the number of a task that was launched."""
         running = self._running.setdefault(executor, {})
         free = self._free.setdefault(executor, [])
         used = self._used.get(executor, 0)
@@ -225,7 +206,7 @@ class SlotNumbers:
         return number
 
     def give_back(self, executor: str, task_id: int) -> tuple[int, int] | None:
-        """A task has ended. The task, and its true number, that shared one until now because of it, if any did."""
+        """Free a task's number; return the task that shared one because of it, and its true number, if there is one."""
         running = self._running.get(executor, {})
         number = running.pop(task_id, None)
         if number is None:

@@ -1,4 +1,4 @@
-// What is known of one vertex: the user's own lines, its subtasks, how evenly they worked, what went wrong.
+// What is known about one vertex: the user's own lines, its subtasks, how evenly they worked, what failed.
 
 const METRICS = {
   state: { title: "State" },
@@ -67,7 +67,7 @@ class DetailsPane {
     return h("section", {}, h("h4", {}, "Your lines and Spark's operators"), list);
   }
 
-  /** What the run has found out: how large the shuffle is, and what ran otherwise than planned. */
+  /** What the run has found out: how large the shuffle is, and what ran differently from the plan. */
   found(vertexId) {
     const facts = this.frame.facts?.[vertexId] ?? [];
     if (!facts.length) return null;
@@ -163,7 +163,7 @@ class DetailsPane {
     this.show(this.vertexId, this.frame, this.tasks, this.subtask);
   }
 
-  /** One line a subtask, its earlier attempts below; of many the failed, the repeated and the slowest. */
+  /** One line per subtask, its earlier attempts below; if there are many, the failed, repeated and slowest ones. */
   table(codes, rows) {
     const attempts = this.tasks.attempts(this.vertexId);
     const failed = this.look.names.indexOf("FAILED");
@@ -184,7 +184,7 @@ class DetailsPane {
     return h("div.fm-table-box", {}, h("table.fm-numbers.fm-tasks", {}, head, ...lines), note);
   }
 
-  /** A subtask's newest attempt, with the state that the scheduler tells, and its earlier ones, newest first. */
+  /** A subtask's newest attempt, with the scheduler's state for it, and its earlier ones, newest first. */
   rows(subtask, state, attempts) {
     const [newest, ...earlier] = [...attempts].reverse();
     const lines = [this.row(subtask, state, newest), this.reason(newest)];
@@ -198,7 +198,7 @@ class DetailsPane {
     return lines.filter(Boolean);
   }
 
-  /** What an attempt failed of. */
+  /** Why an attempt failed. */
   reason(row) {
     const error = row === undefined ? "" : this.tasks.text("error", row);
     if (!error) return null;
@@ -235,7 +235,7 @@ class DetailsPane {
   }
 }
 
-/** The user's line with his call in bold; the call alone, or the operator, where there is no line. */
+/** The user's line with the user's call in bold; the call alone, or the operator, if there is no line. */
 function codeLine({ call, code, operator }) {
   const text = code.trim();
   const at = call ? text.indexOf(call) : -1;

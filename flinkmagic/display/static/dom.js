@@ -1,4 +1,4 @@
-// Small helpers: elements, numbers for people, and drawings sent as trees. Nothing here or elsewhere parses a string as
+// Small helpers: elements, readable numbers, and drawings sent as trees. Nothing here or elsewhere parses a string as
 // markup: text becomes text nodes, and only the tags below are ever made from what Python sends.
 
 const SVG_NS = "http://www.w3.org/2000/svg";
@@ -63,7 +63,7 @@ function showSize(bytes) {
   return `${amount.toFixed(1)} TiB`;
 }
 
-/** What went in and what came out: "62.5 → 5.9 KiB". */
+/** Input and output: "62.5 → 5.9 KiB". */
 function showFlow(show, from, to) {
   if (!known(from) && !known(to)) return "–";
   const [first, second] = [show(from), show(to)];

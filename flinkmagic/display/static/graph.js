@@ -1,5 +1,5 @@
-// One graph on a surface that can be dragged and zoomed. The drawing comes finished from Python; what happens here is
-// colouring, selecting, searching and moving the view.
+// One graph on a surface that can be dragged and zoomed. Python sends the finished drawing; this code colours, selects,
+// searches and moves the view.
 
 const MIN_SCALE = 0.05;
 const MAX_SCALE = 3;
@@ -76,7 +76,7 @@ class GraphPane {
       for (const old of foot.querySelectorAll(".fm-bar")) old.remove();
       const track = foot.querySelector(".fm-track");
       const [left, width] = [Number(track.getAttribute("x")), Number(track.getAttribute("width"))];
-      // What the tasks took is told where a card is of a whole vertex, as far as there is room for it.
+      // The costs of the tasks are shown if a card represents a whole vertex, as far as there is room for them.
       const told = card.dataset.id === card.dataset.vertex ? cost : [];
       const fits = told.find((text) => text.length * LETTER <= width - 18) ?? told.at(-1);
       foot.querySelector(".fm-state-text").textContent = fits ?? words;
@@ -168,7 +168,7 @@ class GraphPane {
     this.root.classList.toggle("fm-far", scale < FAR);
   }
 
-  /** Show the whole graph, but never larger than life; from the top where it would be too small to read. */
+  /** Show the whole graph, but never above 100 %; from the top if it would be too small to read. */
   fit() {
     if (!this.root.isConnected || !this.extent[0] || !this.surface.clientWidth) return;
     const [width, height] = this.size;
@@ -181,7 +181,7 @@ class GraphPane {
     this.apply();
   }
 
-  /** As `fit`, but large enough to be read: then from the top, and from the left where it is too wide. */
+  /** As `fit`, but large enough to be read: then from the top, and from the left if it is too wide. */
   fitReadable() {
     this.fit();
     if (this.at.scale >= READABLE || !this.surface.clientWidth) return;
@@ -237,7 +237,7 @@ class GraphPane {
     this.schedule();
   }
 
-  /** Many events, one redraw a frame. */
+  /** Redraw once per frame, however many events there are. */
   schedule() {
     this.pending ??= requestAnimationFrame(() => {
       this.pending = undefined;

@@ -1,6 +1,6 @@
-// Where a job view stands in the page. A notebook is saved without its widgets' states, so an output that holds a widget
+// Where a job view is in the page. A notebook is saved without its widgets' states, so an output that holds a widget
 // reopens as an error once the kernel is gone. Therefore an output may hold a picture instead, marked as the view's
-// place: as long as the model lives, the view stands there, and the picture is what is saved.
+// place: as long as the model lives, the view is shown there, and the picture is what is saved.
 
 class Places {
   constructor(model) {
@@ -12,10 +12,10 @@ class Places {
     this.fill();
   }
 
-  /** Let a view stand in each place that has none. */
+  /** Show a view in each place that has none. */
   fill() {
     for (const place of this.places) {
-      // Another manager of the kernel's widgets (a console's, say) may have a model of the same widget.
+      // Another manager of the kernel's widgets (a console's, for example) may have a model of the same widget.
       if (this.standing.has(place) || place.querySelector(".flinkmagic-view")) continue;
       const view = this.homeless() ?? this.makeView();
       this.standing.set(place, { view, picture: [...place.childNodes] });
@@ -28,7 +28,7 @@ class Places {
     for (const [place, { view, picture }] of this.standing) {
       if (place.isConnected) continue;
       this.standing.delete(place);
-      place.replaceChildren(...picture); // a cell that was scrolled away comes back
+      place.replaceChildren(...picture); // a cell that was scrolled out of sight comes back
       return view;
     }
     return null;

@@ -1,4 +1,4 @@
-// Which task sits in which slot now.
+// Which task is in which slot now.
 
 const LIVE_STATES = ["DEPLOYING", "INITIALIZING", "RUNNING", "CANCELING"];
 const MOST_SLOTS = 256;

@@ -53,7 +53,7 @@ class TaskTable {
     return rows;
   }
 
-  /** [first start, last end] of a vertex, [NaN, NaN] where nothing has begun. */
+  /** [first start, last end] of a vertex, [NaN, NaN] if nothing has begun. */
   span(vertexId) {
     const vertex = this.vertices.indexOf(vertexId);
     let from = NaN;

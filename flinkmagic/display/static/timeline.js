@@ -1,4 +1,5 @@
-// When what ran: one band for each job vertex, or for each slot, drawn on a canvas (ten thousand bars are no matter).
+// When each task ran: one band for each job vertex, or for each slot, drawn on a canvas (ten thousand bars are no
+// problem).
 
 const BAND_GAP = 10;
 const LABEL_WIDTH = 230;

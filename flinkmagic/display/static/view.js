@@ -1,5 +1,5 @@
-// The job view: header, tabs, and what they show. Everything that it knows stands in the model's traits; the kernel is
-// needed for Run and Cancel only.
+// The job view: header, tabs, and what they show. All that it knows is in the model's traits; the kernel is needed only
+// for Run and Cancel.
 
 const TABS = [
   ["stream", "Stream graph"],
@@ -232,7 +232,7 @@ class JobView {
 
   // What the reader does -------------------------------------------------------------------------------------------
 
-  /** Tell the kernel that somebody uses the view: one that nobody uses becomes a picture when its job is over. */
+  /** Tell the kernel that the view is in use: an unused one becomes a picture when its job is over. */
   touch() {
     const now = performance.now();
     if (now - (this.touched ?? -Infinity) < TOUCH_MS) return;
@@ -244,7 +244,7 @@ class JobView {
     const { action } = this.frame;
     this.run.disabled = true;
     this.model.send({ type: action === "cancel" ? "cancel" : "run" });
-    // Where the kernel is busy, nothing answers at once; the button comes back for another try.
+    // If the kernel is busy, nothing answers immediately; the button comes back for another try.
     setTimeout(() => (this.run.disabled = this.frame.action === "wait"), 3000);
   }
 
@@ -344,7 +344,7 @@ class JobView {
   }
 }
 
-/** The heaviest path through the job graph; each vertex weighs its duration and a little for being there. */
+/** The heaviest path through the job graph; each vertex weighs its duration plus a little for itself. */
 function criticalPath({ order, edges }, weigh) {
   const best = new Map(order.map((id) => [id, { weight: weigh(id) + 0.001, from: null }]));
   const incoming = new Map(order.map((id) => [id, []]));

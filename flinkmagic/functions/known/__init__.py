@@ -1,6 +1,6 @@
 """What is known to be pure, by name: `standard_library`, `libraries`, `spark` by module, `methods` on any value.
 
-The tables are meant to be read, and to be added to. What is in none of them is not known to be pure.
+The tables are meant to be read and extended. What is in none of them is not known to be pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PURE = {
     for table in (STANDARD_LIBRARY, LIBRARIES, SPARK)
     for module, names in table.items()
 }
-"""By module what of it is known to be pure; ``*`` for all of it."""
+"""By module, what of it is known to be pure; ``*`` for all of it."""
 
 METHODS = frozenset(name for names in methods.METHODS.values() for name in names.split())
 IMPURE = frozenset(name for names in methods.IMPURE.values() for name in names.split())
@@ -34,7 +34,7 @@ _PACKAGES = frozenset(module[:end] for module in PURE for end in range(len(modul
 
 
 def public_module(module: str) -> str:
-    """The public name of a module that a pickle, or another module, calls by a private one."""
+    """Return the public name of a module that a pickle, or another module, calls by a private one."""
     private = module
     while private:
         if private in pickles.MODULES:
@@ -44,23 +44,23 @@ def public_module(module: str) -> str:
 
 
 def is_module(module: str) -> bool:
-    """Whether it is one of the tables' modules, or a package on the way to one."""
+    """Return whether it is one of the tables' modules, or a package on the way to one."""
     return module in PURE or module in _PACKAGES or module in pickles.MODULES
 
 
 def is_pure(module: str, name: str) -> bool:
-    """Whether a function, class or constant of a module is known to be pure."""
+    """Return whether a function, class or constant of a module is known to be pure."""
     names = PURE.get(pickles.MODULES.get(module, module), frozenset())
     return name in names or ("*" in names and not name.startswith("_"))
 
 
 def is_all_pure(module: str) -> bool:
-    """Whether all parts of a module are known to be pure, also those that are no names of it."""
+    """Return whether all parts of a module are known to be pure, also those that it does not name."""
     return "*" in PURE.get(module, ())
 
 
 def is_pure_in_pickles(module: str, name: str) -> bool:
-    """The same of what a pickle refers to: there, objects are made again by functions and under names of their own."""
+    """Return whether a pickle's reference is known to be pure: some functions and names occur only in pickles."""
     if is_pure(module, name) or name in pickles.MAKERS.get(module, "").split():
         return True
     if any(module == data or module.startswith(data + ".") for data in pickles.DATA):

@@ -1,9 +1,9 @@
 """What of numpy, pandas, pyarrow and the libraries of dates is known to be pure: by module, its functions and classes.
 
 Left out on purpose: readers and writers, chance (``numpy.random``, ``pyarrow.compute.random``), clocks
-(``dateutil.parser.parse`` fills up with today), what runs text as code (``pandas.eval``), what is registered by its
-name. Methods are in `methods`. Names of all releases since numpy 1.26, pandas 2.0 and pyarrow 15; to be kept in the
-order of the alphabet.
+(``dateutil.parser.parse`` defaults to today), what runs text as code (``pandas.eval``), what is registered by name.
+Methods are in `methods`. Names of all releases since numpy 1.26, pandas 2.0 and pyarrow 15; keep them in alphabetical
+order.
 """
 
 from __future__ import annotations

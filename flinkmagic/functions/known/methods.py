@@ -1,9 +1,9 @@
-"""Methods and attributes by their names: what is known to be pure on whatever value it is called.
+"""Methods and attributes by name: what is known to be pure whatever value it is called on.
 
-Code that is only read does not tell of which type a value is. But it does tell where values come from: pure code makes
-them of Spark's rows and by what is known to be pure, so they are of the types below (and of the user's own). On these a
-name of `METHODS` does nothing but compute. The tables are complete: what these types have is either here or in
-`IMPURE`, which a test checks. Each name is listed with the first origin that has it, in the order of the alphabet.
+Reading code does not tell the type of a value. But it tells where values come from: pure code makes them from Spark's
+rows with what is known to be pure, so they have one of the types below (or one of the user's). On these a name in
+`METHODS` only computes. The tables are complete: what these types have is either here or in `IMPURE`, which a test
+checks. Each name is listed once, with the first type that has it, in alphabetical order.
 """
 
 from __future__ import annotations
@@ -158,9 +158,9 @@ METHODS = {
 }
 
 IMPURE = {
-    # lead to the frames of callers, and all that they see
+    # lead to the callers' frames and all that they see
     "builtin": "ag_frame cr_frame f_back f_builtins f_globals f_locals gi_frame tb_frame tb_next",
-    # clocks, chance, files, and what leads to a logger's handlers
+    # clocks, chance, files, and ways to a logger's handlers
     "standard": """
         addHandler callHandlers fileno findCaller fromfile handlers makeRecord manager now removeHandler
         samples today tofile utcnow
@@ -183,8 +183,9 @@ PATHS = """
     lchmod link_to lstat mkdir move move_into open owner read_bytes read_text readlink rename replace resolve
     rglob rmdir samefile stat symlink_to touch unlink walk write_bytes write_text
 """
-"""What a ``pathlib.Path`` does to the file system: impure in code that names that class. Elsewhere no value is one, and
-``replace`` is what it is for text."""
+"""What a ``pathlib.Path`` does to the file system: impure in code that names that class. In other code no value is a
+path, and ``replace`` is the method of text.
+"""
 
 SPECIAL = """
     __abs__ __add__ __aenter__ __aexit__ __aiter__ __and__ __anext__ __annotations__ __args__ __array__

@@ -34,7 +34,7 @@ MODULES = {
     "pyarrow.lib": "pyarrow",
     "pytz.tzinfo": "pytz",
 }
-"""Where modules define what other modules offer; also for all modules in them."""
+"""Where modules define what other modules offer; applies to all modules inside them too."""
 
 MAKERS = {
     "_codecs": "encode",
@@ -58,7 +58,7 @@ MAKERS = {
     "pytz": "_UTC _p",
     "re": "_compile",
 }
-"""Functions that only make objects again."""
+"""Functions that only recreate objects."""
 
 DATA = (
     "pandas._libs.interval",
@@ -69,4 +69,4 @@ DATA = (
     "pandas.core.indexes",
     "pandas.core.internals",
 )
-"""Modules that hold nothing but kinds of data, and what makes them again."""
+"""Modules that hold only kinds of data, and what recreates them."""

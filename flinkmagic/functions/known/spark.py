@@ -1,7 +1,7 @@
-"""What of PySpark stands in the pickles of functions and is known to be pure, by module.
+"""What of PySpark occurs in the pickles of functions and is known to be pure, by module.
 
 What PySpark wraps around a user's function is pickled with it: partly by name, partly as code, which is judged like the
-user's own, but for that of modules which are pure in all their parts. Such a module's names are ``*``. Left out on
+user's own, except the code of modules that are pure in all their parts. Such a module's names are ``*``. Left out on
 purpose: accumulators, ``TaskContext``, ``SparkFiles``, the processes of ``RDD.pipe``.
 """
 
@@ -34,4 +34,4 @@ SPARK = {
 CLOUDPICKLE = frozenset(
     {"cloudpickle", "cloudpickle.cloudpickle", "pyspark.cloudpickle", "pyspark.cloudpickle.cloudpickle"}
 )
-"""Where the functions lie that make objects of a pickle again. What they make is looked at."""
+"""Modules of the functions that recreate objects of a pickle. What they make is looked at."""

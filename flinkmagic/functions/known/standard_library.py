@@ -1,12 +1,12 @@
 """What of Python's standard library is known to be pure: by module, its functions, classes and constants.
 
-What is not here may be as pure; it is not known to be, and a function that names it is computed every time. Left out on
-purpose is what reads or writes files, asks a clock, chance, the network or the system, runs text as code, or leads to
-any of these. Where one word decides between both (``datetime.now``, ``Path.read_text``), the class is here and the
+What is not here may be pure too; it is not known to be, and a function that names it is computed every time. Left out
+on purpose is what reads or writes files, asks a clock, chance, the network or the system, runs text as code, or leads
+to any of these. If one word decides between both (``datetime.now``, ``Path.read_text``), the class is here and the
 method is not: see `methods`. ``getattr``, ``operator.attrgetter`` and ``methodcaller`` are pure for names that are
 constants (`references`).
 
-To be kept in the order of the alphabet; names of all versions from Python 3.10 on.
+Keep the names in alphabetical order; names of all versions from Python 3.10 on.
 """
 
 from __future__ import annotations

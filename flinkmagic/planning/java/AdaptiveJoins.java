@@ -46,25 +46,25 @@ import scala.collection.Seq;
 /**
  * Chooses how a join of shuffled rows is run once its inputs are written and their real sizes known.
  *
- * Spark's adaptive execution replans with real sizes (`AdaptiveSparkPlanExec.reOptimize`): a sort-merge join becomes
- * a broadcast where a side is below the threshold of broadcasts, or hashes each partition where all of them are small
- * (`DynamicJoinSelection`). Here the stages are fixed before. So the join stays where it is, and hashes the smaller side
- * where each of its partitions is below the threshold of broadcasts (see `limit`): no sorting, nothing to collect.
+ * Spark's adaptive execution replans with real sizes (`AdaptiveSparkPlanExec.reOptimize`): a sort-merge join becomes a
+ * broadcast if a side is below the broadcast threshold, or hashes each partition if all of them are small
+ * (`DynamicJoinSelection`). Here the stages are fixed beforehand. So the join stays where it is, and hashes the smaller
+ * side if each of its partitions is below the broadcast threshold (see `limit`): no sorting, nothing to collect.
  *
  * The order of a sort-merge join's rows is lost. So no operator above may need it (`requiredChildOrdering`), up to one
- * that has no order or another one. Where Spark took a sort of the user's away, since rows came in that order anyhow
+ * that has no order or another one. If Spark removed one of the user's sorts because rows came in that order anyway
  * (`RemoveRedundantSorts`), nothing in the plan tells who needs the order: all joins of such a query stay as they are.
  */
 public class AdaptiveJoins {
-    /** Set on the session on which a job is planned: whether the user's session plans adaptively. */
+    /** Set on the session that plans a job: whether the user's session plans adaptively. */
     public static final String ENABLED = "flinkmagic.planning.adaptive";
 
-    /** Spark's own default for the threshold of broadcasts. */
+    /** Spark's own default for the broadcast threshold. */
     private static final long MOST = 10L * 1024L * 1024L;
 
     /**
-     * How many times the limit of a task a side may have in all. The share of its largest partition is one of
-     * compressed bytes; where one partition compresses far better than others, it has more rows than that says.
+     * How many times a task's limit a side may have in all. The largest partition's share is a share of compressed
+     * bytes; if one partition compresses far better than others, it has more rows than its share says.
      */
     private static final long MOST_IN_ALL = 8L;
 
@@ -74,7 +74,7 @@ public class AdaptiveJoins {
     private final IdentityHashMap fixed = new IdentityHashMap();
     private final IdentityHashMap chosen = new IdentityHashMap();
 
-    /** A shuffle is written; null where it was by an earlier job. */
+    /** A shuffle is written; null if an earlier job wrote it. */
     public void written(Exchange exchange, MapOutputStatistics statistics) {
         double largestShare = 1.0;  // at worst all of it is in one partition
         if (statistics != null) {
@@ -103,7 +103,7 @@ public class AdaptiveJoins {
         }
     }
 
-    /** Nobody needs the order of the rows that come out of this plan. */
+    /** No operator needs the order of the rows that this plan returns. */
     public void free(SparkPlan plan) {
         free.put(plan, Boolean.TRUE);
     }
@@ -122,12 +122,12 @@ public class AdaptiveJoins {
         }
     }
 
-    /** What was decided for a join that was planned: its name, the side that is hashed, its bytes; null if nothing. */
+    /** What was decided for a planned join: its name, the side that is hashed, its bytes; null if nothing. */
     public String choice(SparkPlan planned) {
         return (String) chosen.get(planned);
     }
 
-    /** The join that is run for one that was planned, `made` being what it is over inputs that were made. */
+    /** The join that runs for a planned one; `made` is the planned join over inputs that were made. */
     public SparkPlan choose(SparkPlan planned, SparkPlan made) {
         boolean isMerge = made instanceof SortMergeJoinExec;
         if (!(isMerge || made instanceof ShuffledHashJoinExec) || !free.containsKey(planned)
@@ -144,8 +144,8 @@ public class AdaptiveJoins {
     }
 
     /**
-     * What one task may hash. It is kept in memory whole, by as many tasks as run together. So a threshold that was
-     * raised for broadcasts does not count, but that which Spark has for this does, where it is set.
+     * What one task may hash. It is kept in memory whole, by as many tasks as run simultaneously. So a threshold that
+     * was raised for broadcasts does not count, but the one that Spark has for this does, if it is set.
      */
     private static long limit(SQLConf conf) {
         long broadcast = ((Long) ((Option) conf.getConf(SQLConf$.MODULE$.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD()))
@@ -190,8 +190,8 @@ public class AdaptiveJoins {
     }
 
     /**
-     * Not a side all of whose rows an outer join keeps, though Spark could: to mark which of them found a partner costs
-     * what sorting would have, and the order is gone by which an aggregation would find its groups together.
+     * Not a side all of whose rows an outer join keeps, though Spark could: marking which of them found a partner costs
+     * as much as sorting, and the order that helps an aggregation find its groups is lost.
      */
     private static BuildSide smallSide(JoinType type, Side left, Side right, long threshold) {
         boolean isInner = type instanceof InnerLike;
@@ -204,7 +204,7 @@ public class AdaptiveJoins {
         return canRight ? (BuildSide) BuildRight$.MODULE$ : null;
     }
 
-    /** A hash compares bytes: not so a collation by which different strings are equal. */
+    /** A hash compares bytes: a collation may make different strings equal. */
     private static boolean areHashable(Seq keys) {
         Iterator each = keys.iterator();
         while (each.hasNext()) {
@@ -331,7 +331,7 @@ public class AdaptiveJoins {
             || plan instanceof FilterExec;
     }
 
-    /** Whether an operator makes no more rows than it gets, and its new columns have a size that can be told. */
+    /** Whether an operator returns no more rows than it gets, and its new columns have a size that can be told. */
     private static boolean keepsOrDropsRows(SparkPlan plan) {
         if (!(plan instanceof ProjectExec || plan instanceof HashAggregateExec)) {
             return false;
@@ -353,7 +353,7 @@ public class AdaptiveJoins {
         return rows.isDefined() ? ((scala.math.BigInt) rows.get()).longValue() : Long.MAX_VALUE / 1000000L;
     }
 
-    /** As Spark estimates a row where it knows nothing of its values. */
+    /** As Spark estimates a row whose values it does not know. */
     private static long rowBytes(SparkPlan plan) {
         long bytes = 8L;
         Iterator output = plan.output().iterator();

@@ -24,15 +24,15 @@ import scala.Option;
 import scala.collection.Iterator;
 
 /**
- * Lets one task read several partitions of the shuffles below a stage where these turned out small.
+ * Lets one task read several partitions of the shuffles below a stage if these turned out small.
  *
- * The rules are those of Spark's `CoalesceShufflePartitions`, with its smallest size of a partition for the target:
- * neighbours are merged, those of all shuffles of a stage alike, and no shuffle whose number of partitions the user gave.
- * A stage that reads anything but shuffles (and broadcasts) stays as it is, and so does one whose operators have another
- * number of partitions than their inputs.
+ * The rules are those of Spark's `CoalesceShufflePartitions`, with its smallest partition size as the target:
+ * neighbours are merged, in the same way for all shuffles of a stage, and no shuffle is merged if the user gave its
+ * number of partitions. A stage that reads anything but shuffles (and broadcasts) stays as it is, and so does one whose
+ * operators have another number of partitions than their inputs.
  */
 public class CoalescedReads {
-    /** Set on the session on which a job is planned: whether partitions may be merged. */
+    /** Set on the session that plans a job: whether partitions may be merged. */
     public static final String ENABLED = "flinkmagic.planning.coalesce";
 
     private final IdentityHashMap statistics = new IdentityHashMap();
@@ -89,19 +89,19 @@ public class CoalescedReads {
         }
     }
 
-    /** The partitions that one task each reads of a planned exchange; null where it is read as it was written. */
+    /** The partitions of a planned exchange that each task reads; null if it is read as it was written. */
     public ShufflePartitionSpec[] of(SparkPlan leaf) {
         return (ShufflePartitionSpec[]) specs.get(leaf);
     }
 
-    /** How many tasks a stage has; -1 where nothing is merged. */
+    /** How many tasks a stage has; -1 if nothing is merged. */
     public int tasks(SparkPlan top) {
         Integer number = (Integer) tasks.get(top);
         return number == null ? -1 : number.intValue();
     }
 
     /**
-     * Adds the exchanges that a stage reads to `leaves`, but for broadcasts.
+     * Adds the exchanges that a stage reads to `leaves`, except broadcasts.
      *
      * @return whether partitions below this operator may be merged
      */

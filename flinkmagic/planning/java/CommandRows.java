@@ -12,11 +12,11 @@ import scala.Option;
 import scala.collection.Seq;
 
 /**
- * Puts rows in the place of a command's query. Some commands hide their query from planning and plan it by themselves
- * when they run; given the rows of a plan of the job they plan only what they add to it.
+ * Replaces a command's query by rows. Some commands hide their query from planning and plan it themselves when they
+ * run; given the rows of a plan of the job they plan only what they add to it.
  */
 public class CommandRows {
-    /** The command over the rows of a physical plan, which are under the names (and expression ids) of its query. */
+    /** The command over the rows of a physical plan, under the names (and expression ids) of its query. */
     public LogicalPlan over(LogicalPlan command, LogicalPlan query, SparkPlan rows, Object session) throws Exception {
         LogicalPlan leaf = leaf(query, rows, session);
         Object[] arguments = new Object[command.productArity()];

@@ -7,6 +7,7 @@ import java.util.IdentityHashMap;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -27,7 +28,7 @@ public class LeafPartitions {
     private final IdentityHashMap ofRelations = new IdentityHashMap();
 
     /**
-     * The number, or -1 where this is no leaf whose partitions are known before it runs.
+     * The number, or -1 if this is no leaf whose partitions are known before it runs.
      *
      * @param scope the configuration under which the leaf was planned
      */
@@ -52,9 +53,9 @@ public class LeafPartitions {
     }
 
     /**
-     * Lets the scans of files below an operator be asked side by side: each answer takes some milliseconds, as Spark
-     * makes the reader of a scan, and broadcasts its Hadoop configuration, before it can say into how many partitions
-     * the files are split.
+     * Lets the file scans below an operator be asked concurrently: each answer takes some milliseconds, as Spark makes
+     * the scan's reader, and broadcasts its Hadoop configuration, before it can say into how many partitions the files
+     * are split.
      */
     public void prepare(SparkPlan root, String scope) throws Exception {
         HashMap scans = new HashMap();
@@ -89,7 +90,7 @@ public class LeafPartitions {
         }
     }
 
-    /** Asks one scan after the other, which remember their answers. */
+    /** Asks one scan after the other; they remember their answers. */
     static class Ask implements Runnable {
         private final java.util.Iterator scans;
 
@@ -171,7 +172,7 @@ public class LeafPartitions {
         Iterator all = filters.iterator();
         while (all.hasNext()) {
             Expression filter = (Expression) all.next();
-            if (!holdsPlan(filter)) {
+            if (!filter.containsPattern(TreePattern.PLAN_EXPRESSION())) {
                 kept.add(filter);
             }
         }
@@ -179,27 +180,15 @@ public class LeafPartitions {
     }
 
     /**
-     * Scala's list. Made of its cells, because Scala 2.12's buffers have `+=` several times, with different results:
+     * Scala's list. Built from its cells, because Scala 2.12's buffers have several `+=` with different results:
      * whether Janino compiles a call of it depends on the order in which the JVM happens to list the methods.
      */
     public static scala.collection.immutable.List list(ArrayList items) {
-        scala.collection.immutable.List made = (scala.collection.immutable.List) scala.collection.immutable.Nil$.MODULE$;
+        Object nothing = scala.collection.immutable.Nil$.MODULE$;
+        scala.collection.immutable.List made = (scala.collection.immutable.List) nothing;
         for (int i = items.size() - 1; i >= 0; i--) {
             made = new scala.collection.immutable.$colon$colon(items.get(i), made);
         }
         return made;
-    }
-
-    private static boolean holdsPlan(Expression expression) {
-        if (expression instanceof org.apache.spark.sql.catalyst.expressions.PlanExpression) {
-            return true;
-        }
-        Iterator children = expression.children().iterator();
-        while (children.hasNext()) {
-            if (holdsPlan((Expression) children.next())) {
-                return true;
-            }
-        }
-        return false;
     }
 }

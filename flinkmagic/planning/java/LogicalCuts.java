@@ -31,12 +31,12 @@ import scala.runtime.AbstractPartialFunction;
 /**
  * The DataFrames of a program inside each other's analysed plans, and those plans with some of them cut out.
  *
- * A DataFrame's plan is found again by identity: Spark puts the very object into the plans of what is made of it. The
+ * A DataFrame's plan is recognised by identity: Spark puts the very object into the plans that are made from it. The
  * exception is a self-join, in which Spark gives one side's plan other expression ids; such a copy has the same
- * canonical form over the very same leaves. A DataFrame that is merely defined alike is another one: its files may
+ * canonical form over the very same leaves. A DataFrame with merely the same definition is another one: its files may
  * have been listed at another time.
  *
- * What the user has cached is left whole: with something cut out of it Spark would not know it again.
+ * What the user has cached is left whole: with something cut out of it, Spark would not recognise it.
  */
 public class LogicalCuts {
     private final IdentityHashMap frames = new IdentityHashMap();
@@ -50,7 +50,7 @@ public class LogicalCuts {
     private Method lookup;
     private Object session;
 
-    /** The Java session on which will be planned; what its cache holds is left whole. */
+    /** The Java session that will plan; what its cache holds is left whole. */
     public void open(Object session, CacheManager cache) {
         this.session = session;
         this.cache = cache.isEmpty() ? null : cache;
@@ -63,7 +63,7 @@ public class LogicalCuts {
         }
     }
 
-    /** Makes a DataFrame's analysed plan known; its number, which is an earlier one's where the plan is the same. */
+    /** Registers a DataFrame's analysed plan; returns its number, an earlier one's if the plan is the same. */
     public int frame(LogicalPlan plan) {
         Integer known = (Integer) frames.get(plan);
         if (known == null) {
@@ -103,7 +103,7 @@ public class LogicalCuts {
 
     /**
      * The rows of a planned DataFrame, as something to plan its consumers on. Nothing is computed, and Spark's cache
-     * does not know of it: it is made for those plans alone. The name makes it equal to no other.
+     * does not know of it: it is made for those plans alone. Its name makes it unequal to all others.
      */
     public InMemoryRelation relation(
             QueryExecution execution, LogicalPlan plan, String name, StorageLevel level) {
@@ -152,7 +152,7 @@ public class LogicalCuts {
         return found;
     }
 
-    /** The plans that a plan is made of: its inputs, those in its expressions, the query of a command. */
+    /** The plans that a plan consists of: its inputs, those in its expressions, the query of a command. */
     private static ArrayList parts(LogicalPlan plan) {
         ArrayList found = new ArrayList();
         addAll(found, plan.children().iterator());
@@ -316,7 +316,7 @@ public class LogicalCuts {
         if (!changed) {
             return plan;
         }
-        LogicalPlan made = (LogicalPlan) ((TreeNode) plan).withNewChildrenInternal(PlanRebuilder.Indexed.of(children));
+        LogicalPlan made = (LogicalPlan) ((TreeNode) plan).withNewChildrenInternal(PlanNodes.vector(children));
         made.copyTagsFrom(plan);
         return made;
     }
@@ -349,10 +349,11 @@ public class LogicalCuts {
         return changed ? (LogicalPlan) command.makeCopy(arguments) : command;
     }
 
-    /** As Spark's CacheManager does where it puts cached rows into a plan. */
+    /** As Spark's CacheManager does when it puts cached rows into a plan. */
     private static LogicalPlan withHintsOf(LogicalPlan plan, LogicalPlan rows) {
         ArrayList hints = new ArrayList();
-        addAll(hints, ((scala.collection.Seq) EliminateResolvedHint$.MODULE$.extractHintsFromPlan(plan)._2()).iterator());
+        Object extracted = EliminateResolvedHint$.MODULE$.extractHintsFromPlan(plan)._2();
+        addAll(hints, ((scala.collection.Seq) extracted).iterator());
         for (int i = hints.size() - 1; i >= 0; i--) {
             rows = new ResolvedHint(rows, (HintInfo) hints.get(i));
         }

@@ -19,16 +19,16 @@ import scala.runtime.AbstractFunction0;
 /**
  * What `observe` collects in the queries of a job, whose stages are in several plans.
  *
- * Spark asks the plan that ran for its metrics. Here that plan begins where other stages ended: rows of a shuffle, of a
- * boundary, of another sink's exchange stand in it. So the plan as it was read is walked, down to what computes those
- * rows, and each operator in it gives the metrics of the one that ran in its place.
+ * Spark asks the plan that ran for its metrics. Here that plan begins where other stages ended: it holds rows of a
+ * shuffle, of a boundary, of another sink's exchange. So the plan is walked as it was read, down to what computes those
+ * rows, and each operator in it returns the metrics of the one that ran in its place.
  */
 public class ObservedMetrics {
     private final IdentityHashMap collected = new IdentityHashMap();
 
     /**
-     * The stage of an operator is done. Its metrics stay what they are now: rows of it that are lost and computed again
-     * by later stages do not count twice.
+     * The stage of an operator is done. Its metrics stay what they are now: rows that are lost and computed again by
+     * later stages do not count twice.
      */
     public synchronized void collected(PlanRebuilder rebuilder, SparkPlan plan) {
         CollectMetricsExec ran = (CollectMetricsExec) rebuilder.ran(plan);

@@ -12,9 +12,9 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import scala.collection.Iterator;
 
-/** Tells what physical plans are made of, without reading them whole. */
+/** Tells what physical plans consist of, without reading them whole. */
 public class PlanKinds {
-    /** What a physical plan is made of: the classes of its operators, of version-2 scans and of the RDDs it reads. */
+    /** What a physical plan consists of: the classes of its operators, of version-2 scans and of the RDDs it reads. */
     public String of(SparkPlan plan) {
         return of(plan, new ArrayList());
     }

@@ -48,11 +48,11 @@ public class PlanReader {
     private String scope;
 
     /**
-     * Returns the facts of the nodes that were not read before, as deflated JSON. It is deflated because an answer that
-     * does not fit into the gateway's buffer of 8 KB goes out in two packets, and the second waits for the
-     * acknowledgement of the first, which the other side delays by 40 ms.
+     * Returns the facts of the nodes that were not read before, as deflated JSON: an answer that does not fit into the
+     * gateway's buffer of 8 KB goes out in two packets, and the second waits until the other side acknowledges the
+     * first, which takes it 40 ms.
      *
-     * @param scope only exchanges and subqueries that were read under equal scopes are found to be equal
+     * @param scope only exchanges and subqueries that were read under equal scopes are compared
      */
     public byte[] read(SparkPlan root, String scope, int maxFields) throws Exception {
         this.scope = scope;
@@ -117,7 +117,7 @@ public class PlanReader {
         return number;
     }
 
-    /** The plan that stands behind an operator which is a leaf to Spark's tree. */
+    /** The plan behind an operator that is a leaf in Spark's tree. */
     private static SparkPlan inside(SparkPlan plan) {
         if (plan instanceof ReusedExchangeExec) {
             return (SparkPlan) ((ReusedExchangeExec) plan).child();
@@ -160,11 +160,12 @@ public class PlanReader {
     }
 
     /**
-     * The number of the first exchange (or subquery) of this job that gives the same rows, which may be its own.
+     * The number of the first exchange (or subquery) of this job with the same rows, which may be its own.
      *
-     * Spark's own test, as its rule ReuseExchangeAndSubquery makes it, takes two scans of one folder for equal though
-     * their DataFrames listed its files at different times; so the listed files are part of the key. So are the names of
-     * the columns that Python functions are given: canonical plans have none, but mapInPandas and applyInPandas show them.
+     * Spark's own test, as its rule ReuseExchangeAndSubquery makes it, takes two scans of one folder for equal even if
+     * their DataFrames listed its files at different times; so the listed files are part of the key. So are the names
+     * of the columns that Python functions are given: canonical plans have none, but mapInPandas and applyInPandas show
+     * them.
      */
     private Integer firstEqual(SparkPlan plan, Integer number) {
         StringBuilder files = new StringBuilder();

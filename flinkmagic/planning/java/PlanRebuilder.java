@@ -1,6 +1,5 @@
 package flinkmagic.planning;
 
-import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.ArrayList;
@@ -13,11 +12,8 @@ import org.apache.spark.ShuffleDependency;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.BaseSubqueryExec;
-import org.apache.spark.sql.execution.ExecSubqueryExpression;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.ShufflePartitionSpec;
@@ -30,14 +26,12 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
-import scala.Function1;
 import scala.Option;
 import scala.collection.Iterator;
-import scala.runtime.AbstractPartialFunction;
 
 /**
- * Makes the plans that are run out of the plans that were read: equal exchanges and subqueries become one, and an
- * operator whose shuffle is not in the plan gives way to the rows behind that shuffle.
+ * Makes the plans that run from the plans that were read: equal exchanges and subqueries become one, and an operator
+ * whose shuffle is not in the plan is replaced by the rows behind that shuffle.
  *
  * Every node is rebuilt once, so that an exchange is one object (and one shuffle id) in all plans of the job.
  */
@@ -54,7 +48,7 @@ public class PlanRebuilder {
         standsFor.put(plan, first);
     }
 
-    /** Use what an earlier job has computed in place of `plan`: an exchange or a subquery, as it was run there. */
+    /** Use what an earlier job has computed in place of `plan`: an exchange or a subquery, as it ran there. */
     public synchronized void adopt(SparkPlan plan, SparkPlan computed) {
         standsFor.put(plan, computed);
         made.put(computed, computed);
@@ -63,12 +57,12 @@ public class PlanRebuilder {
         }
     }
 
-    /** What is used in place of an exchange or a subquery; null where it is run itself. */
+    /** What is used in place of an exchange or a subquery; null if it runs itself. */
     public synchronized SparkPlan standIn(SparkPlan plan) {
         return (SparkPlan) standsFor.get(plan);
     }
 
-    /** The operator that was made for one that was read; null as long as there is none. */
+    /** The operator that was made for one that was read; null if there is none yet. */
     public synchronized SparkPlan ran(SparkPlan plan) {
         return (SparkPlan) made.get(plan);
     }
@@ -78,14 +72,14 @@ public class PlanRebuilder {
         return kept.containsKey(relation.cacheBuilder());
     }
 
-    /** A shuffle of this job is written: later stages read it as is best for what it is. */
+    /** A shuffle of this job is written: later stages read it in the way that suits its size. */
     public synchronized void written(SparkPlan plan, MapOutputStatistics statistics) throws Exception {
         Exchange exchange = exchange(plan);
         joins.written(exchange, statistics);
         reads.written(exchange, statistics);
     }
 
-    /** How many tasks the stage with this exchange or subquery on top has; -1 where that is as planned. */
+    /** How many tasks the stage with this exchange or subquery on top has; -1 if that is as planned. */
     public synchronized int mergedTasks(SparkPlan plan) {
         return reads.tasks(plan);
     }
@@ -99,17 +93,17 @@ public class PlanRebuilder {
         return plan instanceof Exchange || plan instanceof ReusedExchangeExec;
     }
 
-    /** How a join is run that was planned otherwise; see `AdaptiveJoins.choice`. */
+    /** How a join runs that was planned otherwise; see `AdaptiveJoins.choice`. */
     public synchronized String joinChoice(SparkPlan plan) {
         return joins.choice(plan);
     }
 
-    /** A whole query or write was planned; to be told before any of its stages is made. */
+    /** A whole query or write was planned; call it before any of its stages is made. */
     public synchronized void planned(SparkPlan root, LogicalPlan optimized) {
         joins.plan(root, optimized);
     }
 
-    /** The plan that is run for that of a whole query or write; always the same object. */
+    /** The plan that runs for that of a whole query or write; always the same object. */
     public synchronized SparkPlan query(SparkPlan plan) throws Exception {
         joins.free(plan);
         if (!isExchange(plan)) {
@@ -118,11 +112,11 @@ public class PlanRebuilder {
         return rebuild(plan);
     }
 
-    /** The same for an operator that makes a shuffle of its own: `computed` is what was rebuilt of it in that job. */
+    /** The same for an operator that makes a shuffle of its own: `computed` is what that job rebuilt of it. */
     public synchronized void adoptHidden(SparkPlan plan, SparkPlan computed) throws Exception {
         Option before = enter(plan);
         try {
-            made.put(plan, scanOver(plan, ((RDDScanExec) computed).rdd(), plan.outputPartitioning()));
+            made.put(plan, PlanNodes.scanOver(plan, ((RDDScanExec) computed).rdd(), plan.outputPartitioning()));
         } finally {
             leave(before);
         }
@@ -133,12 +127,12 @@ public class PlanRebuilder {
         kept.put(relation.cacheBuilder(), computed);
     }
 
-    /** The builder of a relation's rows where another plan of the same columns computes them. */
+    /** The builder of a relation's rows if another plan of the same columns computes them. */
     public synchronized CachedRDDBuilder keptOver(InMemoryRelation relation, SparkPlan plan) throws Exception {
-        return withPlan(relation.cacheBuilder(), plan);
+        return PlanNodes.withPlan(relation.cacheBuilder(), plan);
     }
 
-    /** The exchange that is run for one that was read, or that ran in an earlier job. */
+    /** The exchange that runs for one that was read, or that ran in an earlier job. */
     public synchronized Exchange exchange(SparkPlan plan) throws Exception {
         SparkPlan rebuilt = rebuild(plan);
         return rebuilt instanceof ReusedExchangeExec ? ((ReusedExchangeExec) rebuilt).child() : (Exchange) rebuilt;
@@ -158,24 +152,14 @@ public class PlanRebuilder {
     public synchronized InMemoryRelation relation(InMemoryRelation planned) throws Exception {
         CachedRDDBuilder builder = (CachedRDDBuilder) kept.get(planned.cacheBuilder());
         if (builder == null) {
-            builder = withPlan(planned.cacheBuilder(), rebuild(planned.cacheBuilder().cachedPlan()));
+            builder = PlanNodes.withPlan(planned.cacheBuilder(), rebuild(planned.cacheBuilder().cachedPlan()));
             kept.put(planned.cacheBuilder(), builder);
         }
         return InMemoryRelation$.MODULE$.apply(
             planned.output(), builder, planned.outputOrdering(), planned.statsOfPlanToCache());
     }
 
-    private static CachedRDDBuilder withPlan(CachedRDDBuilder builder, SparkPlan plan) throws Exception {
-        Constructor constructor = CachedRDDBuilder.class.getConstructors()[0];
-        Object[] arguments = new Object[builder.productArity()];  // 4 on 3.5, 8 on 4.3
-        for (int i = 0; i < arguments.length; i++) {
-            Object argument = builder.productElement(i);
-            arguments[i] = argument == builder.cachedPlan() ? plan : argument;
-        }
-        return (CachedRDDBuilder) constructor.newInstance(arguments);
-    }
-
-    /** The plan that is run for a plan that was read; always the same object. */
+    /** The plan that runs for a plan that was read; always the same object. */
     public synchronized SparkPlan rebuild(SparkPlan plan) throws Exception {
         SparkPlan known = (SparkPlan) made.get(plan);
         if (known == null) {
@@ -191,8 +175,8 @@ public class PlanRebuilder {
     }
 
     /**
-     * A node takes for its own the session that is active on the thread which makes it; a thread that is new to Spark
-     * has none. So the session of the plan is made the active one while nodes are made.
+     * A node takes the session that is active on the thread that makes it; a thread that is new to Spark has none. So
+     * the plan's session is made the active one while nodes are made.
      */
     private static Option enter(SparkPlan plan) throws Exception {
         Option before = (Option) sessions("getActiveSession", 0).invoke(null, new Object[0]);
@@ -241,8 +225,8 @@ public class PlanRebuilder {
     }
 
     /**
-     * Makes a broadcast or a subquery again, and what was made over it: once failed, it stays failed. Nothing over it
-     * has been run.
+     * Makes a broadcast or a subquery again, with what was made over it: once failed, it stays failed. Nothing over it
+     * has run.
      */
     public synchronized void renew(SparkPlan plan) throws Exception {
         SparkPlan failed = rebuild(plan);
@@ -250,7 +234,7 @@ public class PlanRebuilder {
         java.util.Iterator entries = made.entrySet().iterator();
         while (entries.hasNext()) {
             Map.Entry entry = (Map.Entry) entries.next();
-            if (holds((SparkPlan) entry.getValue(), failed)) {
+            if (PlanNodes.holds((SparkPlan) entry.getValue(), failed)) {
                 stale.add(entry.getKey());
             }
         }
@@ -259,47 +243,10 @@ public class PlanRebuilder {
         }
         Option before = enter(plan);
         try {
-            made.put(plan, copy(failed));
+            made.put(plan, PlanNodes.copy(failed));
         } finally {
             leave(before);
         }
-    }
-
-    private static SparkPlan copy(SparkPlan plan) {
-        ArrayList children = new ArrayList();
-        Iterator old = plan.children().iterator();
-        while (old.hasNext()) {
-            children.add(old.next());
-        }
-        return withChildren(plan, children);
-    }
-
-    private static SparkPlan withChildren(SparkPlan plan, ArrayList children) {
-        SparkPlan copied = (SparkPlan) ((TreeNode) plan).withNewChildrenInternal(Indexed.of(children));
-        copied.copyTagsFrom(plan);
-        return copied;
-    }
-
-    private static boolean holds(SparkPlan plan, SparkPlan sought) {
-        if (plan == sought) {
-            return true;
-        }
-        if (plan instanceof ReusedExchangeExec) {
-            return holds((SparkPlan) ((ReusedExchangeExec) plan).child(), sought);
-        }
-        if (plan instanceof ReusedSubqueryExec) {
-            return holds((SparkPlan) ((ReusedSubqueryExec) plan).child(), sought);
-        }
-        return anyHolds(plan.children().iterator(), sought) || anyHolds(plan.subqueries().iterator(), sought);
-    }
-
-    private static boolean anyHolds(Iterator plans, SparkPlan sought) {
-        while (plans.hasNext()) {
-            if (holds((SparkPlan) plans.next(), sought)) {
-                return true;
-            }
-        }
-        return false;
     }
 
     private SparkPlan make(SparkPlan plan) throws Exception {
@@ -340,7 +287,7 @@ public class PlanRebuilder {
         return joins.choose(plan, withNewSubqueries(withNewChildren(plan)));
     }
 
-    /** For a stage whose operator on top is an exchange, a subquery, or the plan of a query or write. */
+    /** For a stage whose top operator is an exchange, a subquery, or the plan of a query or write. */
     private void mergeReads(SparkPlan top) throws Exception {
         ArrayList leaves = new ArrayList();
         boolean isExchange = top instanceof Exchange;
@@ -364,7 +311,7 @@ public class PlanRebuilder {
         }
         Exchange exchange = exchange(child);
         RDD rows = ((ShuffleExchangeLike) exchange).getShuffleRDD(specs);
-        SparkPlan scan = scanOver(child, rows, new UnknownPartitioning(specs.length));
+        SparkPlan scan = PlanNodes.scanOver(child, rows, new UnknownPartitioning(specs.length));
         joins.standsFor(scan, exchange);
         return scan;
     }
@@ -382,12 +329,12 @@ public class PlanRebuilder {
         if (!changed) {
             return plan;
         }
-        // Not withNewChildren: it keeps children that are equal, and two plans of one DataFrame are equal in all
-        // but the identity of their exchanges.
-        return withChildren(plan, children);
+        // Not withNewChildren: it keeps children that are equal, and two plans of one DataFrame are equal in all but
+        // the identity of their exchanges.
+        return PlanNodes.withChildren(plan, children);
     }
 
-    /** In two steps by way of a wrapper: transformExpressions, too, keeps expressions that are equal. */
+    /** In two steps through a wrapper: transformExpressions, too, keeps expressions that are equal. */
     private SparkPlan withNewSubqueries(SparkPlan plan) throws Exception {
         IdentityHashMap wrapped = new IdentityHashMap();
         IdentityHashMap unwrapped = new IdentityHashMap();
@@ -404,54 +351,10 @@ public class PlanRebuilder {
         if (wrapped.isEmpty()) {
             return plan;
         }
-        SparkPlan between = (SparkPlan) plan.transformExpressions(new WithNewPlan(wrapped));
-        return (SparkPlan) between.transformExpressions(new WithNewPlan(unwrapped));
+        return PlanNodes.withNewSubqueryPlans(PlanNodes.withNewSubqueryPlans(plan, wrapped), unwrapped);
     }
 
     private SparkPlan behindShuffle(SparkPlan plan) throws Exception {
-        return scanOver(plan, make(plan).execute(), plan.outputPartitioning());
-    }
-
-    private static RDDScanExec scanOver(SparkPlan plan, RDD rows, Partitioning partitioning) throws Exception {
-        Constructor constructor = RDDScanExec.class.getConstructors()[0];
-        Object[] arguments = new Object[constructor.getParameterTypes().length];
-        arguments[0] = plan.output();
-        arguments[1] = rows;
-        arguments[2] = plan.nodeName();
-        arguments[3] = partitioning;
-        arguments[4] = plan.outputOrdering();
-        if (arguments.length > 5) {  // 4.x: the stream that it reads, if any
-            arguments[5] = scala.None$.MODULE$;
-        }
-        return (RDDScanExec) constructor.newInstance(arguments);
-    }
-
-    /** Scala's indexed sequence, of the version that runs. */
-    public static class Indexed {
-        public static scala.collection.immutable.Vector of(ArrayList items) {
-            return LeafPartitions.list(items).toVector();
-        }
-    }
-
-    /** Expressions over the rebuilt subqueries. */
-    static class WithNewPlan extends AbstractPartialFunction {
-        private final IdentityHashMap replaced;
-
-        WithNewPlan(IdentityHashMap replaced) {
-            this.replaced = replaced;
-        }
-
-        public boolean isDefinedAt(Object expression) {
-            return expression instanceof ExecSubqueryExpression
-                && replaced.containsKey(((ExecSubqueryExpression) expression).plan());
-        }
-
-        public Object applyOrElse(Object expression, Function1 otherwise) {
-            if (!isDefinedAt(expression)) {
-                return otherwise.apply(expression);
-            }
-            ExecSubqueryExpression subquery = (ExecSubqueryExpression) expression;
-            return subquery.withNewPlan((BaseSubqueryExec) replaced.get(subquery.plan()));
-        }
+        return PlanNodes.scanOver(plan, make(plan).execute(), plan.outputPartitioning());
     }
 }

@@ -1,1 +1,1 @@
-"""Failures: what is restarted for one, when, and what is remembered of it."""
+"""Failures: what is restarted, when, and what is recorded."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 class ExceptionHistoryEntry:
     """One failure (Flink's `ExceptionHistoryEntry`).
 
-    `vertex`, `task_name` and `attempt` are None for a failure of the job as a whole; `resource_id` is None
-    where the task had no executor yet.
+    `vertex`, `task_name` and `attempt` are None for a failure of the job as a whole; `resource_id` is None if the task
+    had no executor yet.
     """
 
     error: BaseException
@@ -24,7 +24,7 @@ class ExceptionHistoryEntry:
 
     @property
     def is_global(self) -> bool:
-        """Whether it was no single task's failure."""
+        """Whether it concerns no single task."""
         return self.vertex is None
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class ExceptionHistoryEntry:
 class RootExceptionHistoryEntry:
     """A failure that made the job restart or end, and those that came with it.
 
-    `restarted` are the vertices that it restarts, empty where it ended the job.
+    `restarted` are the vertices that it restarts, empty if it ended the job.
     """
 
     root: ExceptionHistoryEntry
@@ -53,7 +53,7 @@ class ExceptionHistory:
         self._entries: deque[RootExceptionHistoryEntry] = deque(maxlen=size)
 
     def add(self, entry: ExceptionHistoryEntry, restarted: Sequence[int], is_new_attempt: bool) -> None:
-        """Note a failure; one that belongs to a restart still waiting joins the failure that began it."""
+        """Note a failure; one that belongs to a restart that is still pending joins the failure that began it."""
         if not is_new_attempt and self._entries:
             last = self._entries[-1]
             self._entries[-1] = RootExceptionHistoryEntry(
@@ -63,5 +63,5 @@ class ExceptionHistory:
             self._entries.append(RootExceptionHistoryEntry(entry, tuple(restarted)))
 
     def entries(self) -> tuple[RootExceptionHistoryEntry, ...]:
-        """A copy, for readers on other threads."""
+        """Return a copy, for readers on other threads."""
         return tuple(self._entries)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FailureHandlingResult:
-    """Restart these vertices after this delay; or, where there is an `error`, let the job fail of it."""
+    """Restart these vertices after this delay; or, if there is an `error`, fail the job with it."""
 
     vertices: list[int]
     delay_ms: float
@@ -24,7 +24,7 @@ class FailureHandlingResult:
 
 
 class ExecutionFailureHandler:
-    """Asks one strategy what to restart and the other whether, and keeps the history.
+    """Asks one strategy what to restart and the other whether to, and keeps the history.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class ExecutionFailureHandler:
     restart_strategy : RestartBackoffTimeStrategy
         Whether and when.
     n_vertices : int
-        All of them are restarted after a global failure.
+        How many vertices there are; a global failure restarts all of them.
     history_size : int
         How many failures are kept.
     """
@@ -71,7 +71,7 @@ class ExecutionFailureHandler:
         return FailureHandlingResult(vertices, self._restart_strategy.backoff_ms())
 
     def note_recovery(self, entry: ExceptionHistoryEntry, vertices: Sequence[int]) -> None:
-        """Note what an executor makes good by itself; entries of one loss belong together."""
+        """Note what an executor repairs by itself; entries of one loss belong together."""
         entries = self.history.entries()
         last = entries[-1].root.error if entries else None
         belongs = (

@@ -21,7 +21,7 @@ class ResultPartitionAvailabilityChecker(Protocol):
     """Knows which finished partitions can still be read (Flink's class of that name)."""
 
     def unavailable_partitions(self, start: int, end: int) -> Iterable[int]:
-        """Those of the partitions from `start` up to `end` that cannot be read."""
+        """Return those of the partitions from `start` up to `end` that cannot be read."""
         ...
 
 
@@ -29,7 +29,7 @@ class FailoverStrategy(Protocol):
     """Proposes what to restart (Flink's `FailoverStrategy`)."""
 
     def tasks_needing_restart(self, vertex: int, cause: BaseException) -> list[int]:
-        """The vertices to restart, ascending, after `vertex` failed of `cause`."""
+        """Return the vertices to restart, ascending, after `vertex` failed with `cause`."""
         ...
 
 
@@ -37,11 +37,11 @@ class RestartPipelinedRegionFailoverStrategy:
     """Restarts regions (Flink's `RestartPipelinedRegionFailoverStrategy`).
 
     1. The region of the failed task is restarted.
-    2. Where an input of a restarted region is not available any more, the regions that make what is missing
-       are restarted. What cannot be read twice (PIPELINED, HYBRID_SELECTIVE) is never available.
+    2. If an input of a restarted region is no longer available, the regions that make what is missing are restarted.
+       What cannot be read twice (PIPELINED, HYBRID_SELECTIVE) is never available.
     3. All consumers of a restarted region are restarted.
 
-    Tasks still CREATED are passed through and left out: they never started.
+    Tasks that are still CREATED are traversed and left out: they never started.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class RestartPipelinedRegionFailoverStrategy:
 
 
 class RestartAllFailoverStrategy:
-    """Restarts everything (Flink's `RestartAllFailoverStrategy`), but for what never started."""
+    """Restarts everything that ever started (Flink's `RestartAllFailoverStrategy`)."""
 
     def __init__(self, states: StateColumn) -> None:
         self._states = states
@@ -127,7 +127,7 @@ class RestartAllFailoverStrategy:
 
 
 def _lost_partition(topology: SchedulingTopology, cause: BaseException) -> int | None:
-    """The partition that a task could not read, where that is why it failed."""
+    """Return the partition that a task could not read, if that is why it failed."""
     seen: set[int] = set()
     error: BaseException | None = cause
     while error is not None and id(error) not in seen:

@@ -1,4 +1,7 @@
-"""Whether a failed job is restarted, and how long it waits (Flink's `RestartBackoffTimeStrategy` family)."""
+"""Whether a failed job is restarted, and how long it waits (Flink's `RestartBackoffTimeStrategy` family).
+
+A new strategy is a class, and a branch in `parse_restart_strategy`. What Tab offers is in `option_values.STRATEGY`.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +30,15 @@ class RestartBackoffTimeStrategy(Protocol):
     """
 
     def notify_failure(self, cause: BaseException) -> bool:
-        """Count a failure; False where it belongs to the attempt that is still waiting to restart."""
+        """Count a failure; return False if it belongs to the attempt that is still waiting to restart."""
         ...
 
     def can_restart(self) -> bool:
-        """Whether the job may restart after the last failure."""
+        """Return whether the job may restart after the last failure."""
         ...
 
     def backoff_ms(self) -> float:
-        """How long to wait before that restart."""
+        """Return how long to wait before that restart."""
         ...
 
 
@@ -112,26 +115,26 @@ class FailureRateRestartBackoffTimeStrategy:
 
 
 class ExponentialDelayRestartBackoffTimeStrategy:
-    """Waits longer with each failure, and less again after a calm time (Flink's `exponential-delay`).
+    """Waits longer with each failure, and less again after a quiet time (Flink's `exponential-delay`).
 
-    Failures before the restart that is already waiting belong to it. The numbers are Flink's defaults.
+    Failures before a restart that is already pending belong to it. The numbers are Flink's defaults.
 
     Parameters
     ----------
     clock : Clock
-        What the calm is measured by.
+        Measures the quiet time.
     initial_ms, max_ms : float
         The first wait and the longest one.
     multiplier : float
-        By which the wait grows.
+        The factor by which the wait grows.
     reset_threshold_ms : float
-        How long no failure must happen for the wait to become the first one again.
+        How long no failure may happen before the wait is reset to the first one.
     jitter : float
-        The part of the wait, up or down, that is left to chance.
+        The fraction of the wait, up or down, that is left to chance.
     attempts_before_reset : int, optional
-        After so many restarts without a calm time the job fails; None is never.
+        After this many restarts without a quiet time the job fails; None means never.
     random_source : random.Random
-        Where the chance comes from.
+        The source of chance.
     """
 
     def __init__(
@@ -202,13 +205,13 @@ RestartStrategyFactory = Callable[[Clock, random.Random], RestartBackoffTimeStra
 
 
 def parse_duration_ms(text: str) -> float | None:
-    """Milliseconds of `1.5s`, `200ms`, `2m`, `1h` or plain seconds; None of anything else."""
+    """Return milliseconds of `1.5s`, `200ms`, `2m`, `1h` or plain seconds; None for anything else."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)\s*", text)
     return None if match is None else float(match[1]) * _UNITS_MS[match[2]]
 
 
 def parse_restart_strategy(text: str) -> RestartStrategyFactory:
-    """Read a restart strategy as an option gives it (Flink's `RestartBackoffTimeStrategyFactoryLoader`).
+    """Read a restart strategy from an option's text (Flink's `RestartBackoffTimeStrategyFactoryLoader`).
 
     `none`, `fixed-delay:3:1s` (attempts, delay), `failure-rate:3:5m:1s` (failures, interval, delay),
     `exponential-delay`.
@@ -216,7 +219,7 @@ def parse_restart_strategy(text: str) -> RestartStrategyFactory:
     Raises
     ------
     InvalidValueError
-        Where it is none of them.
+        If it is none of them.
     """
     if not isinstance(text, str):
         raise InvalidValueError(text, RESTART_STRATEGIES, "restart")

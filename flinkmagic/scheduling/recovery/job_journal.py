@@ -13,6 +13,7 @@ among them. A database: one dependency more, to append lines.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import zlib
@@ -22,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from flinkmagic.errors.job_store import ForeignJournalError, TornJournalError
+
+_LOG = logging.getLogger(__name__)
 
 FORMAT = "flinkmagic-job-journal"
 VERSION = 3
@@ -73,20 +76,20 @@ class JobJournal:
             self._next_number += 1
 
     def sync(self) -> None:
-        """Bring all entries to the disk."""
-        with self._lock:
-            self._sync()
+        """Bring all entries to the disk.
 
-    def _sync(self) -> None:
-        if self._file is None:
-            raise ValueError(f"{self.path} is closed")
-        if self._pending:
-            _write(self._file, b"".join(self._pending))
-            os.fsync(self._file)
-            self._pending.clear()
+        The job itself wants nothing of that disk. Where it takes no more, a warning says so and the journal ends: what
+        comes later is not noted, and a line that was cut off is put aside by whoever takes the job up.
+        """
+        with self._lock:
+            try:
+                self._sync()
+            except OSError as refusal:
+                _LOG.warning("%s cannot be written any more, the job goes on without it: %s", self.path, refusal)
+                self._end()
 
     def publish(self) -> None:
-        """Replace the former journal by this one, whole or not at all."""
+        """Replace the former journal by this one, whole or not at all; raise `OSError` where the disk refuses it."""
         with self._lock:
             self._sync()
             if self._draft is not None:
@@ -96,13 +99,25 @@ class JobJournal:
 
     def close(self) -> None:
         """Sync, and write no more; a journal that was never published is deleted."""
+        if self._draft is None:
+            self.sync()
         with self._lock:
-            if self._file is None:
-                return
-            if self._draft is None:
-                self._sync()
-            else:
+            if self._draft is not None:
                 self._draft.unlink()
+                self._draft = None
+            self._end()
+
+    def _sync(self) -> None:
+        if self._file is None:
+            self._pending.clear()
+        elif self._pending:
+            _write(self._file, b"".join(self._pending))
+            os.fsync(self._file)
+            self._pending.clear()
+
+    def _end(self) -> None:
+        self._pending.clear()
+        if self._file is not None:
             os.close(self._file)
             self._file = None
 

@@ -1,1 +1,1 @@
-"""Slots: asked for, declared, granted, shared, and given back."""
+"""Slots: requested, declared, granted, shared, and returned."""

@@ -1,4 +1,4 @@
-"""The slots that a job has, against those that it has declared to need (Flink's `DeclarativeSlotPool`)."""
+"""The slots that a job has, and the number that it has declared to need (Flink's `DeclarativeSlotPool`)."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ class _AllocatedSlot:
     physical: PhysicalSlot
     gateway: TaskExecutorGateway
     idle_since_ms: float | None
-    """Since when it is free; None while it is reserved."""
+    """When it became free; None while it is reserved."""
 
 
 class DeclarativeSlotPool:
     """Declares how many slots the job needs, accepts offers up to that, and lends them out.
 
-    1. What is needed is declared as a number; executors that have slots offer some.
-    2. An offer is accepted while the pool has fewer slots than are needed. One that was accepted before is
-       accepted again.
-    3. A slot is free or reserved. News of free ones goes to `on_new_slots`.
-    4. A free slot that is not needed is given back when it has been idle for `idle_slot_timeout_ms`.
+    1. The need is declared as a number; executors that have slots offer some.
+    2. An offer is accepted while the pool has fewer slots than are needed. A slot that was accepted before is accepted
+       again.
+    3. A slot is free or reserved. `on_new_slots` is notified of free ones.
+    4. A free slot that is not needed is returned when it has been idle for `idle_slot_timeout_ms`.
 
     Departure from Flink: there are no resource profiles; every slot fits every request.
 
     Parameters
     ----------
     clock : Clock
-        What idleness is measured by.
+        Measures idle times.
     declare : callable
-        Told how many slots are needed in all, whenever that changes.
+        Called with the number of slots needed in all, whenever that changes.
     event_log : JobEventLog
         Where requirement, offer and return are noted.
     idle_slot_timeout_ms : float
@@ -82,25 +82,25 @@ class DeclarativeSlotPool:
         return len(self._slots)
 
     def slots(self) -> list[PhysicalSlot]:
-        """All slots of the pool."""
+        """Return all slots of the pool."""
         return [slot.physical for slot in self._slots.values()]
 
     def free_slots(self) -> list[PhysicalSlot]:
-        """The slots that are not reserved, those that became free first in front."""
+        """Return the slots that are not reserved, those that became free first in front."""
         return [self._slots[allocation_id].physical for allocation_id in self._free]
 
     def slots_on(self, resource_id: str) -> list[str]:
-        """The allocation ids of the slots on an executor."""
+        """Return the allocation ids of the slots on an executor."""
         return [a for a, slot in self._slots.items() if slot.physical.resource_id == resource_id]
 
     def contains(self, allocation_id: str) -> bool:
-        """Whether a slot is in the pool."""
+        """Return whether a slot is in the pool."""
         return allocation_id in self._slots
 
     def offer_slots(
         self, offers: Sequence[SlotOffer], resource_id: str, gateway: TaskExecutorGateway
     ) -> list[SlotOffer]:
-        """Accept offers as far as slots are needed; those that were accepted."""
+        """Accept offers as far as slots are needed; return the accepted ones."""
         accepted, new = [], []
         for offer in offers:
             if offer.allocation_id in self._slots:
@@ -117,14 +117,14 @@ class DeclarativeSlotPool:
         return accepted
 
     def reserve_free_slot(self, allocation_id: str) -> PhysicalSlot:
-        """Lend a free slot out."""
+        """Lend out a free slot."""
         del self._free[allocation_id]
         slot = self._slots[allocation_id]
         slot.idle_since_ms = None
         return slot.physical
 
     def free_reserved_slot(self, allocation_id: str) -> None:
-        """Take a slot back that was lent out; it can be lent again immediately."""
+        """Take back a slot that was lent out; it can be lent again immediately."""
         slot = self._slots[allocation_id]
         if slot.idle_since_ms is not None:
             raise ValueError(f"the slot {allocation_id} is not reserved")
@@ -133,13 +133,13 @@ class DeclarativeSlotPool:
         self.on_new_slots([slot.physical])
 
     def release_slot(self, allocation_id: str) -> bool:
-        """Strike a slot out that is lost; whether it was reserved."""
+        """Remove a lost slot; return whether it was reserved."""
         slot = self._slots.pop(allocation_id)
         self._free.pop(allocation_id, None)
         return slot.idle_since_ms is None
 
     def release_idle_slots(self) -> None:
-        """Give back free slots that are not needed and have been idle for long."""
+        """Return free slots to their executors that are not needed and have been idle for long."""
         excess = len(self._slots) - self.required
         long_ago = self._clock.now_ms() - self._idle_slot_timeout_ms
         for allocation_id in list(self._free):
@@ -149,7 +149,7 @@ class DeclarativeSlotPool:
                 self._return(allocation_id, slot)
 
     def return_all(self) -> None:
-        """Give all slots back, as the job is over."""
+        """Return all slots, as the job is over."""
         for allocation_id, slot in list(self._slots.items()):
             self._return(allocation_id, slot)
 

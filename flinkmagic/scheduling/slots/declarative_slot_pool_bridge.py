@@ -22,30 +22,30 @@ from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
 
 
 class DeclarativeSlotPoolBridge:
-    """Provides physical slots out of a declarative pool (with `PhysicalSlotProviderImpl` in it).
+    """Provides physical slots from a declarative pool (with `PhysicalSlotProviderImpl` in it).
 
-    1. A request takes a free slot immediately, one on an executor that it prefers where there is one; else it
-       waits. Either way the pool's requirement grows by one until the slot, or the request, is given back.
-    2. New and returned slots go to waiting requests as the matching strategy says.
-    3. A bulk of requests (`watch_bulk`) that cannot be had together fails after `slot_request_timeout_ms`.
+    1. A request takes a free slot immediately, preferably on an executor that it prefers; else it waits. Either way the
+       pool's requirement grows by one until the slot, or the request, is returned.
+    2. The matching strategy assigns new and returned slots to waiting requests.
+    3. A bulk of requests (`watch_bulk`) that cannot be fulfilled together fails after `slot_request_timeout_ms`.
     4. Requests of a bounded job fail when the pool has had no slot at all for `batch_slot_timeout_ms`.
-    5. When the resource manager has no more, requests of an unbounded job fail immediately: they need all their
-       slots together. Those of a bounded job wait their turn.
+    5. When the resource manager has no more, requests of an unbounded job fail immediately: they need all their slots
+       simultaneously. Those of a bounded job wait their turn.
 
     Parameters
     ----------
     pool : DeclarativeSlotPool
         Where the slots are.
     clock : Clock
-        What timeouts are measured by.
+        Measures timeouts.
     main_thread : ComponentMainThreadExecutor
-        Where they are checked.
+        The thread on which they are checked.
     event_log : JobEventLog
         Where requests and matches are noted.
     matching : RequestSlotMatchingStrategy, optional
-        Who gets what; by default preferred executors, then first come, first served.
+        Decides who gets what; by default preferred executors, then first come, first served.
     slot_request_timeout_ms, batch_slot_timeout_ms : float or None
-        See above; None never fails any.
+        See above; None means that none fails.
     idle_check_ms : float
         How often the pool looks for idle slots.
     """
@@ -111,16 +111,16 @@ class DeclarativeSlotPoolBridge:
         self._watch_idle_slots()
 
     def watch_bulk(self, requests: Sequence[PhysicalSlotRequest]) -> None:
-        """Fail requests that are needed together if they cannot be had together."""
+        """Fail requests that are needed together if they cannot be fulfilled together."""
         self._bulk_checker.watch(requests)
 
     def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
-        """Give up a request that waits."""
+        """Cancel a request that waits."""
         if self._pending.pop(slot_request_id, None) is not None:
             self.pool.decrease_requirements_by(1)
 
     def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
-        """Give back a slot; nothing happens for one that was lost, but that it is not needed any more."""
+        """Return a slot; for one that was lost, only note that it is not needed any more."""
         if self._fulfilled.pop(allocation_id, None) is None:
             return
         if self.pool.contains(allocation_id):
@@ -128,7 +128,7 @@ class DeclarativeSlotPoolBridge:
         self.pool.decrease_requirements_by(1)
 
     def notify_not_enough_resources(self, acquired: int) -> None:
-        """Hear that there are no more slots than `acquired` for this job."""
+        """Handle that there are no more slots than `acquired` for this job."""
         waiting = [r for r in self._pending.values() if r.slot_will_be_occupied_indefinitely]
         if waiting:
             groups = sorted({request.slot_sharing_group for request in waiting})
@@ -146,24 +146,24 @@ class DeclarativeSlotPoolBridge:
     def offer_slots(
         self, offers: Sequence[SlotOffer], resource_id: str, gateway: TaskExecutorGateway
     ) -> list[SlotOffer]:
-        """Take those of the offered slots that are needed, and return them."""
+        """Take the offered slots that are needed, and return them."""
         return self.pool.offer_slots(offers, resource_id, gateway)
 
     def fail_allocation(self, allocation_id: str) -> bool:
-        """Strike out a slot that an executor has lost; False where the pool does not have it."""
+        """Remove a slot that an executor has lost; return False if the pool does not have it."""
         if not self.pool.contains(allocation_id):
             return False
         self.pool.release_slot(allocation_id)
         return True
 
     def release_task_manager(self, resource_id: str, cause: BaseException) -> bool:
-        """Strike out the slots of an executor that is gone; what ran and lay there is lost with it."""
+        """Remove the slots of a lost executor; what ran and was stored there is lost with it."""
         for allocation_id in self.pool.slots_on(resource_id):
             self.pool.release_slot(allocation_id)
         return True
 
     def close_async(self) -> CompletableFuture[None]:
-        """Give everything back, as the job is over."""
+        """Return everything, as the job is over."""
         self._is_closed = True
         self.pool.return_all()
         closed: CompletableFuture[None] = CompletableFuture()
@@ -238,7 +238,7 @@ class DeclarativeSlotPoolBridge:
 
 
 def _take_preferred(free: list[PhysicalSlot], preferred: Sequence[str]) -> PhysicalSlot | None:
-    """Take a free slot out of the list: on the first preferred executor that has one, else the first."""
+    """Remove a free slot from the list: on the first preferred executor that has one, else the first."""
     if not free:
         return None
     for resource_id in preferred:

@@ -20,9 +20,9 @@ class SlotSharingExecutionSlotAllocator:
 
     1. The group of each vertex is fixed (`groups`, made by a slot sharing strategy).
     2. A group has at most one slot at a time, asked for with the first of its vertices that is scheduled.
-    3. All slots that one call needs are asked for by one call of the provider. With those that were asked
-       for before they are a bulk, which a provider may watch.
-    4. The slot is given back when no vertex holds a share of it any more.
+    3. One call of the provider requests all slots that one call needs. Together with those that were requested before
+       they are a bulk, which a provider may watch.
+    4. The slot is returned when no vertex holds a share of it any more.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class SlotSharingExecutionSlotAllocator:
     group_names : sequence of str
         The slot sharing group that each of these groups belongs to, for messages.
     occupied_indefinitely : bool
-        Whether tasks run until somebody stops them.
+        Whether tasks run until something stops them.
     preferred_resources : callable
-        Executors that suit the vertices of a group, best first.
+        Returns executors that suit the vertices of a group, best first.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SlotSharingExecutionSlotAllocator:
         self._request_numbers = itertools.count()
 
     def allocate_slots_for(self, vertices: Sequence[int]) -> list[CompletableFuture[LogicalSlot]]:
-        """The share of each vertex, in the order given."""
+        """Return the share of each vertex, in the order given."""
         shares: list[CompletableFuture[LogicalSlot]] = []
         new: list[SharedSlot] = []
         bulk: dict[str, PhysicalSlotRequest] = {}
@@ -79,21 +79,21 @@ class SlotSharingExecutionSlotAllocator:
         return shares
 
     def release(self, vertex: int) -> None:
-        """Give back the share that a vertex holds or awaits; nothing where it has none."""
+        """Return the share that a vertex holds or awaits; do nothing if it has none."""
         shared = self._shared_slots.get(self._group_of[vertex])
         if shared is not None:
             shared.return_logical_slot(vertex)
 
     def cancel(self, vertex: int, cause: BaseException) -> None:
-        """Give up the share that a vertex awaits: its future fails with `cause`."""
+        """Cancel the share that a vertex awaits: its future fails with `cause`."""
         shared = self._shared_slots.get(self._group_of[vertex])
         if shared is not None:
             shared.return_logical_slot(vertex, cause)
 
     def lose_slot(self, allocation_id: str) -> list[int]:
-        """Strike out a slot that is lost; return the vertices that shared it.
+        """Remove a lost slot; return the vertices that shared it.
 
-        A vertex that is scheduled again gets another slot, also while the others are still being failed.
+        A vertex that is scheduled again gets another slot, even while the others are still being failed.
         """
         shared = self._by_allocation.get(allocation_id)
         if shared is None:
@@ -104,7 +104,7 @@ class SlotSharingExecutionSlotAllocator:
         return vertices
 
     def allocations_on(self, resource_id: str) -> list[str]:
-        """The slots on an executor."""
+        """Return the slots on an executor."""
         return [
             allocation_id
             for allocation_id, shared in self._by_allocation.items()
@@ -112,7 +112,7 @@ class SlotSharingExecutionSlotAllocator:
         ]
 
     def shared_slots(self) -> list[SharedSlot]:
-        """The slots that are held or awaited, in the order in which they were asked for."""
+        """Return the slots that are held or awaited, in the order in which they were requested."""
         return list(self._shared_slots.values())
 
     def _new_request(self, group: int) -> PhysicalSlotRequest:

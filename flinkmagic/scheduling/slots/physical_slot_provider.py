@@ -1,4 +1,4 @@
-"""Where slots come from, as the scheduler sees it (Flink's `PhysicalSlotProvider`)."""
+"""The source of slots, as the scheduler sees it (Flink's `PhysicalSlotProvider`)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PhysicalSlotRequest:
     slot_will_be_occupied_indefinitely : bool
         Whether the slot is wanted for an unbounded job.
     slot_future : CompletableFuture of PhysicalSlot
-        The provider completes it on the main thread, possibly within the very call that asks.
+        The provider completes it on the main thread, possibly within the call that asks.
     """
 
     slot_request_id: str
@@ -51,11 +51,11 @@ class PhysicalSlotRequest:
 class PhysicalSlotProvider(Protocol):
     """Gives slots (Flink's `PhysicalSlotProvider`).
 
-    Departure from Flink: a request names the vertices that will share the slot. A provider that leaves the
-    placing of single tasks to somebody else (Spark) needs them to know which launch fulfils which request.
+    Departure from Flink: a request names the vertices that will share the slot. A provider that does not place single
+    tasks itself (Spark does) needs them to know which launch fulfils which request.
 
-    A provider may complete requests in any order and long after they were made. It tells of a slot that is
-    lost by failing the tasks in it (`DefaultScheduler.fail_slot`).
+    A provider may complete requests in any order and long after they were made. It reports a lost slot by failing the
+    tasks in it (`DefaultScheduler.fail_slot`).
     """
 
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
@@ -63,18 +63,18 @@ class PhysicalSlotProvider(Protocol):
         ...
 
     def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
-        """Give up a request that was not fulfilled yet; its future is left as it is."""
+        """Cancel a request that was not fulfilled yet; leave its future as it is."""
         ...
 
     def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
-        """Give back a slot that fulfilled a request and in which no task is left."""
+        """Return a slot that fulfilled a request and in which no task is left."""
         ...
 
 
 @runtime_checkable
 class BulkWatcher(Protocol):
-    """What a slot provider may have besides (Flink's `PhysicalSlotRequestBulkChecker`)."""
+    """An optional part of a slot provider (Flink's `PhysicalSlotRequestBulkChecker`)."""
 
     def watch_bulk(self, requests: Sequence[PhysicalSlotRequest]) -> None:
-        """Fail requests that are needed together, of this call and of earlier ones, if they can never be had."""
+        """Fail requests that are needed together, of this call and of earlier ones, if they can never be fulfilled."""
         ...

@@ -18,19 +18,11 @@ class RequestSlotMatchingStrategy(Protocol):
         ...
 
 
-class SimpleRequestSlotMatchingStrategy:
-    """First come, first served."""
-
-    def match(self, slots: Sequence[PhysicalSlot], requests: Iterable[PhysicalSlotRequest]) -> list[Match]:
-        return [(request, slot) for slot, request in zip(slots, requests, strict=False)]
-
-
 class PreferredAllocationRequestSlotMatchingStrategy:
     """First come, first served, but a request that names an executor gets its slots before the others.
 
     Only as many requests are considered as there are slots, so that none is served before its turn.
-    Departure from Flink: it prefers former allocations, this prefers executors, which is what a
-    request names.
+    Departure from Flink: it prefers former allocations; this prefers executors, which is what a request names.
     """
 
     def match(self, slots: Sequence[PhysicalSlot], requests: Iterable[PhysicalSlotRequest]) -> list[Match]:

@@ -1,4 +1,4 @@
-"""What resource manager, job master and task executors say to each other (Flink's gateways of these names)."""
+"""What resource manager, job master and task executors tell each other (Flink's gateways of these names)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransi
 class SlotOffer(NamedTuple):
     """A slot that an executor offers to a job master (Flink's `SlotOffer`).
 
-    Departure from Flink: `vertex` names the execution vertex that the slot is for, where an executor has launched its
-    task already. Spark offers slots so.
+    Departure from Flink: `vertex` names the execution vertex that the slot is for, if an executor has launched its task
+    already. Spark offers slots in this way.
     """
 
     allocation_id: str
@@ -43,35 +43,35 @@ class JobMasterGateway(Protocol):
 
     @property
     def event_log(self) -> JobEventLog:
-        """The job's."""
+        """The job's event log."""
         ...
 
     def register_task_manager(self, resource_id: str, gateway: TaskExecutorGateway) -> None:
-        """Take an executor's word that it has slots for this job."""
+        """Note that an executor has slots for this job."""
         ...
 
     def offer_slots(self, resource_id: str, offers: Sequence[SlotOffer]) -> list[SlotOffer]:
-        """Take those of the offered slots that are needed; the others stay with the executor."""
+        """Take the offered slots that are needed; the others stay with the executor."""
         ...
 
     def update_task_execution_state(self, transition: TaskExecutionStateTransition) -> bool:
-        """Take news of an attempt."""
+        """Handle the news of an attempt."""
         ...
 
     def heartbeat_from_task_manager(self, resource_id: str) -> None:
-        """Take an executor's sign of life."""
+        """Note an executor's sign of life."""
         ...
 
     def fail_slot(self, resource_id: str, allocation_id: str, cause: BaseException) -> None:
-        """Take news of a slot that an executor lost."""
+        """Handle the loss of a slot that an executor reports."""
         ...
 
     def disconnect_task_manager(self, resource_id: str, cause: BaseException) -> None:
-        """Take news of an executor that is gone."""
+        """Handle the loss of an executor."""
         ...
 
     def notify_not_enough_resources(self, acquired: int) -> None:
-        """Take the resource manager's word that it has no more than `acquired` slots for this job."""
+        """Handle that the resource manager has no more than `acquired` slots for this job."""
         ...
 
 
@@ -79,11 +79,11 @@ class ResourceManagerGateway(Protocol):
     """The resource manager, as job masters see it (Flink's `ResourceManagerGateway`)."""
 
     def register_job_master(self, job_master: JobMasterGateway) -> None:
-        """Take on a job's master."""
+        """Register a job's master."""
         ...
 
     def declare_required_resources(self, job_id: str, slots: int) -> None:
-        """Hear how many slots a job needs in all."""
+        """Note how many slots a job needs in all."""
         ...
 
     def disconnect_job_master(self, job_id: str) -> None:
@@ -92,20 +92,20 @@ class ResourceManagerGateway(Protocol):
 
 
 class TaskExecutorsResourceManagerGateway(ResourceManagerGateway, Protocol):
-    """The same, with what executors see of it that register by themselves."""
+    """The same, with what executors see that register by themselves."""
 
     def register_task_executor(self, resource_id: str, gateway: ManagedTaskExecutorGateway, slots: int) -> None:
-        """Take on an executor and its free slots."""
+        """Register an executor and its free slots."""
         ...
 
     def notify_slot_available(self, resource_id: str, slot_index: int) -> None:
-        """Hear that a slot of an executor is free again."""
+        """Note that a slot of an executor is free again."""
         ...
 
     def heartbeat_from_task_manager(self, resource_id: str) -> None:
-        """Take an executor's sign of life."""
+        """Note an executor's sign of life."""
         ...
 
     def disconnect_task_manager(self, resource_id: str, cause: BaseException) -> None:
-        """Hear that an executor is gone."""
+        """Handle that an executor is gone."""
         ...

@@ -18,7 +18,7 @@ from flinkmagic.scheduling.slots.resource_gateways import JobMasterGateway, Mana
 class _TaskExecutor:
     gateway: ManagedTaskExecutorGateway
     slots: list[str | None]
-    """By slot index: the job that it was given to, None where it is free."""
+    """By slot index: the job that it was given to, None if it is free."""
 
     @property
     def n_free(self) -> int:
@@ -30,23 +30,22 @@ class _Job:
     master: JobMasterGateway
     required: int = 0
     refused: int | None = field(default=None)
-    """The requirement about which the master was told already that it cannot be met."""
+    """The requirement for which the master was already told that it cannot be met."""
 
 
 class ResourceManager:
     """Hands the slots of registered executors to jobs.
 
-    1. A job declares a number. While it has been given fewer slots, free ones are given to it: the executor
-       is asked to offer the slot to the job's master.
+    1. A job declares a number. While it has fewer slots, free ones are given to it: the executor is asked to offer the
+       slot to the job's master.
     2. Executors are filled one after the other in the order of registration, or evenly
        (`cluster.evenly-spread-out-slots`).
     3. A slot is free again when its executor says so.
     4. Once `start_up_ms` are over (`resourcemanager.standalone.start-up-time`), a master whose job cannot be
        given all that it requires is told so, once for each requirement.
-    5. An executor that gives no sign of life is struck out, and the masters are told.
+    5. An executor that gives no sign of life is removed, and the masters are notified.
 
-    It has one thread's worth of state and no state on disk: after a restart executors and masters register
-    again.
+    Its state belongs to one thread and is not on disk: after a restart executors and masters register again.
     """
 
     def __init__(
@@ -73,28 +72,23 @@ class ResourceManager:
         main_thread.schedule(self._started_up, start_up_ms)
 
     @property
-    def registered_slots(self) -> int:
-        """How many slots the registered executors have."""
-        return sum(len(executor.slots) for executor in self._executors.values())
-
-    @property
     def free_slots(self) -> int:
-        """How many of them are given to no job."""
+        """How many slots of the registered executors are given to no job."""
         return sum(executor.n_free for executor in self._executors.values())
 
     def free_slots_on(self, resource_id: str) -> int | None:
-        """How many slots of an executor are given to no job; None of one that is not registered."""
+        """Return how many slots of an executor are given to no job; None for one that is not registered."""
         executor = self._executors.get(resource_id)
         return None if executor is None else executor.n_free
 
     def slots_of(self, job_id: str) -> int:
-        """How many slots a job has been given."""
+        """Return how many slots a job has been given."""
         return sum(executor.slots.count(job_id) for executor in self._executors.values())
 
     # -- executors ---------------------------------------------------------------------------------------
 
     def register_task_executor(self, resource_id: str, gateway: ManagedTaskExecutorGateway, slots: int) -> None:
-        """Take on an executor and its free slots; one of the same name is replaced."""
+        """Register an executor and its free slots; replace one of the same name."""
         if resource_id in self._executors:
             self.disconnect_task_manager(resource_id, TaskExecutorLostError(resource_id, "it registered again"))
         self._event_log.add("resource manager", f"{resource_id} registers {slots} slots")
@@ -103,18 +97,18 @@ class ResourceManager:
         self._assign()
 
     def heartbeat_from_task_manager(self, resource_id: str) -> None:
-        """Take an executor's sign of life."""
+        """Note an executor's sign of life."""
         self._heartbeats.heard_from(resource_id)
 
     def notify_slot_available(self, resource_id: str, slot_index: int) -> None:
-        """Hear that a slot of an executor is free again."""
+        """Note that a slot of an executor is free again."""
         executor = self._executors.get(resource_id)
         if executor is not None and executor.slots[slot_index] is not None:
             executor.slots[slot_index] = None
             self._assign()
 
     def disconnect_task_manager(self, resource_id: str, cause: BaseException) -> None:
-        """Strike an executor out."""
+        """Remove an executor."""
         executor = self._executors.pop(resource_id, None)
         if executor is None:
             return
@@ -132,12 +126,12 @@ class ResourceManager:
     # -- jobs ----------------------------------------------------------------------------------------------
 
     def register_job_master(self, job_master: JobMasterGateway) -> None:
-        """Take on a job's master."""
+        """Register a job's master."""
         self._event_log.add("resource manager", f"the master of job {job_master.job_id} registers")
         self._jobs[job_master.job_id] = _Job(job_master)
 
     def declare_required_resources(self, job_id: str, slots: int) -> None:
-        """Hear how many slots a job needs in all."""
+        """Note how many slots a job needs in all."""
         job = self._jobs.get(job_id)
         if job is not None:
             job.required = slots
@@ -146,7 +140,7 @@ class ResourceManager:
             self._assign()
 
     def disconnect_job_master(self, job_id: str) -> None:
-        """Forget a job; its slots become free as its master gives them back."""
+        """Forget a job; its slots become free as its master returns them."""
         self._jobs.pop(job_id, None)
 
     # -- matching ------------------------------------------------------------------------------------------

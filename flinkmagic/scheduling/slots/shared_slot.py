@@ -29,7 +29,7 @@ class SharedSlot:
     request : PhysicalSlotRequest
         The request for the physical slot.
     on_empty : callable
-        Told when the last share is gone; gives the physical slot, or its request, back.
+        Called when the last share is gone; returns the physical slot, or cancels its request.
     """
 
     def __init__(self, group: int, request: PhysicalSlotRequest, on_empty: Callable[[SharedSlot], None]) -> None:
@@ -46,7 +46,7 @@ class SharedSlot:
         return list(self._shares)
 
     def allocate_logical_slot(self, vertex: int) -> CompletableFuture[LogicalSlot]:
-        """The share of a subtask, now or when the physical slot is there."""
+        """Return the share of a subtask, now or when the physical slot is there."""
         share = self._shares.get(vertex)
         if share is None:
             share = self._shares[vertex] = CompletableFuture()
@@ -55,7 +55,7 @@ class SharedSlot:
         return share
 
     def fulfil(self, physical: PhysicalSlot | None, error: BaseException | None) -> None:
-        """Take the outcome of the request."""
+        """Process the outcome of the request."""
         if error is not None:
             self.release(error)
             return
@@ -67,7 +67,7 @@ class SharedSlot:
                 share.complete(LogicalSlot(vertex, physical))
 
     def return_logical_slot(self, vertex: int, cause: BaseException | None = None) -> None:
-        """Give a share back, or up; with the last one the slot itself."""
+        """Return a share, or cancel it; with the last one the slot itself."""
         share = self._shares.pop(vertex, None)
         if share is None:
             return
@@ -83,7 +83,7 @@ class SharedSlot:
             share.complete_exceptionally(cause)
 
     def abandon(self) -> None:
-        """End all shares without a word: the slot is lost, and those who had them are told otherwise."""
+        """End all shares silently: the slot is lost, and their holders are notified in another way."""
         self._shares.clear()
         self._is_released = True
 

@@ -22,24 +22,24 @@ class _Bulk:
 
 
 class PhysicalSlotRequestBulkChecker:
-    """Fails the requests of a region that could not be fulfilled, however the others fare, for a while.
+    """Fails the requests of a region that could not be fulfilled for a while, however the others fare.
 
-    A bulk is the requests that one region needs; some of them may have been made for others before, where
-    regions share slots. It can be fulfilled where there are as many slots as it needs, not counting those that
-    other tasks of an unbounded job hold for good.
+    A bulk is the requests that one region needs; if regions share slots, some of them may have been made for others
+    before. It can be fulfilled if there are as many slots as it needs, not counting those that other tasks of an
+    unbounded job hold for good.
 
     Parameters
     ----------
     clock : Clock
-        What the while is measured by.
+        Measures the time.
     main_thread : ComponentMainThreadExecutor
-        Where the checks run.
+        The thread on which the checks run.
     usable_slots : callable
         How many slots the requests of a bulk could have.
     fail : callable
         Fails a request.
     timeout_ms : float or None
-        The while (`slot.request.timeout`); None never fails any.
+        The time (`slot.request.timeout`); None means that none fails.
     """
 
     def __init__(

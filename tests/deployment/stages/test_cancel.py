@@ -46,20 +46,17 @@ def test_cancel_ends_all_tasks_of_the_job(spark, deploy, spark_work, eventually)
     assert deployment.exceptions() == ()
 
 
-def test_another_job_of_the_session_goes_on(spark, deploy, eventually):
+def test_another_job_of_the_session_goes_on(spark, deploy, eventually, spark_work):
     mine = []
-    started = threading.Event()
 
     def other():
-        started.set()
         mine.append(sleepy(spark.range(0, 2, 1, 1), 3).count())
 
     deployment = deploy({"rows": sleepy(spark.range(0, 2, 1, 1))})
     eventually(lambda: len(running(deployment)) == 1, 60)
     thread = threading.Thread(target=other)
     thread.start()
-    started.wait(10)
-    time.sleep(1)
+    eventually(lambda: spark_work.running_tasks() == 2)
     deployment.cancel()
     assert deployment.wait(30) is JobStatus.CANCELED
     thread.join(60)

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkmagic.deployment.vertices.remade_run import RemadeRun
-from flinkmagic.deployment.vertices.subtask_state import SubtaskState
+from flinkmagic.deployment.vertices.subtask_state import NEEDS_SLOT, SubtaskState
 from flinkmagic.deployment.vertices.vertex_run import VertexRun
+from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
 from flinkmagic.errors.scheduling import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState
@@ -30,6 +31,7 @@ class Scheduler:
     def __init__(self):
         self.run = None
         self.told = {}
+        self.errors = {}
         self.requests = {}
         self.pending = {}
         self.deployments = {}
@@ -75,10 +77,12 @@ class Scheduler:
         slot = PhysicalSlot(f"slot-{next(self._numbers)}", executor, number, None)
         assert self.pending.pop(subtask).slot_future.complete(slot)
 
-    def report(self, attempt, state, error=None, io_metrics=None, at_ms=None):
+    def report(self, attempt, state, error=None, at_ms=None):
         if self.told[attempt] == [BY_SCHEDULER]:
             return
         self.told[attempt].append(state)
+        if error is not None:
+            self.errors[attempt.subtask] = error
         if state is ExecutionState.FAILED:
             for other in self.current(attempt.subtask):
                 self.deferred.append(lambda other=other: self.cancel(other))
@@ -188,7 +192,7 @@ class Story:
         assert {state: self.run.counts[state] for state in SubtaskState} == {
             state: states.count(state) for state in SubtaskState
         }
-        assert self.run.unfinished == sum(state.needs_slot for state in states)
+        assert self.run.unfinished == sum(state in NEEDS_SLOT for state in states)
         assert SubtaskState.EXPECTED not in states
         for news in self.scheduler.told.values():
             assert not ended(news[:-1]), news
@@ -288,6 +292,18 @@ def moves_of(*names):
 def test_a_stage_is_over_once_and_so_are_its_executions(moves, how):
     story = OneStage([None, None, 2][how % 3], holds_all=bool(how & 1), fails_immediately=bool(how & 2))
     story.play(moves)
+    story.end()
+
+
+def test_the_cause_of_a_failure_is_told_though_the_task_that_failed_is_being_cancelled():
+    story = OneStage(None, holds_all=False, fails_immediately=False)
+    story.play([("launch", 0), ("launch", 3), ("launch", 5), ("fail", 1), ("stage_failed", 0)])
+    story.cancel([attempt.subtask for attempt in story.scheduler.current()].index(1))
+    story.play([("kill", 0), ("kill", 0), ("go_on", 0)])
+    errors = story.scheduler.errors
+    assert {subtask: type(error) for subtask, error in errors.items()} == {0: VertexFailedError, 2: StageAbortedError}
+    assert (errors[0].vertex, errors[0].cause) == ("Source: Map (2/4)", "boom")
+    assert story.run.find(1).state is SubtaskState.CANCELED
     story.end()
 
 

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkmagic.deployment.vertices.subtask_state import (
-    ENDS,
     NEEDS_SLOT,
     OVER,
     TABLE,
@@ -26,6 +25,15 @@ SETTLES_REQUEST = {
     SubtaskAction.REFUSE,
     SubtaskAction.HAND_BACK,
 }
+ENDS = {
+    SubtaskAction.TELL_FINISHED,
+    SubtaskAction.TELL_FAILED,
+    SubtaskAction.TELL_CANCELED,
+    SubtaskAction.REFUSE,
+    SubtaskAction.HAND_BACK,
+    SubtaskAction.ASK_AGAIN,
+}
+"""The actions by which others hear of the end of a life; `WITHDRAW` and `REPLACE` come from those who know it."""
 ENDED_BY_WHO_KNOWS = {SubtaskEvent.WITHDRAW, SubtaskEvent.REPLACE}
 
 
@@ -92,7 +100,7 @@ def test_whatever_is_said_counts_are_right_and_a_life_ends_once(said):
         assert {state: counts[state] for state in SubtaskState} == {
             state: sum(life.state is state for life in lives) for state in SubtaskState
         }
-        assert counts.of(NEEDS_SLOT) == sum(life.state.needs_slot for life in lives)
+        assert counts.of(NEEDS_SLOT) == sum(life.state in NEEDS_SLOT for life in lives)
         assert ends == [int(life.state.is_over) for life in lives]
 
 

@@ -113,8 +113,30 @@ def test_a_journal_that_is_never_published_leaves_the_former_one(store: JobGraph
     journal.close()
     journal.close()
     assert [each.read_bytes() for each in store.folder.iterdir()] == [before]
-    with pytest.raises(ValueError, match="closed"):
+
+
+def test_a_journal_on_a_full_disk_ends_with_a_warning(
+    store: JobGraphStore, job, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = store.begin_journal(job(STAGES), None)
+    journal.publish()
+    append_status(journal, JobStatus.RUNNING)
+    journal.sync()
+
+    def refuse(file: int, content: bytes) -> None:
+        os.write(file, content[:10])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(job_journal, "_write", refuse)
+        append_status(journal, JobStatus.RESTARTING)
         journal.sync()
+    assert "No space left on device" in caplog.text
+    append_status(journal, JobStatus.FINISHED)
+    journal.close()
+    former = store.take_up(JOB_ID)
+    assert former is not None
+    assert former.status is JobStatus.RUNNING
 
 
 def test_what_was_not_synced_is_not_there(store: JobGraphStore, job) -> None:

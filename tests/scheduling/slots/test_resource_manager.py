@@ -107,7 +107,7 @@ def test_executors_are_filled_in_the_order_of_registration() -> None:
     cluster.manager.declare_required_resources("job", 3)
     assert [index for index, _, _ in first.requested] == [0, 1]
     assert [index for index, _, _ in second.requested] == [0]
-    assert (cluster.manager.registered_slots, cluster.manager.free_slots, cluster.manager.slots_of("job")) == (4, 1, 3)
+    assert (cluster.manager.free_slots, cluster.manager.slots_of("job")) == (1, 3)
 
 
 def test_executors_are_filled_evenly_where_that_is_wanted() -> None:
@@ -166,7 +166,7 @@ def test_a_silent_executor_is_struck_out_and_masters_are_told() -> None:
     assert master.gone == []
     cluster.main_thread.run_until(1_100.0)
     assert master.gone == ["tm-2"]
-    assert cluster.manager.registered_slots == 1
+    assert cluster.manager.free_slots_on("tm-2") is None
     assert alive.lives
 
 
@@ -178,8 +178,7 @@ def test_an_executor_that_registers_again_replaces_itself() -> None:
     cluster.manager.declare_required_resources("job", 1)
     cluster.executor("tm-1", 3)
     assert master.gone == ["tm-1"]
-    assert cluster.manager.registered_slots == 3
-    assert cluster.manager.slots_of("job") == 1
+    assert (cluster.manager.free_slots, cluster.manager.slots_of("job")) == (2, 1)
 
 
 def test_heartbeats_are_asked_for_and_their_absence_is_noticed_once() -> None:
@@ -335,7 +334,7 @@ def test_a_new_resource_manager_hears_what_is_required(job) -> None:
     assert len(executor.submitted) == 4
 
 
-@pytest.mark.parametrize(("batch", "message"), [(True, "1 slot at once, and 0"), (False, "2 slots at once, and 0")])
+@pytest.mark.parametrize(("batch", "message"), [(True, "1 slot together, and 0"), (False, "2 slots together, and 0")])
 def test_a_job_without_slots_fails_with_what_it_needs(job, batch: bool, message: str) -> None:
     j = Job(job(STAGES, batch=batch), slot_request_timeout_ms=2_000.0, batch_slot_timeout_ms=2_000.0)
     j.master.start()
@@ -357,4 +356,4 @@ def test_regions_that_share_slots_wait_for_all_of_them_together(job) -> None:
         executor.submitted.clear()
     j.main_thread.run_until(10_000.0)
     assert j.ended == [JobStatus.FAILED]
-    assert "needs 3 slots at once, and 1 could be had" in str(j.master.scheduler.request_job().failure_cause)
+    assert "needs 3 slots together, and 1 could be had" in str(j.master.scheduler.request_job().failure_cause)

@@ -16,7 +16,6 @@ from flinkmagic.scheduling.slots.declarative_slot_pool_bridge import Declarative
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.slots.request_slot_matching import (
     PreferredAllocationRequestSlotMatchingStrategy,
-    SimpleRequestSlotMatchingStrategy,
 )
 from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
 
@@ -168,7 +167,7 @@ def test_a_bulk_that_can_never_be_had_fails_with_how_many_it_needs_and_who_asks(
     errors = [request.slot_future.error for request in requests[1:]]
     assert all(isinstance(error, NoResourceAvailableError) for error in errors)
     assert str(errors[0]) == (
-        "A region needs 3 slots at once, and 1 could be had within 500 ms. It asks for: group of a, group of b, "
+        "A region needs 3 slots together, and 1 could be had within 500 ms. It asks for: group of a, group of b, "
         "group of c. Give the job more slots, or lower the parallelism of these groups."
     )
 
@@ -237,11 +236,6 @@ def slot(name: str, resource_id: str) -> PhysicalSlot:
 
 def wanting(name: str, *preferred: str) -> PhysicalSlotRequest:
     return PhysicalSlotRequest(name, (0,), preferred_resource_ids=preferred)
-
-
-def test_matching_by_order() -> None:
-    matches = SimpleRequestSlotMatchingStrategy().match([slot("s1", "x"), slot("s2", "y")], [wanting("a", "y")])
-    assert [(r.slot_request_id, s.allocation_id) for r, s in matches] == [("a", "s1")]
 
 
 def test_matching_by_preference_serves_nobody_before_his_turn() -> None:

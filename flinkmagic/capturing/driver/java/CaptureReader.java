@@ -2,13 +2,8 @@ package flinkmagic.capturing.driver;
 
 import java.io.ByteArrayOutputStream;
 import java.lang.reflect.Method;
-import java.nio.file.Files;
-import java.nio.file.LinkOption;
-import java.nio.file.Paths;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -18,29 +13,17 @@ import java.util.zip.DeflaterOutputStream;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.Dependency;
 import org.apache.spark.SparkContext;
-import org.apache.spark.rdd.HadoopRDD;
-import org.apache.spark.rdd.NewHadoopRDD;
-import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.CatalogTablePartition;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
-import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.FileFormat;
-import org.apache.spark.sql.execution.datasources.FileIndex;
-import org.apache.spark.sql.execution.datasources.FilePartition;
-import org.apache.spark.sql.execution.datasources.FileScanRDD;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.sources.DataSourceRegister;
 import scala.Option;
@@ -48,7 +31,7 @@ import scala.Tuple2;
 import scala.collection.Iterator;
 
 /**
- * Reads what a capture asks the driver for, each in one call from Python. Nothing is executed.
+ * Answers what a capture asks the driver, each question in one call from Python. Executes nothing.
  *
  * Written for Janino: no lambdas, no type inference, raw collections.
  */
@@ -57,8 +40,8 @@ public class CaptureReader {
     private static final Method LAZY_ANALYSIS = lazyAnalysis();
 
     /**
-     * Whether a query is analysed only as a part of another: it names a column of that one (`Column.outer`). From 4.0 on
-     * a Dataset asks `QueryExecution.isLazyAnalysis`, as here.
+     * Whether a query is analysed only as part of another query, one of whose columns it names (`Column.outer`). From
+     * 4.0 on a Dataset asks `QueryExecution.isLazyAnalysis`, as this does.
      */
     public boolean isPartOfAnother(QueryExecution query) throws Exception {
         return LAZY_ANALYSIS != null && ((Boolean) LAZY_ANALYSIS.invoke(query, new Object[0])).booleanValue();
@@ -74,7 +57,7 @@ public class CaptureReader {
         return null;
     }
 
-    /** The expression ids of a query's output, separated by blanks; none of a query that is a part of another. */
+    /** The expression ids of a query's output, separated by blanks; none for a query that is part of another. */
     public String outputIds(QueryExecution query) throws Exception {
         StringBuilder ids = new StringBuilder();
         if (isPartOfAnother(query)) {
@@ -97,12 +80,12 @@ public class CaptureReader {
         return deflated(facts);
     }
 
-    /** What was set of a context's Hadoop configuration, as deflated JSON. */
+    /** What was set in a context's Hadoop configuration, as deflated JSON. */
     public byte[] hadoop(Configuration configuration) throws Exception {
         return deflated(hadoopSettings(configuration));
     }
 
-    /** By name what Hadoop says of settings where nothing was set, null where it says nothing; as deflated JSON. */
+    /** By name, Hadoop's own value of settings that were not set; null if it has none. As deflated JSON. */
     public byte[] hadoopDefaults(List names) throws Exception {
         Configuration unset = new Configuration();
         Map defaults = new TreeMap();
@@ -112,7 +95,7 @@ public class CaptureReader {
         return deflated(defaults);
     }
 
-    /** All that does not come from Hadoop's own files of defaults. */
+    /** All that does not come from Hadoop's own default files. */
     private static Map hadoopSettings(Configuration conf) {
         Map settings = new TreeMap();
         java.util.Iterator entries = conf.iterator();
@@ -126,131 +109,7 @@ public class CaptureReader {
         return settings;
     }
 
-    /**
-     * The leaves of an analysed plan and of its subqueries, as deflated JSON: for each its class and, where it reads
-     * files that belong to no table, the folders, and whether its DataFrame listed them.
-     */
-    public byte[] leaves(LogicalPlan plan) throws Exception {
-        List facts = new ArrayList();
-        List leaves = leavesOf(plan);
-        for (int i = 0; i < leaves.size(); i++) {
-            Map leaf = new LinkedHashMap();
-            leaf.put("class", leaves.get(i).getClass().getSimpleName());
-            if (leaves.get(i) instanceof LogicalRelation) {
-                addFiles((LogicalRelation) leaves.get(i), leaf);
-            }
-            facts.add(leaf);
-        }
-        return deflated(facts);
-    }
-
-    /** One of the leaves, by its place among them. */
-    public Object leaf(LogicalPlan plan, int place) {
-        return leavesOf(plan).get(place);
-    }
-
-    private static void addFiles(LogicalRelation leaf, Map facts) {
-        if (leaf.catalogTable().isDefined() || !(leaf.relation() instanceof HadoopFsRelation)) {
-            return;
-        }
-        FileIndex index = ((HadoopFsRelation) leaf.relation()).location();
-        facts.put("listed", Boolean.valueOf(index.getClass().getSimpleName().equals("InMemoryFileIndex")));
-        List linked = new ArrayList();
-        if (index instanceof InMemoryFileIndex) {
-            addLinked((InMemoryFileIndex) index, linked);
-            facts.put("flat", Boolean.valueOf(isFlat((InMemoryFileIndex) index)));
-        }
-        facts.put("paths", strings(index.rootPaths().iterator()));
-        facts.put("linked", linked);
-    }
-
-    /** Whether all files that were listed lie in the very folders that were named, or were named themselves. */
-    private static boolean isFlat(InMemoryFileIndex index) {
-        HashSet named = new HashSet();
-        Iterator each = index.rootPaths().iterator();
-        while (each.hasNext()) {
-            named.add(((Path) each.next()).toUri().getPath());
-        }
-        Iterator files = index.allFiles().iterator();
-        while (files.hasNext()) {
-            Path file = ((FileStatus) files.next()).getPath();
-            if (!named.contains(file.getParent().toUri().getPath()) && !named.contains(file.toUri().getPath())) {
-                return false;
-            }
-        }
-        return true;
-    }
-
-    /** Where symbolic links among the listed files and folders lead to, if out of the folders that were named. */
-    private static void addLinked(InMemoryFileIndex index, List paths) {
-        List roots = new ArrayList();
-        HashSet named = new HashSet();
-        Iterator each = index.rootPaths().iterator();
-        while (each.hasNext()) {
-            Path root = (Path) each.next();
-            named.add(local(root));
-            roots.add(real(root));
-        }
-        HashSet folders = new HashSet();
-        Iterator files = index.allFiles().iterator();
-        while (files.hasNext()) {
-            Path file = ((FileStatus) files.next()).getPath();
-            if (!"file".equals(file.toUri().getScheme())) {
-                return;
-            }
-            // A file that was named itself says nothing of the folder in which it lies.
-            if (named.contains(local(file))) {
-                continue;
-            }
-            if (folders.add(file.getParent())) {
-                addUnlessBelow(roots, file.getParent(), paths);
-            }
-            if (Files.isSymbolicLink(local(file))) {
-                addUnlessBelow(roots, file, paths);
-            }
-        }
-    }
-
-    private static void addUnlessBelow(List roots, Path place, List paths) {
-        java.nio.file.Path real = real(place);
-        for (int i = 0; i < roots.size(); i++) {
-            if (real.startsWith((java.nio.file.Path) roots.get(i))) {
-                return;
-            }
-        }
-        paths.add(place.toString());
-    }
-
-    private static java.nio.file.Path local(Path path) {
-        return Paths.get(path.toUri().getPath(), new String[0]);
-    }
-
-    private static java.nio.file.Path real(Path path) {
-        try {
-            return local(path).toRealPath(new LinkOption[0]);
-        } catch (java.io.IOException gone) {
-            return local(path);
-        }
-    }
-
-    private static List leavesOf(LogicalPlan plan) {
-        List leaves = new ArrayList();
-        addLeaves(plan, leaves);
-        Iterator subqueries = ((QueryPlan) plan).subqueriesAll().iterator();
-        while (subqueries.hasNext()) {
-            addLeaves((LogicalPlan) subqueries.next(), leaves);
-        }
-        return leaves;
-    }
-
-    private static void addLeaves(LogicalPlan plan, List into) {
-        Iterator leaves = plan.collectLeaves().iterator();
-        while (leaves.hasNext()) {
-            into.add(leaves.next());
-        }
-    }
-
-    /** What a command writes where, as deflated JSON. */
+    /** What a command writes and where, as deflated JSON. */
     public byte[] fileWrite(InsertIntoHadoopFsRelationCommand command, SessionState state) throws Exception {
         FileFormat format = command.fileFormat();
         Map facts = new LinkedHashMap();
@@ -273,7 +132,7 @@ public class CaptureReader {
         return deflated(facts);
     }
 
-    /** The command's own answer is by the configuration of the thread's session, which may be another one's. */
+    /** The command's own answer follows the configuration of the thread's session, which may be another one's. */
     private static boolean isDynamic(InsertIntoHadoopFsRelationCommand command, SessionState state) {
         String overwrites = state.conf().getConfString("spark.sql.sources.partitionOverwriteMode", "static");
         Iterator options = command.options().iterator();
@@ -287,7 +146,7 @@ public class CaptureReader {
             && command.staticPartitions().size() < command.partitionColumns().size();
     }
 
-    /** The folders of the partitions, outside of its own folder, of the table that a relation reads; deflated JSON. */
+    /** The partition folders outside its own folder of the table that a relation reads; deflated JSON. */
     public byte[] partitionsElsewhere(LogicalRelation leaf) throws Exception {
         if (leaf.catalogTable().isEmpty() || !(leaf.relation() instanceof HadoopFsRelation)) {
             return deflated(new ArrayList());
@@ -318,53 +177,6 @@ public class CaptureReader {
         return found;
     }
 
-    /**
-     * What an RDD's lineage reads, as deflated JSON: of each folder of a scan one file, of a Hadoop input its folders;
-     * each with a mark whether its files have been listed.
-     */
-    public byte[] rddPaths(RDD rdd) throws Exception {
-        List found = new ArrayList();
-        java.util.Iterator lineage = lineageOf(rdd).values().iterator();
-        while (lineage.hasNext()) {
-            addPaths((RDD) lineage.next(), found);
-        }
-        return deflated(found);
-    }
-
-    /** Whether an RDD is part of the lineage of another. */
-    public boolean lineageHolds(RDD rdd, int id) {
-        return lineageOf(rdd).containsKey(Integer.valueOf(id));
-    }
-
-    private static Map lineageOf(RDD rdd) {
-        Map found = new LinkedHashMap();
-        ArrayDeque open = new ArrayDeque();
-        open.add(rdd);
-        while (!open.isEmpty()) {
-            RDD current = (RDD) open.poll();
-            if (found.put(Integer.valueOf(current.id()), current) == null
-                    && current.getCheckpointFile().isEmpty()) {
-                Iterator dependencies = current.dependencies().iterator();
-                while (dependencies.hasNext()) {
-                    open.add(((Dependency) dependencies.next()).rdd());
-                }
-            }
-        }
-        return found;
-    }
-
-    /** A number for each cache that a plan reads, separated by blanks. */
-    public String cachedRelations(LogicalPlan plan) {
-        StringBuilder found = new StringBuilder();
-        List leaves = leavesOf(plan);
-        for (int i = 0; i < leaves.size(); i++) {
-            if (leaves.get(i) instanceof InMemoryRelation) {
-                found.append(System.identityHashCode(((InMemoryRelation) leaves.get(i)).cacheBuilder())).append(' ');
-            }
-        }
-        return found.toString();
-    }
-
     /** The names of an object's class, and of all that it extends and implements, separated by blanks. */
     public String types(Object object) {
         LinkedHashMap found = new LinkedHashMap();
@@ -387,47 +199,6 @@ public class CaptureReader {
         }
     }
 
-    private static void addPaths(RDD rdd, List found) {
-        if (rdd.getCheckpointFile().isDefined()) {
-            // Rows that a checkpoint holds are read from its files, and from nothing before it.
-            found.add(Arrays.asList(new Object[] {rdd.getCheckpointFile().get(), Boolean.TRUE}));
-        } else if (rdd instanceof FileScanRDD) {
-            HashSet folders = new HashSet();
-            Iterator partitions = ((FileScanRDD) rdd).filePartitions().iterator();
-            while (partitions.hasNext()) {
-                PartitionedFile[] files = ((FilePartition) partitions.next()).files();
-                for (int i = 0; i < files.length; i++) {
-                    Path file = files[i].filePath().toPath();
-                    if (folders.add(file.getParent())) {
-                        found.add(Arrays.asList(new Object[] {file.toString(), Boolean.TRUE}));
-                    }
-                }
-            }
-        } else if (rdd instanceof HadoopRDD) {
-            addFolders(((HadoopRDD) rdd).getJobConf(), found);
-        } else if (rdd instanceof NewHadoopRDD) {
-            addFolders(((NewHadoopRDD) rdd).getConf(), found);
-        }
-    }
-
-    private static void addFolders(Configuration conf, List found) {
-        String folders = conf.get("mapreduce.input.fileinputformat.inputdir", conf.get("mapred.input.dir", ""));
-        String[] each = folders.split("(?<!\\\\),");
-        for (int i = 0; i < each.length; i++) {
-            if (each[i].length() > 0) {
-                found.add(Arrays.asList(new Object[] {each[i].replace("\\,", ","), Boolean.FALSE}));
-            }
-        }
-    }
-
-    private static List strings(Iterator objects) {
-        List found = new ArrayList();
-        while (objects.hasNext()) {
-            found.add(objects.next().toString());
-        }
-        return found;
-    }
-
     private static Map texts(scala.collection.Map map) {
         Map found = new TreeMap();
         Iterator entries = map.iterator();
@@ -439,10 +210,10 @@ public class CaptureReader {
     }
 
     /**
-     * Deflated, because an answer that does not fit into the gateway's buffer of 8 KB goes out in two packets, and the
-     * second waits for the acknowledgement of the first, which the other side delays by 40 ms.
+     * As deflated JSON: an answer that does not fit into the gateway's buffer of 8 KB goes out in two packets, and the
+     * second waits until the other side acknowledges the first, which takes it 40 ms.
      */
-    private static byte[] deflated(Object facts) throws Exception {
+    public static byte[] deflated(Object facts) throws Exception {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DeflaterOutputStream out = new DeflaterOutputStream(bytes);
         out.write(JSON.writeValueAsBytes(facts));

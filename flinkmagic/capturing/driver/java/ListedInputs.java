@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.collection.Iterator;
 
 /**
- * Compares the files that a plan's DataFrames have listed with what is there now: one listing for each folder.
+ * Compares the files that a plan's DataFrames have listed with those there now: one listing for each folder.
  *
  * Written for Janino: no lambdas, no type inference, raw collections.
  */
@@ -29,8 +29,8 @@ public class ListedInputs {
     private final Map listings = new HashMap();
 
     /**
-     * The listed files of an analysed plan that are gone or have another size or modification time, as JSON: of each
-     * its path, and when it was modified in milliseconds, or null where it is gone.
+     * The listed files of an analysed plan that are gone, or whose size or modification time differs, as JSON: for each
+     * its path and its modification time in milliseconds, or null if it is gone.
      */
     public String changed(LogicalPlan plan, Configuration conf) throws Exception {
         List found = new ArrayList();
@@ -65,7 +65,8 @@ public class ListedInputs {
             Iterator leaves = ((LogicalPlan) plans.get(i)).collectLeaves().iterator();
             while (leaves.hasNext()) {
                 Object leaf = leaves.next();
-                if (leaf instanceof LogicalRelation && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
+                if (leaf instanceof LogicalRelation
+                        && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
                     addFiles((HadoopFsRelation) ((LogicalRelation) leaf).relation(), found);
                 }
             }
@@ -82,7 +83,7 @@ public class ListedInputs {
         }
     }
 
-    /** By name what lies in a file's folder. */
+    /** What lies in a file's folder, by name. */
     private Map listing(Path file, Configuration conf) throws Exception {
         Path folder = file.getParent();
         Map known = (Map) listings.get(folder);

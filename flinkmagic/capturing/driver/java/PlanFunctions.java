@@ -25,11 +25,11 @@ import scala.Product;
 import scala.collection.Iterator;
 
 /**
- * Finds the code of others than Spark that a plan or the lineage of an RDD runs: Python functions, as PySpark pickled
- * them, and the first function of which nothing can be known. Nothing is executed.
+ * Finds the code in a plan, or in the lineage of an RDD, that is not Spark's: Python functions, as PySpark pickled
+ * them, and the first function of which nothing can be known. Executes nothing.
  *
- * Spark's own closures hold what they were given in fields: those are followed as far as closures and the operators
- * that run Python lead.
+ * Spark's own closures hold what they were given in fields: those are followed through closures and the operators that
+ * run Python.
  *
  * Written for Janino: no lambdas, no type inference, raw collections.
  */
@@ -37,10 +37,10 @@ public class PlanFunctions {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final int MOST_RDDS = 5000;
 
-    /** Whose functions are known: they do what Spark's operators and its machine learning do. */
+    /** Packages whose functions are known: they do what Spark's operators and its machine learning do. */
     private static final String[] KNOWN = {"org.apache.spark.", "scala.", "java.", "jdk.", "sun.", "flinkmagic."};
 
-    /** What makes a class one of functions. */
+    /** What marks a class as a function. */
     private static final String[] FUNCTIONS = {
         "scala.Function", "scala.PartialFunction", "java.util.function.", "org.apache.spark.api.java.function.",
         "org.apache.spark.sql.api.java.UDF", "org.apache.spark.sql.expressions.Aggregator",
@@ -49,7 +49,7 @@ public class PlanFunctions {
         "org.apache.hadoop.hive.ql.exec.UDF", "org.apache.hadoop.hive.ql.udf.generic.GenericUDF",
     };
 
-    /** Spark's objects that hold functions in fields, and are no closures: by the beginning of their names. */
+    /** Spark's objects that hold functions in fields but are not closures: how their names begin. */
     private static final String[] HOLDERS = {
         "org.apache.spark.sql.execution.python.", "org.apache.spark.api.python.",
         "org.apache.spark.sql.hive.Hive", "org.apache.spark.sql.hive.HiveShim$HiveFunctionWrapper",
@@ -61,7 +61,7 @@ public class PlanFunctions {
     private String opaque;
 
     /**
-     * Of an analysed plan, as deflated JSON: `functions`, in base64, the ids of the `broadcasts` that these use, and
+     * For an analysed plan, as deflated JSON: `functions`, in base64, the ids of the `broadcasts` that they use, and
      * `opaque`, a function that cannot be seen.
      */
     public byte[] ofPlan(LogicalPlan plan) throws Exception {
@@ -74,7 +74,7 @@ public class PlanFunctions {
         return found.answer();
     }
 
-    /** The same of the lineage of an RDD. */
+    /** The same for the lineage of an RDD. */
     public byte[] ofRdd(RDD rdd) throws Exception {
         PlanFunctions found = new PlanFunctions();
         found.lineage(rdd);
@@ -113,7 +113,8 @@ public class PlanFunctions {
     private void visit(Object value, ArrayDeque open) throws Exception {
         String name = value.getClass().getName();
         if (value instanceof PythonFunction) {
-            commands.add(commandOf((PythonFunction) value));
+            scala.collection.Seq command = (scala.collection.Seq) (Object) ((PythonFunction) value).command();
+            commands.add(command.toArray(scala.reflect.ClassTag$.MODULE$.Byte()));
             java.util.Iterator used = ((PythonFunction) value).broadcastVars().iterator();
             while (used.hasNext()) {
                 broadcasts.add(Long.valueOf(((Broadcast) used.next()).id()));
@@ -237,7 +238,7 @@ public class PlanFunctions {
         }
     }
 
-    /** What an RDD was given to run: fields of functions, and of Python's. */
+    /** What an RDD was given to run: fields that hold functions, Python's among them. */
     private void code(RDD rdd) throws Exception {
         for (Class type = rdd.getClass(); type != RDD.class && type != null; type = type.getSuperclass()) {
             Field[] fields = type.getDeclaredFields();
@@ -253,15 +254,5 @@ public class PlanFunctions {
                 }
             }
         }
-    }
-
-    private static byte[] commandOf(PythonFunction function) {
-        scala.collection.Seq command = (scala.collection.Seq) (Object) function.command();
-        byte[] bytes = new byte[command.size()];
-        Iterator each = command.iterator();
-        for (int i = 0; i < bytes.length; i++) {
-            bytes[i] = ((Number) each.next()).byteValue();
-        }
-        return bytes;
     }
 }

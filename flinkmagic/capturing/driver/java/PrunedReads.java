@@ -9,8 +9,8 @@ import java.util.List;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.FileIndex;
@@ -23,8 +23,8 @@ import scala.collection.immutable.Nil$;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Which of the files that were listed when DataFrames were made a query is going to read: Spark leaves partitions out
- * that a filter rules out. Nothing is executed, and nothing is listed.
+ * Tells which of the files that were listed when DataFrames were made a query is going to read: Spark leaves out
+ * partitions that a filter excludes. Executes nothing and lists nothing.
  *
  * Written for Janino: no lambdas, no type inference, raw collections.
  */
@@ -32,8 +32,8 @@ public class PrunedReads {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     /**
-     * The folders of those files, and files that are links or were named themselves, as JSON; "null" where it cannot be
-     * told, because the query reads kept rows or has subqueries, whose plans are made when it runs.
+     * The folders of those files, and files that are links or were named themselves, as JSON; "null" if it cannot be
+     * told, because the query reads retained rows or has subqueries, whose plans are made when it runs.
      */
     public String places(QueryExecution query) throws Exception {
         if (!((QueryPlan) query.optimizedPlan()).subqueriesAll().isEmpty()) {
@@ -56,7 +56,7 @@ public class PrunedReads {
         return JSON.writeValueAsString(new ArrayList(found));
     }
 
-    /** A Scala list is the sequence that Spark takes by any version of Scala. */
+    /** Any version of Scala accepts a Scala list as the sequence that Spark takes. */
     private static void add(FileIndex index, scala.collection.immutable.List filters, HashSet found) {
         HashSet named = new HashSet();
         Iterator roots = index.rootPaths().iterator();
@@ -84,20 +84,7 @@ public class PrunedReads {
 
     private static final Function1 WITHOUT_PLANS = new AbstractFunction1() {
         public Object apply(Object filter) {
-            return Boolean.valueOf(!holdsPlan((Expression) filter));
+            return Boolean.valueOf(!((Expression) filter).containsPattern(TreePattern.PLAN_EXPRESSION()));
         }
     };
-
-    private static boolean holdsPlan(Expression expression) {
-        if (expression instanceof PlanExpression) {
-            return true;
-        }
-        Iterator children = expression.children().iterator();
-        while (children.hasNext()) {
-            if (holdsPlan((Expression) children.next())) {
-                return true;
-            }
-        }
-        return false;
-    }
 }

@@ -24,8 +24,8 @@ import scala.collection.Iterable;
 import scala.collection.Iterator;
 
 /**
- * Lists the plans that a parsed statement is made of: also those that are no children of it, such as the table of an
- * INSERT, the query that is explained, common table expressions, subqueries, and all statements of a script.
+ * Lists the plans that a parsed statement is made of, also those that are not its children, such as the table of an
+ * INSERT, a query that is explained, common table expressions, subqueries, and all statements of a script.
  *
  * Written for Janino: no lambdas, no type inference, raw collections.
  */
@@ -45,9 +45,9 @@ public class SqlReader {
     private Map seen;
 
     /**
-     * The plans as JSON, the statement itself first. Of each: its class, whether it is a statement (a command, or what
-     * becomes one), the place in this list of the statement that it belongs to (-1: none), whether it is the table that
-     * this statement changes, and the name that it bears, in parts.
+     * The plans as JSON, the statement itself first. For each: its class, whether it is a statement (a command, or what
+     * becomes one), the index in this list of the statement that it belongs to (-1: none), whether it is the table that
+     * this statement changes, and the parts of its name.
      */
     public synchronized String read(LogicalPlan statement) throws Exception {
         facts = new ArrayList();
@@ -119,11 +119,11 @@ public class SqlReader {
             }
         }
         visitAll(plan.productIterator(), within, common);
-        // A plan that is made when it is asked for is no part of what it is made of.
+        // A plan that is made when it is asked for is not a part of its maker.
         visitAll(plan.children().iterator(), within, common);
     }
 
-    /** A common table expression is known to those after it and to the query, and not to itself. */
+    /** A common table expression is known to those after it and to the query, but not to itself. */
     private void visitWith(LogicalPlan plan, int owner, Set common) throws Exception {
         Set known = new HashSet(common);
         Iterator relations = ((Iterable) callFirst(plan, new String[] {"cteRelations"})).iterator();
@@ -149,7 +149,7 @@ public class SqlReader {
         return name;
     }
 
-    /** What the first of the methods that an object has answers; null where it has none of them. */
+    /** The answer of the first of these methods that an object has; null if it has none of them. */
     private static Object callFirst(Object object, String[] methods) throws Exception {
         Method[] known = object.getClass().getMethods();
         for (int i = 0; i < methods.length; i++) {

@@ -1,11 +1,11 @@
-"""`Observation.get`, in a captured cell and in later ones: it waits for a query, maybe for a write that is pending."""
+"""`Observation.get`, in a captured cell and in later ones: it waits for a query, maybe for a pending write."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.hooks.call_hooks import Args, Hook, Kwargs, Transformation
+from flinkmagic.capturing.hooks.call_hooks import Args, Hook, Kwargs, LazyCall
 from flinkmagic.capturing.writes.awaited_metrics import observes
 from flinkmagic.capturing.writes.pending import Cause
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ObservationGet(Hook):
-    """The metrics of a pending write are asked for: it is deployed first, or the line is refused."""
+    """A request for the metrics of a pending write: the write is deployed first, or the line is refused."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         observation = args[0]._jo
@@ -27,8 +27,8 @@ class ObservationGet(Hook):
                 recorder.pending.deploy(recorder.location(), Cause.SPARK, touches, write)
 
 
-class Observe(Transformation):
-    """`DataFrame.observe`: the observation is remembered, if it is given one."""
+class Observe(LazyCall):
+    """`DataFrame.observe`: remembers the observation, if it is given one."""
 
     def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         observation = args[1] if len(args) > 1 else kwargs.get("observation")
@@ -38,7 +38,7 @@ class Observe(Transformation):
 
 
 def observation_entries() -> Iterator[tuple[type, str, Callable[[str, Any], Hook]]]:
-    """Class, attribute, and what makes its hook."""
+    """Return class, attribute and hook factory."""
     from pyspark.sql import Observation
 
     yield Observation, "get", ObservationGet

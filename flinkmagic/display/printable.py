@@ -1,4 +1,4 @@
-"""Text from data, made fit to be shown: visible, measured, wrapped and escaped.
+"""Text from data, prepared for display: visible, measured, wrapped and escaped.
 
 Everything that a user, a file or a plan named goes through `visible` before it reaches a picture, a page or a
 terminal, and through the escape of the place where it lands (`xml`, `dot`). No other module escapes anything.
@@ -28,7 +28,7 @@ _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
 
 
 def visible(text: str) -> str:
-    """Return `text` with every character that would not be seen, or would move others, written out.
+    """Return `text` with every character written out that would be invisible or would move others.
 
     Control characters become their Unicode pictures (NUL: ␀, newline: ␊); direction overrides, zero-width and
     other format characters, lone surrogates and unassigned characters become ``⟨U+202E⟩``; piles of combining
@@ -116,8 +116,8 @@ def shorten(text: str, limit: float, size: float, face: Face = "sans") -> str:
 def wrap(text: str, limit: float, size: float, face: Face = "sans", max_lines: int = 2) -> list[str]:
     """Break `text` into at most `max_lines` lines of at most `limit` pixels; the last may end in an ellipsis.
 
-    Breaks are sought where code breaks well: before a dot that follows a bracket, after a comma or a space,
-    after an opening bracket or a path separator; a word with no such place is cut where the line ends.
+    Breaks are chosen where code breaks well: before a dot that follows a bracket, after a comma or a space, after an
+    opening bracket or a path separator; a word with no such place is cut at the end of the line.
     """
     lines: list[str] = []
     rest = text.strip()
@@ -147,7 +147,7 @@ def _break_at(text: str, limit: float, size: float, face: Face) -> int:
 
 
 def _break_rank(text: str, index: int) -> float:
-    """How good it is to break before `text[index]`: 0 = not at all."""
+    """Return how good it is to break before `text[index]`: 0 = not at all."""
     before = text[index - 1]
     after = text[index] if index < len(text) else " "
     if after == "." and before in ")]":

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkmagic.display import labels
+from flinkmagic.display import printable
 
 
 @pytest.mark.parametrize(
@@ -28,47 +28,47 @@ from flinkmagic.display import labels
     ],
 )
 def test_what_would_not_be_seen_is_written_out(text: str, shown: str) -> None:
-    assert labels.visible(text) == shown
+    assert printable.visible(text) == shown
 
 
 def test_piles_of_combining_marks_are_cut() -> None:
-    assert labels.visible("q" + "\u0316" * 40) == "q" + "\u0316" * 3
+    assert printable.visible("q" + "\u0316" * 40) == "q" + "\u0316" * 3
 
 
 @given(st.text())
 def test_visible_text_is_stable_encodable_and_valid_in_xml(text: str) -> None:
-    shown = labels.visible(text)
-    assert labels.visible(shown) == shown
+    shown = printable.visible(text)
+    assert printable.visible(shown) == shown
     assert "\n" not in shown
-    parsed = ET.fromstring(f"<t a='{labels.xml(shown)}'>{labels.xml(shown)}</t>".encode())
+    parsed = ET.fromstring(f"<t a='{printable.xml(shown)}'>{printable.xml(shown)}</t>".encode())
     assert (parsed.text or "") == shown
     assert parsed.get("a") == shown
 
 
 @given(st.text())
 def test_xml_leaves_no_markup(text: str) -> None:
-    escaped = labels.xml(text)
+    escaped = printable.xml(text)
     assert not set("<>\"'") & set(escaped)
     assert html.unescape(escaped) == html.unescape(text) or html.unescape(escaped) == text
 
 
 @given(st.text(), st.floats(30, 400), st.integers(1, 4))
 def test_wrapped_text_fits_and_loses_nothing_silently(text: str, limit: float, lines: int) -> None:
-    shown = labels.visible(text)
-    wrapped = labels.wrap(shown, limit, 12, "mono", lines)
+    shown = printable.visible(text)
+    wrapped = printable.wrap(shown, limit, 12, "mono", lines)
     assert 1 <= len(wrapped) <= lines
-    assert all(labels.width(line, 12, "mono") <= limit for line in wrapped)
+    assert all(printable.width(line, 12, "mono") <= limit for line in wrapped)
     if not wrapped[-1].endswith("…"):
         assert "".join("".join(wrapped).split()) == "".join(shown.split())
 
 
 def test_calls_break_where_code_breaks_well() -> None:
     call = 'groupBy("hour").agg(F.avg("dep_delay").alias("delay"))'
-    assert labels.wrap(call, 300, 12.5, "mono") == [
+    assert printable.wrap(call, 300, 12.5, "mono") == [
         'groupBy("hour").agg(F.avg("dep_delay")',
         '.alias("delay"))',
     ]
 
 
 def test_dot_strings_hold_no_escape_and_no_entity() -> None:
-    assert labels.dot('a"b\\N & <b>') == '"a\\"b\\\\N &amp; <b>"'
+    assert printable.dot('a"b\\N & <b>') == '"a\\"b\\\\N &amp; <b>"'

@@ -1,4 +1,4 @@
-"""A graph's options behind a magic and in `%config`, both made of their table (`flinkmagic.session.options`)."""
+"""A graph's options after a magic and in `%config`, both made from their table (`flinkmagic.session.options`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _argument(option: Option) -> Callable[[_Magic], _Magic]:
 
 
 def job_arguments(magic: _Magic) -> _Magic:
-    """Give a magic the options of a graph (a decorator to stand among IPython's `argument`)."""
+    """Give a magic the options of a graph (a decorator to use among IPython's `argument`)."""
     for option in reversed(OPTIONS):
         magic = _argument(option)(magic)
     return magic
@@ -41,7 +41,7 @@ def simulation_arguments(magic: _Magic) -> _Magic:
 
 
 def job_options(given: argparse.Namespace, defaults: object) -> dict[str, Any]:
-    """Keywords for `flinkmagic.compile`: as typed, else as configured."""
+    """Return keywords for `flinkmagic.compile`: as typed, else as configured."""
     chosen = {option.name: getattr(given, option.name) for option in OPTIONS}
     return {name: getattr(defaults, name) if value is None else value for name, value in chosen.items()}
 

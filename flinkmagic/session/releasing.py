@@ -1,4 +1,4 @@
-"""What is retained of finished jobs, to be seen or freed."""
+"""What is retained of finished jobs, to list or release."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 def retained(spark: SparkSession) -> list[RetainedResult]:
-    """The results that later jobs of the session need not compute again, what was used last first."""
+    """Return the results that later jobs of the session need not compute again, last used first."""
     return retained_results(spark.sparkContext).entries()
 
 
 def release_retained(spark: SparkSession, name: str) -> list[RetainedResult]:
-    """Let go of one retained result, or of all of a graph's; they are computed again when they are needed.
+    """Release one retained result, or all of a graph's; they are computed again when needed.
 
     Parameters
     ----------
     name : str
-        As `retained` gives it: a result's name, or a graph's.
+        As `retained` returns it: a result's name, or a graph's.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def release_retained(spark: SparkSession, name: str) -> list[RetainedResult]:
     Raises
     ------
     UnknownNameError
-        Where nothing is retained under the name.
+        If nothing is retained under the name.
     """
     store = retained_results(spark.sparkContext)
     gone = store.release(name)

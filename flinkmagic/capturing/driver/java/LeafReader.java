@@ -1,0 +1,172 @@
+package flinkmagic.capturing.driver;
+
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Paths;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import scala.collection.Iterator;
+
+/**
+ * Reads what the leaves of analysed plans are, and where those that read files read them. Nothing is executed.
+ *
+ * Written for Janino: no lambdas, no type inference, raw collections.
+ */
+public class LeafReader {
+    /**
+     * The leaves of an analysed plan and of its subqueries, as deflated JSON: for each its class and, if it reads files
+     * that belong to no table, the folders, and whether its DataFrame listed the files.
+     */
+    public byte[] leaves(LogicalPlan plan) throws Exception {
+        List facts = new ArrayList();
+        List leaves = leavesOf(plan);
+        for (int i = 0; i < leaves.size(); i++) {
+            Map leaf = new LinkedHashMap();
+            leaf.put("class", leaves.get(i).getClass().getSimpleName());
+            if (leaves.get(i) instanceof LogicalRelation) {
+                addFiles((LogicalRelation) leaves.get(i), leaf);
+            }
+            facts.add(leaf);
+        }
+        return CaptureReader.deflated(facts);
+    }
+
+    /** One of the leaves, by its place among them. */
+    public Object leaf(LogicalPlan plan, int place) {
+        return leavesOf(plan).get(place);
+    }
+
+    /** A number for each cache that a plan reads, separated by blanks. */
+    public String cachedRelations(LogicalPlan plan) {
+        StringBuilder found = new StringBuilder();
+        List leaves = leavesOf(plan);
+        for (int i = 0; i < leaves.size(); i++) {
+            if (leaves.get(i) instanceof InMemoryRelation) {
+                found.append(System.identityHashCode(((InMemoryRelation) leaves.get(i)).cacheBuilder())).append(' ');
+            }
+        }
+        return found.toString();
+    }
+
+    private static void addFiles(LogicalRelation leaf, Map facts) {
+        if (leaf.catalogTable().isDefined() || !(leaf.relation() instanceof HadoopFsRelation)) {
+            return;
+        }
+        FileIndex index = ((HadoopFsRelation) leaf.relation()).location();
+        facts.put("listed", Boolean.valueOf(index.getClass().getSimpleName().equals("InMemoryFileIndex")));
+        List linked = new ArrayList();
+        if (index instanceof InMemoryFileIndex) {
+            addLinked((InMemoryFileIndex) index, linked);
+            facts.put("flat", Boolean.valueOf(isFlat((InMemoryFileIndex) index)));
+        }
+        facts.put("paths", strings(index.rootPaths().iterator()));
+        facts.put("linked", linked);
+    }
+
+    /** Whether all listed files lie directly in the folders that were named, or were named themselves. */
+    private static boolean isFlat(InMemoryFileIndex index) {
+        HashSet named = new HashSet();
+        Iterator each = index.rootPaths().iterator();
+        while (each.hasNext()) {
+            named.add(((Path) each.next()).toUri().getPath());
+        }
+        Iterator files = index.allFiles().iterator();
+        while (files.hasNext()) {
+            Path file = ((FileStatus) files.next()).getPath();
+            if (!named.contains(file.getParent().toUri().getPath()) && !named.contains(file.toUri().getPath())) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** Where symbolic links among the listed files and folders lead, if that is outside the folders that were named. */
+    private static void addLinked(InMemoryFileIndex index, List paths) {
+        List roots = new ArrayList();
+        HashSet named = new HashSet();
+        Iterator each = index.rootPaths().iterator();
+        while (each.hasNext()) {
+            Path root = (Path) each.next();
+            named.add(local(root));
+            roots.add(real(root));
+        }
+        HashSet folders = new HashSet();
+        Iterator files = index.allFiles().iterator();
+        while (files.hasNext()) {
+            Path file = ((FileStatus) files.next()).getPath();
+            if (!"file".equals(file.toUri().getScheme())) {
+                return;
+            }
+            // A file that was named itself says nothing about its folder.
+            if (named.contains(local(file))) {
+                continue;
+            }
+            if (folders.add(file.getParent())) {
+                addUnlessBelow(roots, file.getParent(), paths);
+            }
+            if (Files.isSymbolicLink(local(file))) {
+                addUnlessBelow(roots, file, paths);
+            }
+        }
+    }
+
+    private static void addUnlessBelow(List roots, Path place, List paths) {
+        java.nio.file.Path real = real(place);
+        for (int i = 0; i < roots.size(); i++) {
+            if (real.startsWith((java.nio.file.Path) roots.get(i))) {
+                return;
+            }
+        }
+        paths.add(place.toString());
+    }
+
+    private static java.nio.file.Path local(Path path) {
+        return Paths.get(path.toUri().getPath(), new String[0]);
+    }
+
+    private static java.nio.file.Path real(Path path) {
+        try {
+            return local(path).toRealPath(new LinkOption[0]);
+        } catch (java.io.IOException gone) {
+            return local(path);
+        }
+    }
+
+    private static List leavesOf(LogicalPlan plan) {
+        List leaves = new ArrayList();
+        addLeaves(plan, leaves);
+        Iterator subqueries = ((QueryPlan) plan).subqueriesAll().iterator();
+        while (subqueries.hasNext()) {
+            addLeaves((LogicalPlan) subqueries.next(), leaves);
+        }
+        return leaves;
+    }
+
+    private static void addLeaves(LogicalPlan plan, List into) {
+        Iterator leaves = plan.collectLeaves().iterator();
+        while (leaves.hasNext()) {
+            into.add(leaves.next());
+        }
+    }
+
+    private static List strings(Iterator objects) {
+        List found = new ArrayList();
+        while (objects.hasNext()) {
+            found.add(objects.next().toString());
+        }
+        return found;
+    }
+}

@@ -1,0 +1,120 @@
+package flinkmagic.planning;
+
+import java.lang.reflect.Constructor;
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.BaseSubqueryExec;
+import org.apache.spark.sql.execution.ExecSubqueryExpression;
+import org.apache.spark.sql.execution.RDDScanExec;
+import org.apache.spark.sql.execution.ReusedSubqueryExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import scala.Function1;
+import scala.collection.Iterator;
+import scala.runtime.AbstractPartialFunction;
+
+/** Makes nodes of physical plans out of others. */
+public class PlanNodes {
+    /** A node like another, over the same children. */
+    public static SparkPlan copy(SparkPlan plan) {
+        ArrayList children = new ArrayList();
+        Iterator old = plan.children().iterator();
+        while (old.hasNext()) {
+            children.add(old.next());
+        }
+        return withChildren(plan, children);
+    }
+
+    /** A node like another, over other children. */
+    public static SparkPlan withChildren(SparkPlan plan, ArrayList children) {
+        SparkPlan copied = (SparkPlan) ((TreeNode) plan).withNewChildrenInternal(vector(children));
+        copied.copyTagsFrom(plan);
+        return copied;
+    }
+
+    /** Whether a plan has a node in it, shared ones and subqueries included. */
+    public static boolean holds(SparkPlan plan, SparkPlan sought) {
+        if (plan == sought) {
+            return true;
+        }
+        if (plan instanceof ReusedExchangeExec) {
+            return holds((SparkPlan) ((ReusedExchangeExec) plan).child(), sought);
+        }
+        if (plan instanceof ReusedSubqueryExec) {
+            return holds((SparkPlan) ((ReusedSubqueryExec) plan).child(), sought);
+        }
+        return anyHolds(plan.children().iterator(), sought) || anyHolds(plan.subqueries().iterator(), sought);
+    }
+
+    private static boolean anyHolds(Iterator plans, SparkPlan sought) {
+        while (plans.hasNext()) {
+            if (holds((SparkPlan) plans.next(), sought)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** A scan of rows that are there already, in place of a plan. */
+    public static RDDScanExec scanOver(SparkPlan plan, RDD rows, Partitioning partitioning) throws Exception {
+        Constructor constructor = RDDScanExec.class.getConstructors()[0];
+        Object[] arguments = new Object[constructor.getParameterTypes().length];
+        arguments[0] = plan.output();
+        arguments[1] = rows;
+        arguments[2] = plan.nodeName();
+        arguments[3] = partitioning;
+        arguments[4] = plan.outputOrdering();
+        if (arguments.length > 5) {  // 4.x: the stream that it reads, if any
+            arguments[5] = scala.None$.MODULE$;
+        }
+        return (RDDScanExec) constructor.newInstance(arguments);
+    }
+
+    /** The builder of a relation's rows with another plan below it. */
+    public static CachedRDDBuilder withPlan(CachedRDDBuilder builder, SparkPlan plan) throws Exception {
+        Constructor constructor = CachedRDDBuilder.class.getConstructors()[0];
+        Object[] arguments = new Object[builder.productArity()];  // 4 on 3.5, 8 on 4.3
+        for (int i = 0; i < arguments.length; i++) {
+            Object argument = builder.productElement(i);
+            arguments[i] = argument == builder.cachedPlan() ? plan : argument;
+        }
+        return (CachedRDDBuilder) constructor.newInstance(arguments);
+    }
+
+    /** A plan whose subqueries, by the plans that they have, get others. */
+    public static SparkPlan withNewSubqueryPlans(SparkPlan plan, IdentityHashMap replaced) {
+        return (SparkPlan) plan.transformExpressions(new WithNewPlan(replaced));
+    }
+
+    /** Scala's indexed sequence, of the version that runs. */
+    public static scala.collection.immutable.Vector vector(ArrayList items) {
+        return LeafPartitions.list(items).toVector();
+    }
+
+    /** Expressions over the rebuilt subqueries. */
+    static class WithNewPlan extends AbstractPartialFunction {
+        private final IdentityHashMap replaced;
+
+        WithNewPlan(IdentityHashMap replaced) {
+            this.replaced = replaced;
+        }
+
+        public boolean isDefinedAt(Object expression) {
+            return expression instanceof ExecSubqueryExpression
+                && replaced.containsKey(((ExecSubqueryExpression) expression).plan());
+        }
+
+        public Object applyOrElse(Object expression, Function1 otherwise) {
+            if (!isDefinedAt(expression)) {
+                return otherwise.apply(expression);
+            }
+            ExecSubqueryExpression subquery = (ExecSubqueryExpression) expression;
+            return subquery.withNewPlan((BaseSubqueryExec) replaced.get(subquery.plan()));
+        }
+    }
+}

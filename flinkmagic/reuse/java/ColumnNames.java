@@ -1,0 +1,152 @@
+package flinkmagic.reuse;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.ReusedSubqueryExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import scala.collection.Iterator;
+
+/**
+ * Names the columns of an operator by their places, so that two plans agree whose expression ids do not.
+ *
+ * Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
+ */
+public class ColumnNames {
+    /** What may be an expression's id in the name of a column, or another number of Spark's. */
+    private static final Pattern NUMBERED = Pattern.compile("(#|_gen_alias_)(\\d+)(L?)");
+
+    private final SparkPlan plan;
+    private final IdentityHashMap places;
+    private final HashMap ids = new HashMap();
+
+    /** For one operator. All operators of a plan share `places`, which keeps what was looked up. */
+    public ColumnNames(SparkPlan plan, IdentityHashMap places) {
+        this.plan = plan;
+        this.places = places;
+        nameInputs();
+    }
+
+    /** What represents an expression id in the operator. */
+    public String nameOf(ExprId expressionId) {
+        Long id = Long.valueOf(expressionId.id());
+        String name = (String) ids.get(id);
+        if (name == null) {
+            name = "own" + ids.size();
+            ids.put(id, name);
+        }
+        return name;
+    }
+
+    /**
+     * A column's name, with ids by what represents them in the plan. Spark calls columns after expressions, such as
+     * sum(m#12L), and each run has ids of its own. A name that only looks so, as item#1, is the user's and stays.
+     */
+    public String withoutIds(String name) {
+        Matcher numbered = NUMBERED.matcher(name);
+        StringBuffer out = new StringBuffer();
+        while (numbered.find()) {
+            String text = numbered.group();
+            if (!numbered.group(1).equals("#")) {
+                text = numbered.group(1);
+            } else if (name.lastIndexOf('(', numbered.start()) >= 0 && numbered.group(2).length() < 19) {
+                Long id = Long.valueOf(numbered.group(2));
+                Object place = ids.containsKey(id) ? ids.get(id) : placesIn(plan).get(id);
+                text = place == null ? text : "#at " + place + numbered.group(3);
+            }
+            numbered.appendReplacement(out, Matcher.quoteReplacement(text));
+        }
+        return numbered.appendTail(out).toString();
+    }
+
+    /**
+     * Columns go by their place among those of the inputs; any other id is the operator's own, and goes by its first
+     * use there.
+     */
+    private void nameInputs() {
+        Iterator children = plan.children().iterator();
+        int place = 0;
+        while (children.hasNext()) {
+            place = nameAll(((QueryPlan) children.next()).output().iterator(), place);
+        }
+        if (plan instanceof InMemoryTableScanExec) {
+            nameAll(((InMemoryTableScanExec) plan).relation().output().iterator(), place);
+        }
+    }
+
+    private int nameAll(Iterator attributes, int place) {
+        while (attributes.hasNext()) {
+            Long id = Long.valueOf(((Attribute) attributes.next()).exprId().id());
+            if (!ids.containsKey(id)) {
+                ids.put(id, "in" + place);
+            }
+            place++;
+        }
+        return place;
+    }
+
+    /** By id the place of each column of a plan and of all plans below it. */
+    private HashMap placesIn(SparkPlan root) {
+        HashMap known = (HashMap) places.get(root);
+        if (known == null) {
+            known = new HashMap();
+            places.put(root, known);
+            ArrayList open = new ArrayList();
+            open.add(root);
+            while (!open.isEmpty()) {
+                SparkPlan plan = (SparkPlan) open.remove(open.size() - 1);
+                Iterator output = ((QueryPlan) plan).output().iterator();
+                while (output.hasNext()) {
+                    Long id = Long.valueOf(((Attribute) output.next()).exprId().id());
+                    if (!known.containsKey(id)) {
+                        known.put(id, Integer.valueOf(known.size()));
+                    }
+                }
+                Iterator children = standIn(plan).children().iterator();
+                while (children.hasNext()) {
+                    open.add(children.next());
+                }
+            }
+        }
+        return known;
+    }
+
+    /** What computes the rows of a plan: wrappers, and reading what is computed elsewhere, do not change them. */
+    public static SparkPlan standIn(SparkPlan plan) {
+        while (true) {
+            if (plan instanceof WholeStageCodegenExec || plan instanceof InputAdapter) {
+                plan = (SparkPlan) plan.children().head();
+            } else if (plan instanceof AdaptiveSparkPlanExec) {
+                plan = ((AdaptiveSparkPlanExec) plan).initialPlan();
+            } else if (plan instanceof ReusedSubqueryExec) {
+                plan = (SparkPlan) ((ReusedSubqueryExec) plan).child();
+            } else if (plan instanceof ReusedExchangeExec
+                    && names(plan).equals(names((SparkPlan) ((ReusedExchangeExec) plan).child()))) {
+                plan = (SparkPlan) ((ReusedExchangeExec) plan).child();
+            } else {
+                return plan;
+            }
+        }
+    }
+
+    private static List names(SparkPlan plan) {
+        List found = new ArrayList();
+        Iterator output = ((QueryPlan) plan).output().iterator();
+        while (output.hasNext()) {
+            found.add(((Attribute) output.next()).name());
+        }
+        return found;
+    }
+}

@@ -1,0 +1,101 @@
+package flinkmagic.reuse;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.List;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
+import scala.collection.Iterator;
+
+/**
+ * The files that DataFrames have listed: by path, length and modification time.
+ *
+ * Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
+ */
+public class FileListings {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final IdentityHashMap listings = new IdentityHashMap();
+    private final ArrayList indexes = new ArrayList();
+
+    /** The number of an index, by which `changedFile` knows it, and a digest of the files that it has listed. */
+    public Object[] of(PartitioningAwareFileIndex index) throws Exception {
+        Object[] known = (Object[]) listings.get(index);
+        if (known == null) {
+            ArrayList lines = new ArrayList();
+            Iterator all = index.allFiles().iterator();
+            while (all.hasNext()) {
+                lines.add(line((FileStatus) all.next()));
+            }
+            Collections.sort(lines);
+            known = new Object[] {Integer.valueOf(indexes.size()), Digests.sha(lines.toString().getBytes("UTF-8"))};
+            indexes.add(index);
+            listings.put(index, known);
+        }
+        return known;
+    }
+
+    /** The first file of some indexes that is not any more what was listed; empty where all are. */
+    public String changedFile(List numbers, Configuration conf) throws Exception {
+        for (int i = 0; i < numbers.size(); i++) {
+            int number = ((Number) numbers.get(i)).intValue();
+            String changed = changedFile((PartitioningAwareFileIndex) indexes.get(number), conf);
+            if (changed.length() > 0) {
+                return changed;
+            }
+        }
+        return "";
+    }
+
+    private static String changedFile(PartitioningAwareFileIndex index, Configuration conf) throws Exception {
+        HashMap now = new HashMap();
+        Iterator files = index.allFiles().iterator();
+        while (files.hasNext()) {
+            FileStatus file = (FileStatus) files.next();
+            Path folder = file.getPath().getParent();
+            HashMap there = (HashMap) now.get(folder);
+            if (there == null) {
+                there = new HashMap();
+                now.put(folder, there);
+                try {
+                    FileStatus[] listed = folder.getFileSystem(conf).listStatus(folder);
+                    for (int i = 0; i < listed.length; i++) {
+                        there.put(listed[i].getPath().getName(), line(listed[i]));
+                    }
+                } catch (java.io.FileNotFoundException gone) {
+                    return folder.toString();
+                }
+            }
+            if (!line(file).equals(there.get(file.getPath().getName()))) {
+                return file.getPath().toString();
+            }
+        }
+        return "";
+    }
+
+    /** As JSON the files below a path: path, length, modification time; null where there is nothing. */
+    public static String listing(String root, Configuration conf) throws Exception {
+        Path path = new Path(root);
+        org.apache.hadoop.fs.FileSystem files = path.getFileSystem(conf);
+        if (!files.exists(path)) {
+            return "null";
+        }
+        ArrayList found = new ArrayList();
+        org.apache.hadoop.fs.RemoteIterator all = files.listFiles(path, true);
+        while (all.hasNext()) {
+            found.add(line((FileStatus) all.next()));
+        }
+        Collections.sort(found);
+        return JSON.writeValueAsString(found);
+    }
+
+    private static String line(FileStatus file) {
+        return file.getPath() + "|" + file.getLen() + "|" + file.getModificationTime();
+    }
+}
