@@ -22,6 +22,20 @@ for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
 ARCHIVE = "FLINKMAGIC_TEST_ARCHIVE"
 """Names the folder of the class archive to the processes of a run."""
 
+FIRST = (
+    "differential/test_differential.py",
+    "deployment/test_lost_executors.py",
+    "deployment/test_own_sessions.py",
+    "deployment/test_standalone_cluster.py",
+    "deployment/test_stopped_session.py",
+    "magics/test_flink_magics.py",
+    "magics/test_live_view.py",
+)
+"""Files that take long for few tests, most of it in other processes: begun last, one would keep a worker alone."""
+
+LAST = ("conformance", "display", "functions", "graph", "scheduling", "simulation")
+"""Folders of tests that take milliseconds, which fill up what is left."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Begin to archive Spark's classes where several processes run all tests: they start some forty JVMs."""
@@ -30,6 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from tests import class_archive
 
+    # xdist would begin with the files that have the most tests.
+    config.option.loadscopereorder = False
     folder = Path(tempfile.mkdtemp(prefix="flinkmagic-classes-"))
     making = class_archive.start(folder)
     os.environ[ARCHIVE] = str(folder)
@@ -41,6 +57,21 @@ def pytest_configure(config: pytest.Config) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
     config.add_cleanup(clean_up)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let the workers of a run of all tests begin with what takes long."""
+    if ARCHIVE not in os.environ:
+        return
+    tests = Path(__file__).parent
+
+    def turn(item: pytest.Item) -> int:
+        place = item.path.relative_to(tests)
+        if place.as_posix() in FIRST:
+            return FIRST.index(place.as_posix()) - len(FIRST)
+        return int(place.parts[0] in LAST)
+
+    items.sort(key=turn)
 
 
 def pytest_runtestloop(session: pytest.Session) -> None:
