@@ -1,9 +1,12 @@
-"""Fixtures that several test folders share: one real Spark session for the whole run."""
+"""Fixtures that several test folders share: one real Spark session for each process of a run."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,11 +19,74 @@ if TYPE_CHECKING:
 for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
     os.environ.setdefault(_name, "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
 
+ARCHIVE = "FLINKMAGIC_TEST_ARCHIVE"
+"""Names the folder of the class archive to the processes of a run."""
+
+FIRST = (
+    "differential/test_differential.py",
+    "deployment/test_lost_executors.py",
+    "deployment/test_own_sessions.py",
+    "deployment/test_standalone_cluster.py",
+    "deployment/test_stopped_session.py",
+    "magics/test_flink_magics.py",
+    "magics/test_live_view.py",
+)
+"""Files that take long for few tests, most of it in other processes: begun last, one would keep a worker alone."""
+
+LAST = ("conformance", "display", "functions", "graph", "scheduling", "simulation")
+"""Folders of tests that take milliseconds, which fill up what is left."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to archive Spark's classes where several processes run all tests: they start some forty JVMs."""
+    parallel = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
+    if not parallel or config.option.file_or_dir or config.option.collectonly:
+        return
+    from tests import class_archive
+
+    # xdist would begin with the files that have the most tests.
+    config.option.loadscopereorder = False
+    folder = Path(tempfile.mkdtemp(prefix="flinkmagic-classes-"))
+    making = class_archive.start(folder)
+    os.environ[ARCHIVE] = str(folder)
+    os.environ[class_archive.OPTIONS] = class_archive.options_with(folder, os.environ)
+
+    def clean_up() -> None:
+        making.kill()
+        making.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    config.add_cleanup(clean_up)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let the workers of a run of all tests begin with what takes long."""
+    if ARCHIVE not in os.environ:
+        return
+    tests = Path(__file__).parent
+
+    def turn(item: pytest.Item) -> int:
+        place = item.path.relative_to(tests)
+        if place.as_posix() in FIRST:
+            return FIRST.index(place.as_posix()) - len(FIRST)
+        return int(place.parts[0] in LAST)
+
+    items.sort(key=turn)
+
+
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Let a worker wait for the archive, which is made while it collects tests."""
+    if hasattr(session.config, "workerinput") and ARCHIVE in os.environ:
+        from tests import class_archive
+
+        class_archive.wait(Path(os.environ[ARCHIVE]))
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A real local session with two cores; its warehouse and scratch space are thrown away."""
     from flinkmagic.local_spark import local_session
+    from tests.quick_driver import quicken
 
     home = tmp_path_factory.mktemp("spark")
     session = local_session(
@@ -41,6 +107,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     # Failing tasks are part of the tests; Spark would log each of them at length.
     session.sparkContext.setLogLevel("FATAL")
+    quicken(session)
     yield session
     session.stop()
 

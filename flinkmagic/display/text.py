@@ -7,7 +7,7 @@ from typing import NamedTuple
 from flinkmagic import amounts
 from flinkmagic.display import palette, printable
 from flinkmagic.display.costs import VertexCost
-from flinkmagic.display.snapshot import STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
+from flinkmagic.display.snapshot import LEFT_OUT, STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
 
 _WIDTH = 110
 _BAR_WIDTH = 20

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from flinkmagic.local_spark import local_session
 from tests.differential.cells_file import all_notebooks
 from tests.differential.runner import Runner
+from tests.quick_driver import quicken
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +35,7 @@ def session(folder: str) -> SparkSession:
         },
     )
     spark.sparkContext.setLogLevel("OFF")
+    quicken(spark)
     return spark
 
 

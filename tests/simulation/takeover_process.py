@@ -1,9 +1,9 @@
 """A process that runs a job of a store, or takes it up; its executors are simulated, its death need not be.
 
-usage: takeover_process.py FOLDER PACE_SECONDS [HANG_AFTER]
+usage: takeover_process.py FOLDER PACE_SECONDS [STOP_AFTER]
 
 Prints a line of JSON for each task that starts to run or is finished, and for the job's end. After so many
-finished tasks it hangs, and keeps the job.
+finished tasks it keeps the job, and goes on when a line comes on standard input.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def the_job() -> JobGraph:
 class Printer:
     """Tells the test what happens (a `JobListener`)."""
 
-    def __init__(self, graph: ExecutionGraph, hang_after: int) -> None:
+    def __init__(self, graph: ExecutionGraph, stop_after: int) -> None:
         self._graph = graph
-        self._left = hang_after
+        self._left = stop_after
 
     def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
         say(event="status", status=new.value)
@@ -71,14 +71,14 @@ class Printer:
                 say(event=state.name.lower(), task=self._graph.execution_vertex(vertex).task_name)
                 self._left -= state is ExecutionState.FINISHED
                 if self._left == 0:
-                    time.sleep(3600)
+                    sys.stdin.readline()
 
 
 def say(**what: Any) -> None:
     print(json.dumps(what), flush=True)
 
 
-def main(folder: Path, pace_s: float, hang_after: int = -1) -> None:
+def main(folder: Path, pace_s: float, stop_after: int = -1) -> None:
     times: list[SampledTaskTimes] = []
 
     class Times:
@@ -114,7 +114,7 @@ def main(folder: Path, pace_s: float, hang_after: int = -1) -> None:
                     listeners=listeners, event_log=log,
                 ),
                 slot_timeout_ms=300_000.0, heartbeat=HeartbeatOptions(),
-                listeners=(*listeners, Printer(self.execution_graph, hang_after)), on_over=on_over,
+                listeners=(*listeners, Printer(self.execution_graph, stop_after)), on_over=on_over,
             )  # fmt: skip
             recovered = None
             if former is not None:

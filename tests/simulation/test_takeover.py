@@ -23,9 +23,9 @@ STAGE_3 = {f"Stage3 ({n}/3)" for n in range(1, 4)}
 STAGE_5 = {f"Sink: Stage5 ({n}/2)" for n in range(1, 3)}
 
 
-def start(folder: Path, pace_s: float, hang_after: int = -1) -> subprocess.Popen[str]:
-    arguments = [str(SCRIPT), str(folder), str(pace_s), str(hang_after)]
-    return subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, text=True)
+def start(folder: Path, pace_s: float, stop_after: int = -1) -> subprocess.Popen[str]:
+    arguments = [str(SCRIPT), str(folder), str(pace_s), str(stop_after)]
+    return subprocess.Popen([sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def lines_until(process: subprocess.Popen[str], event: str, count: int = 1) -> list[dict[str, Any]]:
@@ -96,12 +96,14 @@ def test_results_that_died_with_the_process_are_made_again(tmp_path: Path) -> No
 
 
 def test_a_process_that_waited_for_a_job_that_then_finished_runs_nothing(tmp_path: Path) -> None:
-    first = start(tmp_path, 0.05)
+    first = start(tmp_path, 0.0, 1)
     second = None
     try:
-        lines_until(first, "leader")
+        lines_until(first, "finished")
         second = start(tmp_path, 0.001)
-        rest = lines_until(second, "over")
+        rest = lines_until(second, "waiting")
+        first.communicate("go on\n", timeout=60)
+        rest += lines_until(second, "over")
         assert [line["event"] for line in rest] == ["waiting", "over"]
         assert rest[-1]["status"] == "FINISHED"
         assert first.wait(10) == 0

@@ -1,0 +1,58 @@
+"""A long job and a short one beside it in a session that runs FAIR. For `test_fair_session`.
+
+Prints a line of JSON: what became of them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+import flinkmagic
+
+
+def slowly(frame, seconds):
+    def wait(batches):
+        yield from batches
+        time.sleep(seconds)
+
+    return frame.mapInArrow(wait, frame.schema)
+
+
+spark = flinkmagic.local_session(
+    "fair",
+    "local[4]",
+    {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1g",
+        "spark.scheduler.mode": "FAIR",
+        "spark.task.cpus": "2",
+    },
+)
+spark.sparkContext.setLogLevel("OFF")
+# The workers are there before anything is compared.
+slowly(spark.range(0, 2, 1, 2), 0.1).count()
+long = flinkmagic.compile({"long": slowly(spark.range(0, 8, 1, 8), 1.0)}, "long").run(wait=False)
+while not any(task.end_ms is None for task in long.tasks()):
+    long.wait(0.05)
+short = flinkmagic.compile({"short": slowly(spark.range(0, 2, 1, 2), 0.1)}, "short").run()
+long.wait()
+tasks = long.tasks() + short.tasks()
+# Spark gives a core away before it dates the end of the task that had it.
+moments = [(task.start_ms + task.end_ms) / 2 for task in tasks]
+store = spark.sparkContext._jsc.sc().statusStore()
+pools = {}
+for job in (long, short):
+    (stage,) = {task.stage for task in job.tasks()}
+    pools[job.name] = store.lastStageAttempt(stage).schedulingPool()
+told = {
+    "status": [long.status.name, short.status.name],
+    "slots": long.snapshot().slots_total,
+    "most": max(sum(task.start_ms <= at < task.end_ms for task in tasks) for at in moments),
+    "short_ended_first": max(task.end_ms for task in short.tasks()) < max(task.end_ms for task in long.tasks()),
+    "slot_names": sorted({task.slot for task in tasks}),
+    "pools": pools,
+    "users_pool": spark.sparkContext.getLocalProperty("spark.scheduler.pool"),
+}
+spark.stop()
+print(json.dumps(told))
