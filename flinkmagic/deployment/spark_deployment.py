@@ -208,8 +208,7 @@ class SparkDeployment:
         self._host.partition_bytes.update(self._taken_up.partition_bytes(self.execution_graph))
         for index in self._taken_up.results:
             self._host.tracker.take_up(self.execution_graph.job_vertices[index])
-        sinks = [vertex for vertex in self._vertices if vertex is not None]
-        self._observations.hold([vertex.job_vertex.operator_factory for vertex in sinks])
+        self._observations.hold([one.job_vertex.operator_factory for one in self._vertices if one is not None])
         return self._taken_up.recovered(self.execution_graph, self._host.gateways.of(NO_TASK))
 
     @property
