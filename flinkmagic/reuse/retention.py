@@ -105,9 +105,10 @@ class Retention:
         `checkpoints` are where another process recorded, and will find, how far the job came.
         """
         self._checkpoints = checkpoints
-        if self._retain == "none" and self._checkpoints is None:
+        if self._retain == "none":
             self._forget()
-            return NOTHING
+            if self._checkpoints is None:
+                return NOTHING
         keys = ResultKeys(self._sc, planned.relations)
         unchanged = _Unchanged(keys)
         vertex_of = _vertices_by_handle(graph)
@@ -130,8 +131,6 @@ class Retention:
         self._write_keys = keys_of_writes(planned.results, self._keys)
         self._overwrites = frozenset(one.index for one in planned.sinks if one.write and one.write.overwrites)
         self._leave_out(planned, vertex_of)
-        if self._retain == "none":
-            self._forget()
         written = set() if self._full else self._written(planned, vertex_of, keys, unchanged)
         finished = _not_needed(graph, found.keys() | written)
         self._drop_former({entry.key for _, entry in found.values()})
