@@ -49,7 +49,7 @@ def test_only_the_named_sinks_and_their_ancestors_run(spark, tmp_path) -> None:
     assert "- not run: high: parquet" in report
     marked = [node.name for node in graph.view("job").nodes if "not run" in node.badges]
     assert len(marked) == len(graph.job_graph.vertices) - len(job.execution_graph.job_vertices)
-    assert all("totals" not in name for name in marked)
+    assert all("json totals" not in name for name in marked)
     assert "The last run left out high, apart. Run it: %flinkrun three" in graph._repr_mimebundle_()["text/html"]
 
     rest = graph.run(only=["high", "apart"])
