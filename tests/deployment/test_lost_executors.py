@@ -88,7 +88,7 @@ def test_a_write_goes_on_elsewhere(stories):
     for state, executor, error in lost:
         assert state == "FAILED"
         # Whoever reads on another executor may miss what the victim had made for it.
-        assert f"The executor {victim} is lost" in error if executor == victim else f"What {between}" in error
+        assert f"The executor {victim} is lost" in error if executor == victim else f"The output of {between}" in error
 
 
 def test_rows_that_were_kept_for_two_sinks_and_lost_are_there_for_both(stories):
