@@ -41,12 +41,11 @@ from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check
 from flinkmagic.session.job import Job
 from flinkmagic.session.options import JobOptions, with_job_options
 from flinkmagic.session.rebinding import rebinding
-from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, sink_words
+from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, selected_notes, sink_words
 from flinkmagic.session.summary import (
     graph_summary,
     left_out_note,
     not_run_note,
-    selected_notes,
     sharing_notes,
     sink_line,
     slots_notes,

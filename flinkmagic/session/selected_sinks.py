@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from flinkmagic.amounts import count
 from flinkmagic.errors.usage import AmbiguousSinkError, InvalidValueError, UnknownNameError
 from flinkmagic.planning.sinks import PlannedSink
 from flinkmagic.session.summary import sink_line
@@ -81,6 +82,14 @@ def sink_words(sinks: Sequence[PlannedSink]) -> list[str]:
         fitting = [one.index for one in sinks if _fits(one, word)]
         words.append(word if len(fitting) == 1 else f"{word}#{fitting.index(sink.index) + 1}")
     return words
+
+
+def selected_notes(sinks: Sequence[PlannedSink], selected: SelectedSinks) -> list[str]:
+    """Return what part of a graph runs: ``1 of 3 sinks: by_hour``, and why writes run that were not named."""
+    names = ", ".join(sink.name for sink in sinks if sink.index in selected.run)
+    lines = [f"{len(selected.run)} of {count(len(sinks), 'sink')}: {names}"]
+    lines += [f"{earlier.name} runs too: {then.name} must follow it" for earlier, then in selected.earlier]
+    return lines
 
 
 def _named(graph: str, sinks: Sequence[PlannedSink], word: str) -> PlannedSink:
