@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from flinkmagic.jvm.java import java_class
+
 DATABASE = "differential"
 
 
@@ -101,12 +103,11 @@ class SessionState:
         for key, value in self._settings.items():
             if now.get(key) != value:
                 conf.setConfString(key, value)
-        io = spark._jvm.java.io
-        spark._jsc.hadoopConfiguration().readFields(
-            io.DataInputStream(io.ByteArrayInputStream(self._hadoop.toByteArray()))
-        )
-        spark.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
-        spark.sql(f"CREATE DATABASE {DATABASE} LOCATION '{folder / 'tables'}'")
+        data, bytes_of = (java_class(spark._jvm, f"java.io.{name}InputStream") for name in ("Data", "ByteArray"))
+        spark._jsc.hadoopConfiguration().readFields(data(bytes_of(self._hadoop.toByteArray())))
+        # Without PySpark's substitution of arguments, which looks up a dozen classes.
+        spark._jsparkSession.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
+        spark._jsparkSession.sql(f"CREATE DATABASE {DATABASE} LOCATION '{folder / 'tables'}'")
         catalog.setCurrentDatabase(DATABASE)
 
     def end(self) -> None:
