@@ -106,7 +106,7 @@ COUNT = Values(
 )
 
 SIZE = Values(
-    expected="a whole number of bytes (behind a magic also such as 500m or 8g)",
+    expected="a whole number of bytes (after a magic also 500m or 8g)",
     allows=lambda value: _is_whole(value, 0),
     type=int,
     read=_read_size,

@@ -130,7 +130,7 @@ class Program:
     parts : tuple of Program
         Of a merged program: those that it consists of.
     namespace : mutable mapping, optional
-        Where its names are bound, if the capture was given a namespace: there names may come to name kept rows.
+        Where its names are bound, if the capture was given a namespace: its names may later refer to kept rows.
     result_sessions : mapping of str to SessionSnapshot
         Of a merged program: by the name of a result the session at the end of the program that it comes from.
     registry : FrameRegistry
@@ -198,5 +198,5 @@ class Program:
         return tuple(name for name, bound in self.variables.items() if bound is df) if df is not None else ()
 
     def calls_by_expr_id(self) -> dict[int, RecordedCall]:
-        """For each expression id the call that produced it first."""
+        """Return the first call that produced each expression id."""
         return {expr_id: call for call in reversed(self.calls) for expr_id in call.output_expr_ids}

@@ -106,7 +106,7 @@ class Recorder:
         return self.source.location(user_frame())
 
     def settle(self, effects: Effects) -> bool:
-        """See to it that a line with these effects may run now; True if pending writes were deployed for it.
+        """Make sure that a line with these effects may run now; return True if pending writes were deployed for it.
 
         Raises
         ------

@@ -102,7 +102,7 @@ def _check(df: Any, asked: dict[str, Any], location: SourceLocation) -> None:
     for option in ("name", "uid", "slot_sharing_group", "co_location_group"):
         value = asked[option]
         if value is not None and not (isinstance(value, str) and value.strip()):
-            raise OperatorOptionsError(location, f"{option} is a text that is not empty, not {value!r}")
+            raise OperatorOptionsError(location, f"{option} is a non-empty text, not {value!r}")
     if asked["chaining"] not in (None, *CHAININGS):
         raise OperatorOptionsError(location, f"chaining is {' or '.join(CHAININGS)}, not {asked['chaining']!r}")
     most = asked["max_parallelism"]

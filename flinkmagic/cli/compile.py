@@ -25,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
     """Add the command to the console script's parser."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "compile",
-        help="make Flink's graphs of a program that is written down as JSON",
+        help="make Flink's graphs from a program in JSON",
         description="Compile topologies into StreamGraph, JobGraph and ExecutionGraph. Without --out, one topology's "
         "graphs are printed.",
     )

@@ -30,7 +30,7 @@ def add_parser(subparsers: Any) -> None:
     """Add the command to the console script's parser."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "simulate",
-        help="run a program that is written down as JSON on a virtual cluster",
+        help="run a program in JSON on a virtual cluster",
         description="Run a topology with Flink's scheduler on a virtual cluster, on virtual time. The same seed gives "
         "the same run.",
     )
@@ -43,7 +43,7 @@ def add_parser(subparsers: Any) -> None:
     add("--evenly-spread", action="store_true", help="spread the job over the executors")
     add("--run-for", default="60s", metavar="TIME", help="when a job with unbounded sources is cancelled (60s)")
     add("--format", choices=FORMATS, default="text", help="how to show the run (text)")
-    add("--events", action="store_true", help="with text: the story of the job, event by event, as well")
+    add("--events", action="store_true", help="with text: also the events of the job")
     add("--out", type=Path, metavar="FILE", help="where to write it instead of printing it")
 
 

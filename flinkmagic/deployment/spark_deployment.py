@@ -363,7 +363,7 @@ class SparkDeployment:
         try:
             self._kept.clear()
         except (Py4JError, OSError) as gone:
-            _LOG.debug("nothing to let go of, the session of the job %r is gone: %s", self._name, gone)
+            _LOG.debug("nothing to release, the session of the job %r is gone: %s", self._name, gone)
 
     def _lost(self, loss: BaseException) -> None:
         detail = str(loss).strip() or type(loss).__name__

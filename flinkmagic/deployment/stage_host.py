@@ -144,7 +144,9 @@ class StageHost:
         """Handle an executor whose loss Spark did not report."""
         if executor in self._removed:
             return
-        self._job_master.event_log.add("executors", f"{executor} is gone: Spark has it no more, and did not say so")
+        self._job_master.event_log.add(
+            "executors", f"{executor} is gone: Spark no longer has it, and did not report it"
+        )
         self._removed.add(executor)
         self.tracker.handle([ExecutorRemoved(self._clock.now_ms(), executor, "it gave no sign of life")])
 
@@ -218,7 +220,7 @@ class StageHost:
         if run.is_over:
             return
         _LOG.warning(
-            "Spark told nothing of the end of some tasks of %r for %g s; they are taken for ended.",
+            "Spark did not report the end of some tasks of %r for %g s; they count as ended.",
             run.job_vertex.name,
             LONGEST_SILENCE_MS / 1000.0,
         )
@@ -249,7 +251,7 @@ class StageHost:
         error: BaseException | None = None,
         at_ms: float | None = None,
     ) -> None:
-        """Tell the scheduler."""
+        """Report an execution's state to the scheduler."""
         if at_ms is not None:
             at_ms = self._not_before_last_move(attempt, at_ms)
         self._job_master.update_task_execution_state(TaskExecutionStateTransition(attempt, state, error, at_ms))
@@ -301,7 +303,7 @@ class StageHost:
     # -- ends ------------------------------------------------------------------------------------------
 
     def lose_session(self, cause: BaseException) -> None:
-        """Spark is gone: nothing runs any more, and no news will come."""
+        """Handle the end of Spark: nothing runs any more, and no news will come."""
         self._lost = cause
         for run in (*self._pool.active_runs(), *self._pool.remade_runs()):
             run.lose_tasks()

@@ -59,12 +59,12 @@ def job_snapshot(
         Name of the JobStatus.
     tasks : sequence of TaskView
         All task attempts, or those that changed since the snapshot before.
-    Ids of job vertices that did not run, because their results existed already.
-        Ids of job vertices that did not run, because their results were there already.
-    What the run has found out about each job vertex, by its id: readable names and values.
-        By the id of a job vertex what the run has found out about it: names and values, for people.
-    By the id of a job vertex, what its tasks cost.
-        By the id of a job vertex what its tasks took.
+    reused : frozenset of str
+        Ids of job vertices that did not run, because their results existed already.
+    facts : mapping of str to tuple of (str, str), optional
+        What the run has found out about each job vertex, by its id: readable names and values.
+    costs : mapping of str to VertexCost, optional
+        By the id of a job vertex, what its tasks cost.
     """
     return JobSnapshot(
         name or graph.job_graph.name, status, elapsed_ms, states_by_vertex(graph), slots_used, slots_total,

@@ -1,6 +1,6 @@
 """Colours and signs of states and roles.
 
-State colours are the Okabe-Ito set, which people with any common colour blindness can tell apart; a state is besides
+State colours are the Okabe-Ito set, which people with any common colour blindness can tell apart; a state is also
 always shown by a sign of its own (a drawn icon, a letter-like glyph in text) and by its word. Colours are those of
 the static pictures; the widget's style sheet repeats them as CSS variables for both themes.
 """

@@ -33,7 +33,8 @@ class JobView(anywidget.AnyWidget):
     views : mapping of str to GraphView or to a function that returns one
         By kind: ``job`` is needed, ``stream``, ``execution`` and ``regions`` make the other tabs. The picture of the
         tab that is open is laid out immediately, the others (and what functions return) on a thread of their own.
-    How far the job is; without one it has not run.
+    snapshot : JobSnapshot, optional
+        How far the job is; without one it has not run.
     on_run, on_cancel : callable, optional
         Called without arguments when Run (or Run again) and Cancel are clicked. A FlinkMagicError that they raise is
         shown in the view. They should return soon: until they do, the kernel learns of no other click.

@@ -12,7 +12,7 @@ class TopLevelAwaitError(UserError):
         self.line = line
         super().__init__(
             f"Line {line} awaits at the top level, and what called %%flinkgraph cannot await: another cell magic, or "
-            "run_cell_magic. Let %%flinkgraph be the cell's first line, or await in a cell of its own."
+            "run_cell_magic. Make %%flinkgraph the cell's first line, or await in a separate cell."
         )
 
 
@@ -102,7 +102,7 @@ class OverwritesInputError(UserError):
             "runs. Spark deletes what is overwritten before it reads, so the rows would be lost; nothing has been "
             "deleted. Write to another path, or break the dependency first: df = df.localCheckpoint(). If the read is "
             "another query's, run the cell with --run (or %config FlinkMagics.run = True), which runs that one first, "
-            "or run that one in a cell of its own before."
+            "or run that one in its own cell first."
         )
 
 
@@ -153,8 +153,8 @@ class HandledWriteError(UserError):
     def __init__(self, path: str, location: object, handler: object) -> None:
         self.path, self.location, self.handler = path, location, handler
         super().__init__(
-            f"{location}: the write to {path} stands in the try of {handler} (or is called from there), whose handlers "
-            "would not see it fail: the writes of a cell run together, when its graph is run. Write it outside of the "
+            f"{location}: the write to {path} is in the try of {handler} (or is called from there), whose handlers "
+            "would not see it fail: the writes of a cell run together, when its graph is run. Write it outside the "
             "try (or of the function or magic that has it, such as %time), or run the cell with --run (or %config "
             "FlinkMagics.run = True), which writes on this line."
         )
@@ -167,7 +167,7 @@ class ThreadWriteError(UserError):
         self.method, self.location = method, location
         super().__init__(
             f"{location}: {method} is called on a thread that the cell has started, where a write runs immediately; "
-            "the writes of a cell run together, when its graph is run, and side by side where they can. Write on the "
+            "the writes of a cell run together, when its graph is run, and simultaneously where possible. Write on the "
             "cell's own thread, or run the cell with --run (or %config FlinkMagics.run = True)."
         )
 
@@ -215,5 +215,5 @@ class StreamingFrameError(UserError):
         self.name = name
         super().__init__(
             f"{name!r} is a streaming DataFrame, and jobs are compiled for batch. Read its source with spark.read, or "
-            "start it as a streaming query outside of the cell."
+            "start it as a streaming query outside the cell."
         )

@@ -39,8 +39,8 @@ class PinnedThreadsRequiredError(UserError):
 
     def __init__(self) -> None:
         super().__init__(
-            "This session was started with PYSPARK_PIN_THREAD=false, so a job's Spark work cannot be told from the "
-            "session's other work. Start the session without it (true is PySpark's default)."
+            "This session was started with PYSPARK_PIN_THREAD=false, so a job's Spark work cannot be distinguished "
+            "from the session's other work. Start the session without it (true is PySpark's default)."
         )
 
 

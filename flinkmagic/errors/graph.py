@@ -86,7 +86,7 @@ class FeedbackParallelismError(StreamGraphRefusedError):
         self.name, self.parallelism = name, parallelism
         self.feedback, self.feedback_parallelism = feedback, feedback_parallelism
         super().__init__(
-            f"The iteration {name!r} has parallelism {parallelism}, what is fed back, {feedback!r}, has "
+            f"The iteration {name!r} has parallelism {parallelism}, but its feedback {feedback!r} has "
             f"{feedback_parallelism}. Give both the same."
         )
 

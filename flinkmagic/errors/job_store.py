@@ -14,7 +14,7 @@ class ForeignJournalError(JobStoreError):
 
     def __init__(self, path: str, reason: str) -> None:
         self.path, self.reason = path, reason
-        super().__init__(f"{path} is not used: {reason}. Nothing was changed; move the file elsewhere to go on.")
+        super().__init__(f"{path} is not used: {reason}. Nothing was changed; move the file elsewhere to continue.")
 
 
 class TornJournalError(JobStoreError):

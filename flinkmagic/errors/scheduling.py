@@ -23,8 +23,8 @@ class PartitionNotFoundError(FlinkMagicError):
     def __init__(self, dataset_id: str, partition: int, detail: str = "") -> None:
         self.dataset_id, self.partition = dataset_id, partition
         super().__init__(
-            f"Partition {partition} of result {dataset_id} is not there any more{': ' + detail if detail else ''}. "
-            "What made it is run again."
+            f"Partition {partition} of result {dataset_id} is gone{': ' + detail if detail else ''}. "
+            "The task that made it runs again."
         )
 
 
@@ -52,7 +52,7 @@ class NoResourceAvailableError(FlinkMagicError):
         self.needed, self.available, self.groups = needed, available, groups
         waited = f" within {duration(waited_ms)}" if waited_ms is not None else ""
         super().__init__(
-            f"A region needs {count(needed, 'slot')} together, and {available} could be had{waited}. It asks for: "
+            f"A region needs {count(needed, 'slot')} together, and {available} became available{waited}. It requests: "
             f"{', '.join(groups)}. Give the job more slots, or lower the parallelism of these groups."
         )
 
@@ -101,7 +101,7 @@ class OutputLostError(ExecutorRecoveryError):
     def __init__(self, task: str, resource_id: str | None) -> None:
         self.task = task
         where = f" with the executor {resource_id}" if resource_id is not None else ""
-        super().__init__(f"What {task} had made is lost{where}, and is made once more.", resource_id)
+        super().__init__(f"The output of {task} is lost{where}, and is made again.", resource_id)
 
 
 class SlotLostError(FlinkMagicError):
@@ -125,14 +125,14 @@ class TaskCanceledError(FlinkMagicError):
 
     def __init__(self, task_name: str) -> None:
         self.task_name = task_name
-        super().__init__(f"{task_name} was cancelled by its executor, which was not asked to")
+        super().__init__(f"{task_name} was cancelled by its executor, without a request")
 
 
 class SlotRequestCanceledError(FlinkMagicError):
     """A slot is no longer needed: its task was cancelled before the slot came."""
 
     def __init__(self) -> None:
-        super().__init__("The slot is not wanted any more: its task was cancelled.")
+        super().__init__("The slot is no longer needed: its task was cancelled.")
 
 
 class InvariantViolatedError(FlinkMagicError):

@@ -63,7 +63,7 @@ class NotAProgramError(UserError):
     def __init__(self, value: object) -> None:
         self.value = value
         super().__init__(
-            "compile() takes what capture() gave or a list of such, a DataFrame, a list of DataFrames or a dict of "
+            "compile() takes a captured program or a list of them, a DataFrame, a list of DataFrames or a dict of "
             f"them by name, not {type(value).__name__}."
         )
 
@@ -88,7 +88,7 @@ class DemoFailedError(UserError):
 
     def __init__(self, notebook: object, text: str) -> None:
         self.notebook = notebook
-        super().__init__(f"A cell of the demo failed; the notebook as far as it came: {notebook}\n{text}")
+        super().__init__(f"A cell of the demo failed; the notebook up to that cell: {notebook}\n{text}")
 
 
 class LayoutEngineNotFoundError(UserError):

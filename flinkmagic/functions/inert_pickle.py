@@ -103,7 +103,7 @@ class _InertUnpickler(pickle.Unpickler):
         return self._symbols[symbol]
 
     def persistent_load(self, pid: Any) -> Any:
-        raise CannotCompareError("its pickle refers to something outside of it")
+        raise CannotCompareError("its pickle refers to something outside it")
 
 
 def read_pickle(pickled: bytes) -> tuple[Any, list[Record]]:

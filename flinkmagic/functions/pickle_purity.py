@@ -117,7 +117,7 @@ class PickleReader:
             self._by_name(name, record.args)
             return
         elif module == "itertools":
-            raise NotKnownPureError(f"it goes on with an iterator from call to call: {module}.{name}")
+            raise NotKnownPureError(f"it continues an iterator from call to call: {module}.{name}")
         else:
             self._judge.symbol(module, name)
         self._values(*record.args, *record.options.values(), *record.items)

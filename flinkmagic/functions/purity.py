@@ -167,7 +167,7 @@ class _Judge:
     def text(self, text: str) -> None:
         """Judge a text constant. Pandas and numpy take two texts for the time at which they read them."""
         if text.strip().lower() in ("now", "today"):
-            raise NotKnownPureError(f"it holds {text!r}, which may stand for the time of the run")
+            raise NotKnownPureError(f"it holds {text!r}, which may mean the time of the run")
         self._texts.add(text)
 
     def finish(self) -> None:

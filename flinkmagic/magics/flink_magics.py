@@ -57,7 +57,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @with_help
     @no_var_expand
     @magic_arguments("%flinkgraph")
-    @argument("name", nargs="?", help="the graph's name, which a variable gets that holds it (cell_N)")
+    @argument("name", nargs="?", help="the graph's name; a variable of this name holds it (cell_N)")
     @job_arguments
     @argument("--run", action="store_true", help=RUN_HELP)
     @cell_magic("flinkgraph")
@@ -95,7 +95,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @no_var_expand
     @magic_arguments("flinkgraph")
     @argument("names", nargs="*", metavar="WHAT", help="a graph, or DataFrames: names, expressions; none: all graphs")
-    @argument("--name", help="the name of the graph that is made of DataFrames (job), or of all graphs")
+    @argument("--name", help="the name of the graph made from DataFrames (job), or from all graphs")
     @job_arguments
     @argument("--view", choices=VIEWS, help="show this one of its graphs")
     @argument("--save", metavar="FILE", help=f"write the picture to a file instead: {', '.join(FORMATS)}")
@@ -122,7 +122,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @no_var_expand
     @magic_arguments("flinkrun")
     @argument("name", help="the graph's name")
-    @argument("--detach", action="store_true", help="give the prompt back; the view goes on")
+    @argument("--detach", action="store_true", help="return the prompt immediately; the view continues")
     @line_magic
     def flinkrun(self, line: str) -> None:
         """Deploy a graph on the session's SparkContext, and show it until it has ended.
@@ -166,7 +166,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @argument("--full", action="store_true", help="errors with the JVM's stack traces")
     @argument("--log", action="store_true", help="the job's events: slots, deployments, states, failures")
     @argument("--retained", action="store_true", help="what later runs need not compute again")
-    @argument("--release", metavar="RESULT", help="let go of a retained result, or of all of a graph's")
+    @argument("--release", metavar="RESULT", help="release a retained result, or all of a graph's")
     @line_magic
     def flinkjobs(self, line: str) -> None:
         """List the session's jobs, or describe the last one of a graph."""

@@ -125,7 +125,7 @@ class _TerminalLine:
     def end(self) -> None:
         snapshot = self._job.snapshot()
         if self._detached:
-            print(f"\n{progress_line(snapshot)}\nMore of it: %flinkshow {self._graph.name}", flush=True)
+            print(f"\n{progress_line(snapshot)}\nMore: %flinkshow {self._graph.name}", flush=True)
             return
         sys.stdout.write("\r" + " " * self._width + "\r")
         # The error that the magic raises reports what failed.

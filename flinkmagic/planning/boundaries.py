@@ -14,7 +14,7 @@ consumers are planned on its rows, which are kept (a *boundary*):
    plan holds a shuffle, Python functions, a join that compares all rows with all, or a source whose rows may be others
    when it is read again. A junction that only filters and projects columns of files, or of a boundary's rows, is none:
    every consumer's own column pruning and filter push-down is worth more. Neither is one that joins them with what is
-   broadcast: the broadcast is an equal exchange of all consumers and is made once anyhow, and looking rows up in it
+   broadcast: the broadcast is an equal exchange of all consumers and is made once anyway, and looking rows up in it
    costs less than keeping all columns of them (seen: the quickstart's ``late`` kept 1.02 of plain Spark's time, read
    again by each consumer 0.73).
 4. What the user has cached is left to Spark's cache, together with all that it is made from.
@@ -79,8 +79,8 @@ class Boundary:
     ----------
     frame : int
         The program's number of it.
-    The DataFrame objects that have its plan.
-        The very objects that have its plan.
+    dataframes : tuple of DataFrame
+        The DataFrame objects that have its plan.
     name : str
         The user's name for it, else the call that made it.
     why : str

@@ -84,7 +84,7 @@ class Once:
 
 
 def _gone() -> Any:
-    raise RuntimeError("this stage belongs to a job that is over, and its objects were let go of")
+    raise RuntimeError("this stage belongs to a job that is over, and its objects were released")
 
 
 class Renewable(Once):
@@ -341,5 +341,5 @@ class BoundaryStageHandle(StageHandle):
 
     @property
     def relation(self) -> JavaObject:
-        """The ``InMemoryRelation`` of the rows, over the same builder forever."""
+        """The ``InMemoryRelation`` of the rows, always over the same builder."""
         return self.made()

@@ -6,7 +6,7 @@ Marks on Catalyst's tree nodes do not survive the optimiser, but expression ids 
    where Spark merged several calls into one operator).
 2. An operator that makes no attribute (filter, sort, join, limit, union, repartition, ...) belongs to one of the calls
    of its kind in the lineage of the sink's DataFrame: the one whose text names most of what the operator names, then
-   the one that stands between the calls above and below it.
+   the one between the calls above and below it.
 3. What is left was put in by Spark. What an operator above requires (exchanges, sorts, partial aggregates) belongs to
    the call of that operator; the rest belongs to the nearest operator below, else above, that has a call.
 """

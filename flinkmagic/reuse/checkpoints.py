@@ -53,7 +53,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def checkpointed_job_id(graph_name: str) -> str:
-    """The id of a job that has checkpoints: a graph of this name goes on where the last one in its folder ended."""
+    """Return the id of a job with checkpoints: a graph of this name continues the last one in its folder."""
     return hashlib.sha256(graph_name.encode()).hexdigest()[:32]
 
 
@@ -94,20 +94,20 @@ class Checkpoints:
 
     @property
     def writes(self) -> Mapping[str, FinishedWrite]:
-        """By their keys the writes that were committed, with the files that these and later ones left there."""
+        """By their keys, the writes that were committed, with the files that these and later ones left there."""
         return {
             key: FinishedWrite(self._targets[write.target], write.replaced_by) for key, write in self._writes.items()
         }
 
     @property
     def targets(self) -> Sequence[str]:
-        """Where writes were recorded."""
+        """The targets of recorded writes."""
         return list(self._targets)
 
     # -- reading ---------------------------------------------------------------------------------------
 
     def find(self, result: StageResult, key: ResultKey) -> RetainedResult | None:
-        """The rows of a boundary, from disk."""
+        """Return the rows of a boundary, from disk."""
         dataset = self._datasets.get(key.digest)
         handle = result.handle
         if dataset is None or not isinstance(handle, BoundaryStageHandle):

@@ -22,8 +22,8 @@ class FinishedWrite:
     ----------
     files : list of str or None
         What its target held after that run (`ResultKeys.listing`).
-    The keys of later writes of that run that overwrote its target: they were meant to replace its rows.
-        The keys of later writes of that run that overwrote its target: its rows were theirs to replace.
+    replaced_by : tuple of str
+        The keys of later writes of that run that overwrote its target: they were meant to replace its rows.
     """
 
     files: list[str] | None

@@ -140,7 +140,7 @@ class ResultKeys:
         return str(self._listings.changedFile(list(key.files), self._hadoop_conf()))
 
     def listing(self, path: str) -> list[str] | None:
-        """The files below a path, with lengths and modification times; None where there is nothing."""
+        """Return the files below a path, with lengths and modification times; None if there is nothing."""
         found: list[str] | None = json.loads(self._listings.listing(path, self._hadoop_conf()))
         return found
 

@@ -179,7 +179,7 @@ def _let_go(results: Sequence[RetainedResult]) -> None:
         try:
             one.let_go()
         except Exception as gone:  # noqa: BLE001 - with a session that is gone its results are gone, too
-            _LOG.debug("nothing to let go of for %s: %s", one.name, gone)
+            _LOG.debug("nothing to release for %s: %s", one.name, gone)
 
 
 _STORES: WeakKeyDictionary[Any, RetainedResults] = WeakKeyDictionary()

@@ -1,4 +1,4 @@
-"""Takes jobs in, runs them, and knows those that are over (Flink's `Dispatcher`)."""
+"""Accepts jobs, runs them, and remembers those that are over (Flink's `Dispatcher`)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from flinkmagic.scheduling.recovery.high_availability import HighAvailabilitySer
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 
 MOST_JOBS_THAT_ARE_OVER = 100
-"""So many are remembered (Flink's `jobstore.max-capacity`)."""
+"""How many are remembered (Flink's `jobstore.max-capacity`)."""
 
 
 @dataclass(frozen=True)
 class JobDetails:
-    """What an overview tells of a job (Flink's class of that name)."""
+    """What an overview shows of a job (Flink's class of that name)."""
 
     job_id: str
     name: str
@@ -31,7 +31,7 @@ class JobDetails:
 
     @classmethod
     def of(cls, info: ExecutionGraphInfo) -> JobDetails:
-        """Those of a job at the instant of its picture."""
+        """Return the details of a job at the instant of its snapshot."""
         graph, times = info.archived_execution_graph, info.status_timestamps
         end_ms = times[info.job_status] if info.job_status.is_terminal else info.at_ms
         start_ms = min(times.values())
@@ -57,7 +57,7 @@ class Dispatcher:
     def submit_job(
         self, factory: JobMasterServiceFactory, high_availability: HighAvailabilityServices | None = None
     ) -> Future[JobStatus]:
-        """Run a job, where a former leader ended if there was one; the future is done when it is over here.
+        """Run a job, from where a former leader ended if there was one; the future is done when it is over here.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class Dispatcher:
         Returns
         -------
         Future of JobStatus
-            Failed where the job cannot be led from here (`JobStoreError`) or its master cannot be made.
+            Failed if the job cannot be led from here (`JobStoreError`) or its master cannot be made.
         """
         services = high_availability or StandaloneHaServices()
         job_id = factory.execution_graph.job_id
@@ -82,20 +82,20 @@ class Dispatcher:
         try:
             runner.start()
         except BaseException:
-            # An interrupt, say: no one may find the job led from here.
+            # An interrupt, for example: no one may find the job led from here.
             runner.close()
             raise
         return runner.result
 
     def jobs(self) -> list[JobDetails]:
-        """The jobs that are over, oldest first, then those that run (`Dispatcher.requestMultipleJobDetails`)."""
+        """Return the jobs that are over, oldest first, then running ones (`Dispatcher.requestMultipleJobDetails`)."""
         with self._lock:
             over, runners = list(self._over), list(self._runners.values())
         masters = [runner.job_master for runner in runners]
         return [*over, *(JobDetails.of(master.request_job()) for master in masters if master is not None)]
 
     def close(self) -> None:
-        """Let all jobs go; those that run here are suspended, and others may take them up."""
+        """Suspend the jobs that run here; other processes may take them up."""
         with self._lock:
             runners = list(self._runners.values())
         for runner in runners:

@@ -142,7 +142,7 @@ class Executions:
         return ExecutionAttemptID(job_vertex.id, vertex - job_vertex.first, int(self.graph.attempt[vertex]))
 
     def task_name(self, vertex: int) -> str:
-        """Return a vertex's name for people: `Map (3/8)`."""
+        """Return a vertex's display name: `Map (3/8)`."""
         job_vertex = self.graph.job_vertex_of(vertex)
         return job_vertex.task_name(vertex - job_vertex.first)
 

@@ -25,7 +25,7 @@ JOURNAL_SYNC_MS = 200.0
 
 
 OnCompletion = Callable[["ExecutionGraphInfo"], None]
-"""Told of the end of a job (of Flink's `OnCompletionActions`)."""
+"""Called with the end of a job (of Flink's `OnCompletionActions`)."""
 
 
 class JobMasterService(Protocol):
@@ -45,7 +45,7 @@ class JobMasterService(Protocol):
         ...
 
     def request_job(self) -> ExecutionGraphInfo:
-        """A picture of the job at this instant; callable from any thread."""
+        """Return a snapshot of the job; callable from any thread."""
         ...
 
 
@@ -59,12 +59,12 @@ class JobMasterServiceFactory(Protocol):
 
     @property
     def main_thread(self) -> ComponentMainThreadExecutor:
-        """Where its master runs."""
+        """The thread of its master."""
         ...
 
     @property
     def event_log(self) -> JobEventLog:
-        """Where its story is written."""
+        """The log of its events."""
         ...
 
     def create_job_master_service(
@@ -79,13 +79,13 @@ class JobMasterServiceFactory(Protocol):
         Parameters
         ----------
         former : StoredJob or None
-            What a former leader left.
+            What a former leader left behind.
         journal : JobJournal or None
-            Where the job's data are recorded that outlive this process; None where there is no store.
+            Where the job's data are recorded that outlive this process; None if there is no store.
         listeners : sequence of JobListener
-            Must hear of each move of the job.
+            Must be called with each transition of the job.
         on_over : callable
-            Must be called once, in a turn of its own, with the last picture of the job, when it is over here.
+            Must be called once, in a turn of its own, with the last snapshot of the job, when it is over here.
         """
         ...
 
@@ -102,9 +102,9 @@ class JobMasterServiceProcess:
     store : JobGraphStore or None
         Where the job is kept.
     former : StoredJob or None
-        What a former leader left.
+        What a former leader left behind.
     on_over : callable
-        Told of the job's end here.
+        Called with the end of the job here.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class JobManagerRunner:
         self._process: JobMasterServiceProcess | None = None
         self._is_waiting = False
         self.last_info: ExecutionGraphInfo | None = None
-        """The last picture of the job, once it is over here."""
+        """The last snapshot of the job, once it is over here."""
 
     @property
     def job_master(self) -> JobMasterService | None:
@@ -177,19 +177,19 @@ class JobManagerRunner:
         return None if self._process is None else self._process.job_master
 
     def start(self) -> None:
-        """Contend."""
+        """Start to contend for leadership."""
         self._election.start(self)
         self._is_waiting = True
 
     def close(self) -> None:
-        """Contend no more; a job that runs here is suspended, and the result is done when its master has ended."""
+        """Stop contending; suspend a job that runs here; the result is done when its master has ended."""
         leads = self._process is not None
         self._election.stop()
         if not leads:
             self._complete(JobStatus.SUSPENDED)
 
     def grant_leadership(self, session_id: str) -> None:
-        """Start the master; what stands against it (a torn journal, say) is the runner's result."""
+        """Start the master; what prevents it (a torn journal, for example) is the runner's result."""
         self._factory.event_log.add("job manager", f"leads job {self.job_id}")
         try:
             former = self._store.take_up(self.job_id) if self._store is not None else None

@@ -49,20 +49,20 @@ class JobMaster:
     main_thread : ComponentMainThreadExecutor
         The job's.
     clock : Clock
-        What silence is measured by.
+        Measures silence.
     factory : SlotPoolServiceSchedulerFactory
         Makes the slot pool and the scheduler. They, the resource manager and the executors' gateways are what differs
         between a simulated cluster and Spark.
     resource_manager : LeaderRetrievalService of ResourceManagerGateway
-        Who is told what the job requires.
+        Is told what the job requires.
     event_log : JobEventLog
         The job's.
     heartbeat : HeartbeatOptions, optional
         How often executors are asked for a sign of life, and how long they may be silent.
     listeners : sequence of JobListener
-        Told of each move, before the master is.
+        Called with each transition, before the master.
     on_over : callable
-        Told the last picture of the job when it is over, and nothing of it runs.
+        Called with the last snapshot of the job when it is over and nothing of it runs.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class JobMaster:
         self.scheduler.suspend(cause)
 
     def request_job(self) -> ExecutionGraphInfo:
-        """A picture of the job at this instant; callable from any thread."""
+        """Return a snapshot of the job; callable from any thread."""
         return self.scheduler.request_job()
 
     # -- the resource manager --------------------------------------------------------------------------
@@ -137,14 +137,14 @@ class JobMaster:
         self._main_thread.execute(declare)
 
     def notify_not_enough_resources(self, acquired: int) -> None:
-        """Take the resource manager's word that it has no more than `acquired` slots for this job."""
+        """Handle that the resource manager has no more than `acquired` slots for this job."""
         self._event_log.add("job master", f"hears that there are no more than {acquired} slots for it")
         self.slot_pool.notify_not_enough_resources(acquired)
 
     # -- task executors --------------------------------------------------------------------------------
 
     def register_task_manager(self, resource_id: str, gateway: TaskExecutorGateway) -> None:
-        """Take an executor's word that it has slots for this job."""
+        """Note that an executor has slots for this job."""
         if self._task_managers.get(resource_id) is gateway:
             return
         if resource_id in self._task_managers:
@@ -154,27 +154,27 @@ class JobMaster:
         self._heartbeats.monitor(resource_id, lambda: gateway.heartbeat_from_job_manager(self.job_id))
 
     def offer_slots(self, resource_id: str, offers: Sequence[SlotOffer]) -> list[SlotOffer]:
-        """Take those of the offered slots that are needed; none of an executor that is not registered."""
+        """Take the offered slots that are needed; none from an executor that is not registered."""
         gateway = self._task_managers.get(resource_id)
         if gateway is None or self.scheduler.job_status.is_terminal:
             return []
         return self.slot_pool.offer_slots(offers, resource_id, gateway)
 
     def update_task_execution_state(self, transition: TaskExecutionStateTransition) -> bool:
-        """Take news of an attempt."""
+        """Handle the news of an attempt."""
         return self.scheduler.update_task_execution_state(transition)
 
     def heartbeat_from_task_manager(self, resource_id: str) -> None:
-        """Take an executor's sign of life."""
+        """Note an executor's sign of life."""
         self._heartbeats.heard_from(resource_id)
 
     def fail_slot(self, resource_id: str, allocation_id: str, cause: BaseException) -> None:
-        """Take news of a slot that an executor lost."""
+        """Handle the loss of a slot that an executor reports."""
         if self.slot_pool.fail_allocation(allocation_id):
             self.scheduler.fail_slot(allocation_id, SlotLostError(allocation_id, resource_id, str(cause)))
 
     def disconnect_task_manager(self, resource_id: str, cause: BaseException) -> None:
-        """Strike an executor out, with its slots and what lay there."""
+        """Remove an executor, with its slots and what was stored there."""
         if self._task_managers.pop(resource_id, None) is None:
             return
         self._heartbeats.unmonitor(resource_id)
@@ -188,14 +188,14 @@ class JobMaster:
     # -- the job (JobListener) -------------------------------------------------------------------------
 
     def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
-        """Let everything go when the job is over, once the call that ended it has returned."""
+        """Release everything when the job is over, once the call that ended it has returned."""
         if new.is_terminal:
             self._main_thread.execute(self._over)
 
     def on_execution_state_changed(
         self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
     ) -> None:
-        """Single executions do not concern the master."""
+        """Do nothing: single executions do not concern the master."""
 
     def _over(self) -> None:
         self.slot_pool.close_async().when_complete(lambda _value, _error: self._closed())

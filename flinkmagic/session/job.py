@@ -71,7 +71,7 @@ class Job:
             retention=Retention(spark.sparkContext, name, options.retain, options.retain_bytes),
             checkpoint_dir=Path(options.checkpoint_dir) if options.checkpoint_dir is not None else None,
         )
-        # Kept rows and shuffle files live as long as somebody can ask this job for them.
+        # Kept rows and shuffle files live as long as this job can be asked for them.
         self._names = names
         self._are_names_bound = threading.Event()
         weakref.finalize(self, _release_when_over, self._deployment, names)
@@ -93,19 +93,19 @@ class Job:
         self._deployment.cancel()
 
     def tasks(self) -> list[TaskRecord]:
-        """One record for each attempt of each task, in the order in which Spark launched them."""
+        """Return one record for each attempt of each task, in the order in which Spark launched them."""
         return self._deployment.tasks()
 
     def finished_writes(self) -> list[DeferredWrite]:
-        """The writes that are done."""
+        """Return the writes that are done."""
         return [sink.write for sink in self._deployment.finished_sinks() if sink.write is not None]
 
     def exceptions(self) -> tuple[RootExceptionHistoryEntry, ...]:
-        """What failed, oldest first, each with the vertex, subtask, attempt and executor."""
+        """Return what failed, oldest first, each with the vertex, subtask, attempt and executor."""
         return self._deployment.exceptions()
 
     def result(self, name: str) -> DataFrame:
-        """The rows of a result, as a DataFrame of the user's session; reading it computes nothing again.
+        """Return the rows of a result, as a DataFrame of the user's session; reading it computes nothing again.
 
         Parameters
         ----------
@@ -115,39 +115,39 @@ class Job:
         Raises
         ------
         UnknownNameError
-            Where the job keeps no result of that name.
+            If the job keeps no result of that name.
         ResultNotReadyError
-            Where it has not been computed (yet).
+            If it has not been computed (yet).
         ResultReleasedError
             After `release`.
         """
         return self._deployment.result(name)
 
     def release(self) -> None:
-        """Let go of kept rows and shuffle files; `result` gives none any more. Only after the job's end."""
+        """Release kept rows and shuffle files; `result` then raises. Only after the job's end."""
         self.restore_names()
         self._deployment.release()
 
     def restore_names(self) -> None:
-        """Let the names that stand for kept rows stand for what they were defined as."""
+        """Bind the names that refer to kept rows to their definitions again."""
         if self._names is not None:
             self._names.restore()
 
     def info(self) -> ExecutionGraphInfo:
-        """The scheduler's own picture of the job at this instant (Flink's `ExecutionGraphInfo`)."""
+        """Return the scheduler's own snapshot of the job (Flink's `ExecutionGraphInfo`)."""
         return self._deployment.snapshot().job
 
     def details(self) -> JobDetails:
-        """What an overview tells of the job (Flink's `JobDetails`)."""
+        """Return what an overview shows of the job (Flink's `JobDetails`)."""
         return JobDetails.of(self.info())
 
     def log(self) -> list[str]:
-        """The job's events, oldest first, by the time since its start: slots, deployments, failures, restarts."""
+        """Return the job's events, oldest first, by time since its start: slots, deployments, failures, restarts."""
         events = self._deployment.event_log.events()
         return [event.since(events[0].at_ms) for event in events]
 
     def snapshot(self) -> JobSnapshot:
-        """How far the job has come, for pictures and progress lines."""
+        """Return the job's progress, for pictures and progress lines."""
         state = self._deployment.snapshot()
         info = state.job
         started_ms = min(info.status_timestamps.values())
@@ -157,7 +157,7 @@ class Job:
             status=info.job_status.value,
             name=self.name,
             elapsed_ms=ended_ms - started_ms,
-            # Spark tells of a task's launch before it tells that the core's last task has ended.
+            # Spark reports a task's launch before it reports that the core's last task has ended.
             slots_used=min(state.slots_used, state.slots_total),
             slots_total=state.slots_total,
             started_at_ms=started_ms,
@@ -170,15 +170,15 @@ class Job:
         )
 
     def reused(self) -> list[str]:
-        """Ids of the job vertices that did not run, because their results, or later ones, were there already."""
+        """Return the ids of the job vertices that did not run, because their results, or later ones, existed."""
         return [self.execution_graph.job_vertices[index].id for index in sorted(self._deployment.taken_up.finished)]
 
     def not_retained(self) -> dict[str, str]:
-        """By the name of a stage why no later run can use its result."""
+        """Return, by the name of a stage, why no later run can use its result."""
         return self._deployment.not_retained
 
     def report(self) -> list[str]:
-        """What became of the job, sink by sink; what was run otherwise than planned; then what was uneven.
+        """Return the outcome of the job, sink by sink; what ran differently from the plan; then what was uneven.
 
         Uneven are the widest skew, spills and the slowest task.
         """
@@ -196,7 +196,7 @@ class Job:
         return lines
 
     def edges(self) -> list[EdgeBytes]:
-        """The real sizes of the exchanges that are written by now, partition by partition."""
+        """Return the real sizes of the exchanges that are written by now, partition by partition."""
         return edges(self.execution_graph, self._deployment.partition_bytes())
 
     def __repr__(self) -> str:
@@ -224,7 +224,7 @@ def _release_when_over(deployment: SparkDeployment, names: Rebinding | None) -> 
 def _bind_names(
     deployment: SparkDeployment, names: Rebinding | None, are_bound: threading.Event, _: Future[JobStatus]
 ) -> None:
-    """At the end, on the job's thread."""
+    """Bind the names at the end, on the job's thread."""
     try:
         if names is not None:
             names.bind(deployment)
@@ -255,7 +255,7 @@ def _task_views(state: DeploymentSnapshot) -> list[TaskView]:
 
 
 def _amounts(state: DeploymentSnapshot) -> Iterator[tuple[str, float, float | None, tuple[int | None, ...]]]:
-    """What each task did that counts: its vertex, start, end, rows and bytes; sampling counts for nothing."""
+    """Return what each task did: its vertex, start, end, rows and bytes; sampling does not count."""
     for task in state.tasks:
         if task.role != "helper" and task.state is ExecutionState.FINISHED:
             amounts = (task.rows_in, task.rows_out, task.bytes_in, task.bytes_out)

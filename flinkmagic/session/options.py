@@ -109,7 +109,9 @@ class JobOptions:
     )
     slots: int | None = field(
         default=None,
-        metadata=_told(COUNT, "how many slots the job's vertices may hold side by side", "all of the session's cores"),
+        metadata=_told(
+            COUNT, "how many slots the job's vertices may hold simultaneously", "all of the session's cores"
+        ),
     )
     share: Sharing = field(
         default="auto",
@@ -142,17 +144,17 @@ class JobOptions:
         default=None,
         metadata=_told(
             SIZE,
-            "how many bytes of results are retained at most, over all graphs of the session; what was not used for the "
-            "longest time goes first",
-            "the present bound, 8 GiB at first",
+            "how many bytes of results are retained at most, over all graphs of the session; the least recently used "
+            "go first",
+            "the current bound, initially 8 GiB",
         ),
     )
     checkpoint_dir: str | os.PathLike[str] | None = field(
         default=None,
         metadata=_told(
             FOLDER,
-            "a folder, seen alike by driver and executors, in which is recorded how far a run came, for another kernel "
-            "to take up",
+            "a folder with one path for driver and executors, where a run records its progress for another kernel to "
+            "take up",
             "nothing is recorded",
         ),
     )

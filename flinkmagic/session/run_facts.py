@@ -61,4 +61,4 @@ def _written(edge: EdgeBytes) -> str:
 
 
 def _join(choice: JoinChoice) -> str:
-    return f"{choice.planned} run as ShuffledHashJoin: its {choice.side} side has {size(choice.bytes)} only"
+    return f"{choice.planned} run as ShuffledHashJoin: its {choice.side} side has only {size(choice.bytes)}"

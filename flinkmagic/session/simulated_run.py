@@ -22,8 +22,8 @@ class SimulatedRun:
     ----------
     timeline : Timeline
         What ran when, and in which slot.
-    The same for readers; beside a run that really happened, if there was one.
-        The same for people; beside a run that really happened, where there was one.
+    text, svg : str
+        The same for readers; beside a run that really happened, if there was one.
     """
 
     timeline: Timeline

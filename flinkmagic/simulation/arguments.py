@@ -11,12 +11,12 @@ RESTART_STRATEGY = "fixed-delay:3:1s"
 SIMULATION_ARGUMENTS: dict[str, dict[str, Any]] = {
     "--task-managers": {"type": typed(COUNT), "default": 1, "metavar": "N", "help": "how many executors there are (1)"},
     "--slots": {"type": typed(COUNT), "default": 4, "metavar": "N", "help": "how many slots each has (4)"},
-    "--seed": {"type": int, "default": 0, "metavar": "N", "help": "what chance follows (0)"},
+    "--seed": {"type": int, "default": 0, "metavar": "N", "help": "the seed of all chance (0)"},
     "--task-seconds": {
         "action": "append",
         "default": [],
         "metavar": "[NAME=]SECONDS",
-        "help": "how long a task works, about (1, or after a real run as long as it took); with a NAME, the tasks of "
+        "help": "about how long a task works (1, or after a real run as long as it took); with a NAME, the tasks of "
         "that vertex or operator; repeatable",
     },
     "--fail": {
@@ -29,9 +29,9 @@ SIMULATION_ARGUMENTS: dict[str, dict[str, Any]] = {
         "action": "append",
         "default": [],
         "metavar": "NAME@TIME[+TIME]",
-        "help": "such as tm-1@2s, or tm-1@2s+5s where a new one comes five seconds later; repeatable",
+        "help": "such as tm-1@2s, or tm-1@2s+5s if a new one comes five seconds later; repeatable",
     },
-    "--faults": {"type": int, "default": 0, "metavar": "N", "help": "so many faults by chance"},
+    "--faults": {"type": int, "default": 0, "metavar": "N", "help": "how many random faults occur"},
     "--restart": {
         "type": typed(STRATEGY),
         "default": RESTART_STRATEGY,

@@ -53,7 +53,7 @@ def simulation_options(
     lose_task_manager : sequence of str
         Losses, such as ``"tm-1@2s"``, or ``"tm-1@2s+5s"`` for one that is replaced.
     faults : int
-        How many faults come by chance besides.
+        How many additional random faults occur.
     restart : str
         When failed tasks are restarted: ``none``, ``fixed-delay:3:1s``, ...
     **others

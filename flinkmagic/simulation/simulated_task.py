@@ -79,19 +79,19 @@ class SimulatedTask:
         """How many inputs, counted from the first, are known to be finished."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start the task."""
         for output in self.descriptor.outputs:
             self._shuffle.begin(output.partition_id, self._resource_id)
         self._change(_S.INITIALIZING)
         self._later(self._initialized, self._times.initialization_ms(self.descriptor))
 
     def cancel(self) -> None:
-        """Stop."""
+        """Cancel the task."""
         if not self.state.is_terminal:
             self._end(_S.CANCELED, None)
 
     def fail(self, error: BaseException) -> None:
-        """Fail."""
+        """Fail the task."""
         if not self.state.is_terminal:
             self._end(_S.FAILED, error)
 
@@ -143,7 +143,7 @@ class SimulatedTask:
     def _not_found(self, partition: ResultPartitionID) -> PartitionNotFoundError:
         state = self._shuffle.state(partition)
         return PartitionNotFoundError(
-            partition.dataset_id, partition.partition, "nobody made it" if state is None else f"it is {state.value}"
+            partition.dataset_id, partition.partition, "no task made it" if state is None else f"it is {state.value}"
         )
 
     def _run(self) -> None:

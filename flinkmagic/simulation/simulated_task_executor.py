@@ -53,7 +53,7 @@ class SimulatedTaskExecutor:
     times : TaskTimes
         How long tasks take.
     find_job_master, find_resource_manager : callable
-        Find those it talks to.
+        Return those that it talks to.
     slot_of_allocation : dict of str to int
         Where it notes the number of each slot that it offers.
     """

@@ -53,8 +53,8 @@ def test_a_dataframe_of_before_the_cell_is_known_by_its_mark(cell):
     ("arguments", "text"),
     [
         ("", "was given no option; there are name, uid, slot_sharing_group"),
-        ("name=''", "name is a text that is not empty, not ''"),
-        ("uid=7", "uid is a text that is not empty, not 7"),
+        ("name=''", "name is a non-empty text, not ''"),
+        ("uid=7", "uid is a non-empty text, not 7"),
         ("chaining='maybe'", "chaining is always or head or never, not 'maybe'"),
         ("max_parallelism=0", "max_parallelism is a whole number from 1 to 32768, not 0"),
         ("max_parallelism=True", "max_parallelism is a whole number from 1 to 32768, not True"),

@@ -74,7 +74,7 @@ def test_a_job_that_gets_stuck_says_so(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_too_few_slots(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--slots", "2", "--restart", "none", case="docs_two_by_three_slots") == 1
-    assert "needs 6 slots together, and 2 could be had" in capsys.readouterr().out
+    assert "needs 6 slots together, and 2 became available" in capsys.readouterr().out
 
 
 def test_a_picture_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,7 +76,7 @@ def test_what_is_fed_back_has_the_parallelism_of_the_iteration() -> None:
     feedback.add_feedback_edge(OneInputTransformation(feedback, "fits", parallelism=2))
     environment.check_feedback(feedback)
     feedback.add_feedback_edge(OneInputTransformation(feedback, "does not", parallelism=3))
-    with pytest.raises(errors.FeedbackParallelismError, match="'does not', has 3"):
+    with pytest.raises(errors.FeedbackParallelismError, match="'does not' has 3"):
         environment.check_feedback(feedback)
 
 

@@ -22,7 +22,7 @@ def test_a_run_tells_sizes_and_what_was_run_otherwise_than_planned(spark):
     written, joined, tasks = snapshot.facts[join.id]
     assert written[0] == "shuffle written"
     assert re.fullmatch(r"[\d.]+ K?i?B in 4 partitions; the widest, \d, has [\d.]+ K?i?B", written[1])
-    assert joined == ("join", "SortMergeJoin run as ShuffledHashJoin: its left side has 3.1 KiB only")
+    assert joined == ("join", "SortMergeJoin run as ShuffledHashJoin: its left side has only 3.1 KiB")
     assert tasks == ("tasks", "1, for 4 partitions that turned out small")
     report = job.report()
     assert f"  {join.name}: {joined[1]}" in report

@@ -149,7 +149,7 @@ def test_a_whole_that_would_overwrite_its_input_is_shown_and_refused_to_run(note
 
 
 def test_programs_and_dataframes_are_not_mixed(two_cells: Notebook, spark: Any) -> None:
-    with pytest.raises(NotAProgramError, match="a list of such"):
+    with pytest.raises(NotAProgramError, match="or a list of them"):
         flinkmagic.compile([two_cells.programs[0], spark.range(3)])
 
 

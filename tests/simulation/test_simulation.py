@@ -233,8 +233,8 @@ def test_a_region_that_can_never_get_its_slots_fails_with_what_it_needs(batch: b
     job_graph = case("batch_all_exchanges_pipelined") if batch else job(2, 4, batch=False)
     result = checked(job_graph, slots=2, restart_strategy=parse_restart_strategy("none"))
     assert result.status is JobStatus.FAILED
-    assert "slots together, and 2 could be had" in result.to_json()["failure"]
-    assert "It asks for: default" in result.to_json()["failure"]
+    assert "slots together, and 2 became available" in result.to_json()["failure"]
+    assert "It requests: default" in result.to_json()["failure"]
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def rdd_paths(rdd: JavaObject) -> Iterator[tuple[str, bool]]:
 
 
 def lineage_holds(rdd: JavaObject, number: int) -> bool:
-    """Whether an RDD with this id is part of the lineage of a Java RDD."""
+    """Return whether an RDD with this id is part of the lineage of a Java RDD."""
     return bool(_reader("LineageReader").lineageHolds(rdd, number))
 
 

@@ -32,7 +32,7 @@ _IN_MEMORY = frozenset({"", ":memory:"})
 
 
 def is_native(name: str) -> bool:
-    """Whether a module is in the table."""
+    """Return whether a module is in the table."""
     return name in NATIVE_MODULES
 
 

@@ -37,7 +37,7 @@ _FRAME_FILES = tuple(
     os.path.join(os.path.dirname(pyspark.__file__), "sql", *parts)
     for parts in (("dataframe.py",), ("classic", "dataframe.py"))
 )
-"""Where a DataFrame's own methods stand, in 3.5 and 4.x."""
+"""The files of a DataFrame's own methods, in 3.5 and 4.x."""
 _LEARNING = tuple(os.path.join(os.path.dirname(pyspark.__file__), name) + os.sep for name in ("ml", "mllib"))
 
 

@@ -37,7 +37,7 @@ def heeds_exceptions(expression: ast.expr, frame: FrameType, has_handlers: Calla
     frame : FrameType
         The frame in which it does.
     has_handlers : callable
-        Whether the code of a function, of which the second argument is the file's text, has handlers.
+        Returns whether the code of a function has handlers; the second argument is the text of its file.
     """
     called = expression.func if isinstance(expression, ast.Call) else expression
     found = _value_of(called, frame)

@@ -39,7 +39,7 @@ class SourceLocation:
     filename : str
         The file name of the frame.
     line : int
-        Counted from 1; in a method chain over many lines the one where the method's name stands (Python 3.11 and
+        Counted from 1; in a method chain over many lines the one with the method's name (Python 3.11 and
         newer; else the line that Python reports).
     code : str
         That line's text, stripped.

@@ -60,7 +60,7 @@ class DeferredWrite:
     session : SessionSnapshot
         Configuration and current database of that line; equal snapshots are one object.
     overwrites : bool
-        Whether data that lie at the target are gone afterwards.
+        Whether data at the target are gone afterwards.
     dynamic : bool
         Whether only those partitions are overwritten that the query has rows for.
     defines : bool

@@ -189,7 +189,7 @@ class PendingWrites:
     def refused(self, error: Exception) -> Exception:
         """Note that a line was refused, or failed because of an earlier line's write; return the error.
 
-        The line may stand where such errors are dropped: by a library that takes every exception of a file for a
+        The line may be where such errors are dropped: by a library that takes every exception of a file for a
         missing one, in a thread. The cell must not go on as if the line had done its work.
         """
         self.unheeded = error

@@ -98,7 +98,7 @@ class Source(Target):
         Whether the query's plan holds the list of the files since the DataFrame was made. Spark then neither
         sees files that are appended later, nor survives that listed ones are deleted.
     flat : bool
-        Whether it is a folder of which only the files are read that lie in it, and in no folder below.
+        Whether it is a folder from which only the files directly in it are read.
     """
 
     listed: bool = False

@@ -23,7 +23,7 @@ class WriteFacts:
     target : Target
         Where it goes.
     label : str
-        The target for people.
+        The target, as readable text.
     name : str
         What its sink may be called.
     options : mapping of str to str
@@ -31,7 +31,7 @@ class WriteFacts:
     partition_by : tuple of str
         The partition columns.
     overwrites : bool
-        Whether data that lie at the target are gone afterwards.
+        Whether data at the target are gone afterwards.
     dynamic : bool
         Whether only those partitions are overwritten that there are rows for.
     defines : bool

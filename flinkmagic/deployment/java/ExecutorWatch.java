@@ -31,7 +31,7 @@ static final class Start extends org.apache.spark.sql.execution.BufferedRowItera
     }
 }
 
-/** Ends by itself if it has seen no task with a Python worker, and was not asked for again, for a while. */
+/** Ends by itself if for a while it has seen no task with a Python worker, and was not asked for again. */
 static final class Watch implements Runnable {
     static final String NAME = "flinkmagic-python-workers";
     private static final long ROUND_MS = 100L;

@@ -69,7 +69,7 @@ class Observations:
             if query is not None and self._jvm is not None:
                 self._done(query)
         except Py4JError:  # what the stage wrote is written
-            _LOG.exception("A bug in flinkmagic: what is observed in %r is not told; please report it.", handle.name)
+            _LOG.exception("A bug in flinkmagic: what %r observed is not reported; please report it.", handle.name)
 
     def _done(self, query: ObservedQuery) -> None:
         metrics = query.metrics.apply()

@@ -69,8 +69,8 @@ def session_query(
         # Rows and configuration are the same without it (`in_session`), so the write continues, and the log says what
         # is missing.
         _LOG.warning(
-            "Listeners that were registered after the graph was compiled do not hear of its writes: this Spark makes "
-            "its queries in another way (%s).",
+            "Listeners that were registered after the graph was compiled are not notified of its writes: this Spark "
+            "makes its queries differently (%s).",
             java_words(str(error)).splitlines()[0],
         )
         return planned

@@ -275,7 +275,7 @@ class StateCounts:
 
 
 class SubtaskLife:
-    """The state of one execution of a subtask, moved only by the table, and its history.
+    """The state of one execution of a subtask, moved only by the table, and its story.
 
     Parameters
     ----------
@@ -284,11 +284,11 @@ class SubtaskLife:
     state : SubtaskState
         The first state.
     before : SubtaskLife, optional
-        The life of the execution that it replaces; its history continues.
+        The life of the execution that it replaces; its story continues.
     """
 
     STORY = 50
-    """How many of its last events a history holds."""
+    """How many of its last events a story holds."""
 
     def __init__(self, name: str, state: SubtaskState, before: SubtaskLife | None = None) -> None:
         self.name = name
@@ -318,7 +318,7 @@ class SubtaskLife:
         Raises
         ------
         IllegalSubtaskEventError
-            If the table has no such row; the message holds the history.
+            If the table has no such row; the message holds the story.
         """
         row = TABLE.get((self.state, event))
         if row is None:

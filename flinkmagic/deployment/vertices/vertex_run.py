@@ -215,7 +215,7 @@ class VertexRun(StageSubtasks):
         self.fire(one, SubtaskEvent.BLAMED, Occasion(error=cause, at_ms=last.finished_ms if last is not None else None))
 
     def _root(self) -> SubtaskRun | None:
-        """The execution to be blamed; none that is being cancelled, as nothing more is told of it than its end."""
+        """Return the execution to blame; not one that is being cancelled, of which only its end is reported."""
         waiting = [one for one in self.every() if not one.is_over and not one.state.is_cancelling]
         last = self.find(self._last_failed.started.partition) if self._last_failed is not None else None
         if last in waiting:

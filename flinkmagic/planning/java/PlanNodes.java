@@ -18,9 +18,9 @@ import scala.Function1;
 import scala.collection.Iterator;
 import scala.runtime.AbstractPartialFunction;
 
-/** Makes nodes of physical plans out of others. */
+/** Makes nodes of physical plans from others. */
 public class PlanNodes {
-    /** A node like another, over the same children. */
+    /** A copy of a node, over the same children. */
     public static SparkPlan copy(SparkPlan plan) {
         ArrayList children = new ArrayList();
         Iterator old = plan.children().iterator();
@@ -30,14 +30,14 @@ public class PlanNodes {
         return withChildren(plan, children);
     }
 
-    /** A node like another, over other children. */
+    /** A copy of a node, over other children. */
     public static SparkPlan withChildren(SparkPlan plan, ArrayList children) {
         SparkPlan copied = (SparkPlan) ((TreeNode) plan).withNewChildrenInternal(vector(children));
         copied.copyTagsFrom(plan);
         return copied;
     }
 
-    /** Whether a plan has a node in it, shared ones and subqueries included. */
+    /** Whether a plan contains a node, shared ones and subqueries included. */
     public static boolean holds(SparkPlan plan, SparkPlan sought) {
         if (plan == sought) {
             return true;
@@ -60,7 +60,7 @@ public class PlanNodes {
         return false;
     }
 
-    /** A scan of rows that are there already, in place of a plan. */
+    /** A scan of rows that exist already, in place of a plan. */
     public static RDDScanExec scanOver(SparkPlan plan, RDD rows, Partitioning partitioning) throws Exception {
         Constructor constructor = RDDScanExec.class.getConstructors()[0];
         Object[] arguments = new Object[constructor.getParameterTypes().length];
@@ -86,7 +86,7 @@ public class PlanNodes {
         return (CachedRDDBuilder) constructor.newInstance(arguments);
     }
 
-    /** A plan whose subqueries, by the plans that they have, get others. */
+    /** A plan whose subqueries are replaced, by the plans that they have. */
     public static SparkPlan withNewSubqueryPlans(SparkPlan plan, IdentityHashMap replaced) {
         return (SparkPlan) plan.transformExpressions(new WithNewPlan(replaced));
     }

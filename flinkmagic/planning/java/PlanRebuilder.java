@@ -79,7 +79,7 @@ public class PlanRebuilder {
         reads.written(exchange, statistics);
     }
 
-    /** How many tasks the stage with this exchange or subquery on top has; -1 if that is as planned. */
+    /** How many tasks the stage with this exchange or subquery on top has; -1 if that number is as planned. */
     public synchronized int mergedTasks(SparkPlan plan) {
         return reads.tasks(plan);
     }
@@ -112,7 +112,7 @@ public class PlanRebuilder {
         return rebuild(plan);
     }
 
-    /** The same for an operator that makes a shuffle of its own: `computed` is what that job rebuilt of it. */
+    /** The same for an operator that makes a shuffle of its own: `computed` is what that job rebuilt from it. */
     public synchronized void adoptHidden(SparkPlan plan, SparkPlan computed) throws Exception {
         Option before = enter(plan);
         try {
@@ -207,7 +207,7 @@ public class PlanRebuilder {
         throw new NoSuchMethodException("SparkSession." + name);
     }
 
-    /** The shuffle that a hidden operator makes; the stages below have been run. */
+    /** The shuffle that a hidden operator makes; the stages below have run. */
     public synchronized ShuffleDependency shuffleOf(SparkPlan plan) throws Exception {
         RDDScanExec scan = (RDDScanExec) rebuild(plan);
         RDD rdd = scan.rdd();

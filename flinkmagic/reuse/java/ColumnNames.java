@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import scala.collection.Iterator;
 
 /**
- * Names the columns of an operator by their places, so that two plans agree whose expression ids do not.
+ * Names the columns of an operator by their places, so that two plans agree even if their expression ids differ.
  *
  * Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
  */
@@ -32,7 +32,7 @@ public class ColumnNames {
     private final IdentityHashMap places;
     private final HashMap ids = new HashMap();
 
-    /** For one operator. All operators of a plan share `places`, which keeps what was looked up. */
+    /** For one operator. All operators of a plan share `places`, which stores what was looked up. */
     public ColumnNames(SparkPlan plan, IdentityHashMap places) {
         this.plan = plan;
         this.places = places;
@@ -51,8 +51,9 @@ public class ColumnNames {
     }
 
     /**
-     * A column's name, with ids by what represents them in the plan. Spark calls columns after expressions, such as
-     * sum(m#12L), and each run has ids of its own. A name that only looks so, as item#1, is the user's and stays.
+     * A column's name, with ids replaced by what represents them in the plan. Spark names columns after expressions,
+     * such as sum(m#12L), and each run has ids of its own. A name that only looks like that, such as item#1, is the
+     * user's and stays.
      */
     public String withoutIds(String name) {
         Matcher numbered = NUMBERED.matcher(name);
@@ -72,8 +73,8 @@ public class ColumnNames {
     }
 
     /**
-     * Columns go by their place among those of the inputs; any other id is the operator's own, and goes by its first
-     * use there.
+     * Columns are numbered by their place among those of the inputs; any other id is the operator's own, and is
+     * numbered by its first use there.
      */
     private void nameInputs() {
         Iterator children = plan.children().iterator();
@@ -97,7 +98,7 @@ public class ColumnNames {
         return place;
     }
 
-    /** By id the place of each column of a plan and of all plans below it. */
+    /** By id, the place of each column of a plan and of all plans below it. */
     private HashMap placesIn(SparkPlan root) {
         HashMap known = (HashMap) places.get(root);
         if (known == null) {
@@ -123,7 +124,7 @@ public class ColumnNames {
         return known;
     }
 
-    /** What computes the rows of a plan: wrappers, and reading what is computed elsewhere, do not change them. */
+    /** What computes the rows of a plan: wrappers, and reads of what is computed elsewhere, do not change them. */
     public static SparkPlan standIn(SparkPlan plan) {
         while (true) {
             if (plan instanceof WholeStageCodegenExec || plan instanceof InputAdapter) {

@@ -7,12 +7,12 @@ import java.util.ArrayList;
 import org.apache.hadoop.fs.Path;
 
 /**
- * What digests are made of: bytes, texts, and the identities of objects.
+ * What digests are made from: bytes, texts, and the identities of objects.
  *
  * Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
  */
 public class Digests {
-    /** Objects that were met, in this JVM, as long as they live: their number represents their identity. */
+    /** Objects that were met in this JVM, as long as they live: their number represents their identity. */
     private static final ArrayList MET = new ArrayList();
     private static int met = 0;
 
@@ -26,12 +26,12 @@ public class Digests {
         return hex.toString();
     }
 
-    /** Write a text behind its kind and length, so that no two lists of texts are written alike. */
+    /** Writes a text after its kind and length, so that no two lists of texts are written alike. */
     public static void text(String kind, String text, StringBuilder out) {
         out.append(kind).append(' ').append(text.length()).append(':').append(text);
     }
 
-    /** Whether the text of an object tells all of it. */
+    /** Whether the text of an object describes all of it. */
     public static boolean isText(Object value) {
         return value instanceof String || value instanceof Number
             || value instanceof Boolean || value instanceof Character || value instanceof Enum
@@ -47,7 +47,7 @@ public class Digests {
         return text.length() > 60 ? text.substring(0, 57) + "..." : text;
     }
 
-    /** A copy of what lies in memory that Spark manages. */
+    /** A copy of a value in memory that Spark manages. */
     public static byte[] bytesOf(Object base, long offset, int size) {
         byte[] copy = new byte[size];
         org.apache.spark.unsafe.Platform.copyMemory(
@@ -55,7 +55,7 @@ public class Digests {
         return copy;
     }
 
-    /** A number for an object; no other object that lives has the same. */
+    /** A number for an object; no other living object has the same. */
     public static int identity(Object object) {
         synchronized (MET) {
             for (int i = MET.size() - 1; i >= 0; i--) {

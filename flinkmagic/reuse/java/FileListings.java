@@ -41,7 +41,7 @@ public class FileListings {
         return known;
     }
 
-    /** The first file of some indexes that is not any more what was listed; empty where all are. */
+    /** The first file of some indexes that is no longer what was listed; empty if all are. */
     public String changedFile(List numbers, Configuration conf) throws Exception {
         for (int i = 0; i < numbers.size(); i++) {
             int number = ((Number) numbers.get(i)).intValue();
@@ -79,7 +79,7 @@ public class FileListings {
         return "";
     }
 
-    /** As JSON the files below a path: path, length, modification time; null where there is nothing. */
+    /** As JSON the files below a path: path, length, modification time; null if there is nothing. */
     public static String listing(String root, Configuration conf) throws Exception {
         Path path = new Path(root);
         org.apache.hadoop.fs.FileSystem files = path.getFileSystem(conf);

@@ -2,7 +2,7 @@ package flinkmagic.reuse;
 
 import java.util.LinkedHashSet;
 
-/** What is known of a plan: a digest, or why there is none. */
+/** What is known about a plan: a digest, or why there is none. */
 public class PlanFact {
     public String digest;
     public String reason;

@@ -49,12 +49,12 @@ import scala.collection.Iterator;
 /**
  * Digests of what physical plans compute: equal in two runs, and in two processes, only if the rows are equal.
  *
- * A digest is made of a plan, operator by operator and argument by argument, with expression ids renamed. Every kind of
- * value that may stand there is named here; a plan that holds anything else, or an expression that Spark calls
- * nondeterministic, has no digest but a reason. Catalyst's canonical plan would not do: it leaves the ids of some
- * aggregates as they are, and drops the names of columns, which mapInPandas and applyInPandas hand to the user's code.
+ * A digest is made from a plan, operator by operator and argument by argument, with expression ids renamed. Every kind
+ * of value that may occur there is named here; a plan that holds anything else, or an expression that Spark calls
+ * nondeterministic, has a reason instead of a digest. Catalyst's canonical plan would not do: it leaves the ids of some
+ * aggregates as they are, and drops the names of columns, which mapInPandas and applyInPandas pass to the user's code.
  * Files count by path, length and modification time as the DataFrame listed them. Python functions count by a
- * fingerprint that Python gives. Cached relations and RDDs count by the identity of the object.
+ * fingerprint that Python computes. Cached relations and RDDs count by the identity of the object.
  *
  * Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
  */
@@ -65,7 +65,7 @@ public class PlanKeys {
         "HadoopRDD", "NewHadoopRDD", "WholeTextFileRDD", "BinaryFileRDD", "FileScanRDD", "DataSourceRDD", "JDBCRDD"
     };
 
-    /** What Spark notes of the DataFrame through which a column was named. */
+    /** What Spark notes about the DataFrame through which a column was named. */
     private static final Pattern DATASET = Pattern.compile("\"__(dataset_id|col_position)\":\\d+,?");
 
     private final IdentityHashMap plans = new IdentityHashMap();
@@ -173,7 +173,7 @@ public class PlanKeys {
         } else if (value instanceof Expression && !isDeterministic((Expression) value)) {
             fact.refuse(Digests.shortened(((Expression) value).sql()) + " is nondeterministic");
         } else if (value instanceof UTF8String) {
-            // Its bytes: what is not valid UTF-8 would be the same text.
+            // Its bytes: as text, invalid parts would all be the same.
             Digests.text("utf8", Digests.sha(((UTF8String) value).getBytes()), out);
         } else if (Digests.isText(value)) {
             Digests.text(value.getClass().getName(), value.toString(), out);
@@ -332,7 +332,7 @@ public class PlanKeys {
         out.append(index.rootPaths().toString());
     }
 
-    /** What a cache holds is what plain Spark would serve, too, as long as it is the same cache. */
+    /** What a cache holds is what plain Spark would also return, as long as it is the same cache. */
     private void cached(CachedRDDBuilder builder, StringBuilder out, PlanFact fact) throws Exception {
         if (own.containsKey(builder)) {
             PlanFact part = factOf(builder.cachedPlan());
@@ -356,7 +356,7 @@ public class PlanKeys {
         Digests.text("rdd", rdd.id() + " of " + Digests.identity(rdd.sparkContext()), out);
     }
 
-    /** The kind of an RDD in the lineage whose rows may be others when they are computed again; null for none. */
+    /** The kind of an RDD in the lineage whose rows may differ when they are computed again; null if there is none. */
     private String readingRdd(RDD rdd, PlanFact fact) throws Exception {
         IdentityHashMap seen = new IdentityHashMap();
         ArrayList open = new ArrayList();

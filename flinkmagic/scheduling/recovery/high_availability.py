@@ -1,4 +1,4 @@
-"""Who leads a job, and what is kept of it beyond its process (Flink's `HighAvailabilityServices`)."""
+"""Who leads a job, and what is kept of it after its process (Flink's `HighAvailabilityServices`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class HighAvailabilityServices(Protocol):
 
     @property
     def job_graph_store(self) -> JobGraphStore | None:
-        """Where jobs are kept; None where they end with their process."""
+        """Where jobs are kept; None if they end with their process."""
         ...
 
     def job_manager_leader_election(self, job_id: str, main_thread: ComponentMainThreadExecutor) -> LeaderElection:
@@ -45,7 +45,7 @@ class FileSystemHaServices:
     folder : Path
         Made if it is not there.
     retry_ms : float, optional
-        How often those try who wait for leadership; without it no one waits (`FileLockLeaderElection`).
+        How often those who wait for leadership try; without it no one waits (`FileLockLeaderElection`).
     """
 
     def __init__(self, folder: Path, retry_ms: float | None = None) -> None:

@@ -31,7 +31,7 @@ _NODE_FIELDS = ("uid", "uid_hash", "description", "iteration_id", "iteration_wai
 
 
 def encode_job_graph(job_graph: JobGraph) -> Document:
-    """A job graph as plain data."""
+    """Return a job graph as plain data."""
     vertices = list(job_graph.vertices.values())
     return {
         "name": job_graph.name,
@@ -93,7 +93,7 @@ def _encode_edge(edge: JobEdge) -> Document:
 
 
 def decode_job_graph(document: Mapping[str, Any]) -> JobGraph:
-    """The job graph that was encoded, without handles on operators."""
+    """Return the job graph that was encoded, without handles on operators."""
     config = ExecutionConfig(
         parallelism=document["parallelism"],
         max_parallelism=document["max_parallelism"],

@@ -15,7 +15,7 @@ from flinkmagic.scheduling.recovery.job_journal import JobJournal, cut_torn_tail
 
 _SUFFIX = ".journal"
 WORTH_NOTHING = (JobStatus.FINISHED, JobStatus.CANCELED)
-"""The statuses of jobs that leave nothing to go on with."""
+"""The statuses of jobs that leave nothing to continue from."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class FinishedTask:
 
 @dataclass(frozen=True)
 class StoredDataset:
-    """Rows of a job that lie in files, by their key: in which folder, and of which schema."""
+    """Rows of a job in files, by their key: in which folder, and with which schema."""
 
     key: str
     folder: str
@@ -47,10 +47,10 @@ class StoredWrite:
 
 @dataclass
 class StoredJob:
-    """What a journal says of a job.
+    """What a journal says about a job.
 
     `finished` holds the tasks of regions that were finished as a whole, by (job vertex id, subtask).
-    `status` is the last one that was noted; None where the job never started.
+    `status` is the last one that was noted; None if the job never started.
     `datasets` holds the rows that were written, and `writes` the committed writes, by key; `targets` by target the
     files that the last write to it, or into it, left there (None: there were none).
     """
@@ -84,17 +84,17 @@ class JobGraphStore:
         folder.mkdir(parents=True, exist_ok=True)
 
     def journal_path(self, job_id: str) -> Path:
-        """Where the journal of a job is."""
+        """Return the path of a job's journal."""
         if not re.fullmatch(r"[0-9a-f]{32}", job_id):
             raise ValueError(f"{job_id!r} is no job id")
         return self.folder / f"{job_id}{_SUFFIX}"
 
     def lock_path(self, job_id: str) -> Path:
-        """The file whose lock makes the leader of a job."""
+        """Return the file whose lock makes the leader of a job."""
         return self.journal_path(job_id).with_suffix(".lock")
 
     def read(self, job_id: str) -> StoredJob:
-        """What is known of a job; raise where its journal is torn or foreign."""
+        """Return what is known about a job; raise if its journal is torn or foreign."""
         path = self.journal_path(job_id)
         if not path.exists():
             raise JobNotStoredError(job_id, str(self.folder))
@@ -121,9 +121,9 @@ class JobGraphStore:
         return stored
 
     def take_up(self, job_id: str) -> StoredJob | None:
-        """What a former leader left of a job; None where there was none. Only for its leader.
+        """Return what a former leader left of a job; None if there was none. Only for its leader.
 
-        A last line that the former leader could not finish is put aside: it never counted.
+        A last line that the former leader could not finish is moved aside: it never counted.
         """
         path = self.journal_path(job_id)
         if not path.exists():
@@ -155,12 +155,12 @@ def append_finished(journal: JobJournal, tasks: Iterable[FinishedTask]) -> None:
 
 
 def append_reset(journal: JobJournal, tasks: Sequence[tuple[str, int]]) -> None:
-    """Note that tasks which were finished are run again."""
+    """Note that finished tasks run again."""
     journal.append("tasks_reset", {"tasks": [list(task) for task in tasks]})
 
 
 def append_dataset(journal: JobJournal, dataset: StoredDataset) -> None:
-    """Note that rows lie in files."""
+    """Note that rows are in files."""
     data = {"key": dataset.key, "folder": dataset.folder, "schema": dataset.schema_json}
     journal.append("dataset_written", data)
 

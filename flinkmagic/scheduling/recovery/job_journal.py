@@ -7,7 +7,7 @@ the reason, and is never written to: `cut_torn_tail`, which only the owner of th
 end of a file aside into another one first.
 
 Rejected: one file for each fact (Flink's state handles in ZooKeeper): many small files to sync, and no order
-among them. A database: one dependency more, to append lines.
+among them. A database: one more dependency, only to append lines.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ class JobJournal:
             self._next_number += 1
 
     def sync(self) -> None:
-        """Bring all entries to the disk.
+        """Write all entries to the disk.
 
-        The job itself wants nothing of that disk. Where it takes no more, a warning says so and the journal ends: what
+        The job itself does not need that disk. If it takes no more data, a warning says so and the journal ends: what
         comes later is not noted, and a line that was cut off is put aside by whoever takes the job up.
         """
         with self._lock:
@@ -89,7 +89,7 @@ class JobJournal:
                 self._end()
 
     def publish(self) -> None:
-        """Replace the former journal by this one, whole or not at all; raise `OSError` where the disk refuses it."""
+        """Replace the former journal by this one, whole or not at all; raise `OSError` if the disk refuses it."""
         with self._lock:
             self._sync()
             if self._draft is not None:
@@ -123,7 +123,7 @@ class JobJournal:
 
 
 def read_journal(path: Path) -> Iterator[JournalEntry]:
-    """Yield all entries of a journal; raise for the first thing that is not in order."""
+    """Yield all entries of a journal; raise for the first thing that is wrong."""
     raw = path.read_bytes()
     end = raw.find(b"\n")
     _check_header(path, raw if end < 0 else raw[:end])
@@ -144,9 +144,9 @@ def read_journal(path: Path) -> Iterator[JournalEntry]:
 
 
 def cut_torn_tail(path: Path) -> Path | None:
-    """Put a torn last line aside, and shorten the journal by it; the file that holds it now.
+    """Move a torn last line into another file, and shorten the journal by it; return that file.
 
-    None where the journal is in order. A journal that is damaged before its last line is refused as always.
+    None if the journal is intact. A journal that is damaged before its last line is refused as always.
     Only the holder of the job's lock may call this: its writer must be gone.
     """
     try:

@@ -1,7 +1,7 @@
-"""Taking a job up that another process began (what Flink's batch jobs do after their job manager failed).
+"""Takes up a job that another process began (what Flink's batch jobs do after their job manager failed).
 
-What the journal says is finished is finished immediately. Where its results are gone and something still needs
-them, it is run again, with what follows from that.
+What the journal says is finished is finished immediately. If its results are gone and something still needs
+them, it runs again, with what follows from that.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class JobRecovery:
-    """Brings a scheduler's state to where the former run's journal ends.
+    """Brings a scheduler to the state in which the former run's journal ends.
 
     1. Finished tasks are FINISHED, by the attempt and on the executor that the journal names.
-    2. Their results are tracked where somebody holds them.
+    2. Their results are tracked if an executor holds them.
     3. What the failover strategy would restart for a lost result is reset, for each result that is gone and
        that a task which is not finished reads.
     """
@@ -52,7 +52,7 @@ class JobRecovery:
         self._descriptors = descriptors
 
     def restore(self, recovered: RecoveredJob) -> list[int]:
-        """Restore the finished tasks; the vertices that must be reset, ascending."""
+        """Restore the finished tasks; return the vertices that must be reset, ascending."""
         vertices = []
         for task in recovered.finished:
             vertex = self._graph.execution_vertex_by_id(task.job_vertex_id, task.subtask).index

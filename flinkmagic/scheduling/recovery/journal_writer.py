@@ -1,4 +1,4 @@
-"""Writes down what the next leader of a job must know (of Flink's `JobEventManager`)."""
+"""Records what the next leader of a job must know (of Flink's `JobEventManager`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FINISHED = ExecutionState.FINISHED
 
 
 class JournalWriter:
-    """Notes finished regions, those that are run again, and the job's status (a `JobListener`).
+    """Notes finished regions, those that run again, and the job's status (a `JobListener`).
 
     What happens within `sync_after_ms` is synced once; a status immediately.
 

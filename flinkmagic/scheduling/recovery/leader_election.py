@@ -20,11 +20,11 @@ class LeaderContender(Protocol):
         ...
 
     def revoke_leadership(self) -> None:
-        """Lead no more."""
+        """Stop leading."""
         ...
 
     def handle_error(self, error: Exception) -> None:
-        """Take the news that this contender will never lead."""
+        """Handle that this contender will never lead."""
         ...
 
 
@@ -32,11 +32,11 @@ class LeaderElection(Protocol):
     """Says who leads (Flink's `LeaderElection`)."""
 
     def start(self, contender: LeaderContender) -> None:
-        """Contend: `contender` is granted leadership within this call if no one else has it."""
+        """Start to contend: `contender` leads within this call if no one else does."""
         ...
 
     def stop(self) -> None:
-        """Contend no more; a leader is told that it leads no more."""
+        """Stop contending; a leader is told that it has lost the leadership."""
         ...
 
 
@@ -47,12 +47,12 @@ class StandaloneLeaderElection:
         self._contender: LeaderContender | None = None
 
     def start(self, contender: LeaderContender) -> None:
-        """Lead."""
+        """Lead from now on."""
         self._contender = contender
         contender.grant_leadership(uuid.uuid4().hex)
 
     def stop(self) -> None:
-        """Lead no more."""
+        """Stop leading."""
         contender, self._contender = self._contender, None
         if contender is not None:
             contender.revoke_leadership()
@@ -69,7 +69,7 @@ class FileLockLeaderElection:
     path : Path
         The file; it is left behind.
     main_thread : ComponentMainThreadExecutor
-        Where those who wait try again.
+        The thread on which those who wait try again.
     retry_ms : float, optional
         How often they try. Without it no one waits: who is not granted leadership immediately is told of
         `JobLedElsewhereError`.
@@ -90,14 +90,14 @@ class FileLockLeaderElection:
         return bool(self._lock.is_locked)
 
     def start(self, contender: LeaderContender) -> None:
-        """Contend: `contender` is granted leadership as soon as no one else has it."""
+        """Start to contend: `contender` gets the leadership as soon as no one else has it."""
         if self._contender is not None:
             raise RuntimeError("this election has its contender already")
         self._contender = contender
         self._try()
 
     def stop(self) -> None:
-        """Contend no more; a leader is told that it leads no more, then the lock is released."""
+        """Stop contending; a leader is told that it has lost the leadership, then the lock is released."""
         contender, self._contender = self._contender, None
         if self._next_try is not None:
             self._next_try.cancel()

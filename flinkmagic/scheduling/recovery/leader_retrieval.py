@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class LeaderRetrievalService(Generic[T]):
-    """Tells listeners which leader there is, immediately and whenever that changes.
+    """Tells listeners who leads, immediately and whenever that changes.
 
     Departure from Flink: an address would have to be resolved to a gateway; here all are in one process,
     and the gateway itself is told.
@@ -20,12 +20,12 @@ class LeaderRetrievalService(Generic[T]):
         self._listeners: list[Callable[[T | None], None]] = []
 
     def start(self, listener: Callable[[T | None], None]) -> None:
-        """Tell `listener` of the leader from now on; None is that there is none."""
+        """Tell `listener` who leads from now on; None means that there is no leader."""
         self._listeners.append(listener)
         listener(self._leader)
 
     def stop(self, listener: Callable[[T | None], None]) -> None:
-        """Tell it no more."""
+        """Stop telling it."""
         if listener in self._listeners:
             self._listeners.remove(listener)
 

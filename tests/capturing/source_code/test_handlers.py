@@ -118,7 +118,7 @@ class TestAWriteInATry:
         assert [write.name for write in program.writes] == ["y"]
 
     def test_is_refused_where_writes_are_put_off(self, cell: Any, source: str) -> None:
-        with pytest.raises(HandledWriteError, match="stands in the try of cell 3, line"):
+        with pytest.raises(HandledWriteError, match="is in the try of cell 3, line"):
             cell.capture(source)
         assert cell.made() == set()
 

@@ -56,7 +56,7 @@ def test_another_job_of_the_session_goes_on(spark, deploy, eventually, spark_wor
     eventually(lambda: len(running(deployment)) == 1, 60)
     thread = threading.Thread(target=other)
     thread.start()
-    eventually(lambda: spark_work.running_tasks() == 2)
+    eventually(lambda: spark_work.running_tasks() == 2, 60)
     deployment.cancel()
     assert deployment.wait(30) is JobStatus.CANCELED
     thread.join(60)

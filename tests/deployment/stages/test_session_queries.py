@@ -121,4 +121,4 @@ def test_where_queries_are_made_in_another_way_the_write_is_run_all_the_same(
         spark.range(3).write.parquet(str(tmp_path / "out"))
     assert deploy(program).wait(60) is JobStatus.FINISHED
     assert spark.read.parquet(str(tmp_path / "out")).count() == 3
-    assert "its queries in another way (Spark's driver did not compile SessionQuery.java" in caplog.text
+    assert "its queries differently (Spark's driver did not compile SessionQuery.java" in caplog.text

@@ -142,9 +142,7 @@ def test_lost_outputs_are_made_by_new_executions_of_their_vertex():
     spark.conclude("Write")
     assert spark.scheduler.job_status is JobStatus.FINISHED
     (entry,) = spark.scheduler.request_job().exception_history
-    assert str(entry.root.error) == (
-        "What Source: Map (2/2) had made is lost with the executor 1, and is made once more."
-    )
+    assert str(entry.root.error) == ("The output of Source: Map (2/2) is lost with the executor 1, and is made again.")
     again = [one for one in spark.host.log.records() if one.role == "recovery"]
     assert [(one.vertex_id, one.subtask, one.attempt) for one in again] == [(spark.by_name["Map"].id, 1, 1)]
     assert spark.scheduler.request_job().number_of_restarts == 0

@@ -328,7 +328,7 @@ def test_ends_that_spark_never_tells_of_are_not_waited_for_for_ever(caplog):
     assert spark.state("Map") == ["FAILED", "FAILED"]
     assert spark.scheduler.job_status is JobStatus.FAILED
     assert spark.provider.active_runs() == []
-    assert "taken for ended" in caplog.text
+    assert "they count as ended" in caplog.text
 
 
 def test_nothing_is_overdue_where_spark_told_all(caplog):

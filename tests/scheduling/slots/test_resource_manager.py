@@ -356,4 +356,4 @@ def test_regions_that_share_slots_wait_for_all_of_them_together(job) -> None:
         executor.submitted.clear()
     j.main_thread.run_until(10_000.0)
     assert j.ended == [JobStatus.FAILED]
-    assert "needs 3 slots together, and 1 could be had" in str(j.master.scheduler.request_job().failure_cause)
+    assert "needs 3 slots together, and 1 became available" in str(j.master.scheduler.request_job().failure_cause)

@@ -167,7 +167,7 @@ def test_a_bulk_that_can_never_be_had_fails_with_how_many_it_needs_and_who_asks(
     errors = [request.slot_future.error for request in requests[1:]]
     assert all(isinstance(error, NoResourceAvailableError) for error in errors)
     assert str(errors[0]) == (
-        "A region needs 3 slots together, and 1 could be had within 500 ms. It asks for: group of a, group of b, "
+        "A region needs 3 slots together, and 1 became available within 500 ms. It requests: group of a, group of b, "
         "group of c. Give the job more slots, or lower the parallelism of these groups."
     )
 

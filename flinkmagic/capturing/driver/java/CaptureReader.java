@@ -155,7 +155,7 @@ public class CaptureReader {
         return partitionsElsewhere((CatalogTable) leaf.catalogTable().get(), files.sparkSession().sessionState());
     }
 
-    /** The folders of a table's partitions that do not lie in the folder of the table, as deflated JSON. */
+    /** The folders of a table's partitions that lie outside the table's folder, as deflated JSON. */
     public byte[] partitionsElsewhere(CatalogTable table, SessionState state) throws Exception {
         return deflated(foldersElsewhere(table, state));
     }

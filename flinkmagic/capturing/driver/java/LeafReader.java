@@ -21,7 +21,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.collection.Iterator;
 
 /**
- * Reads what the leaves of analysed plans are, and where those that read files read them. Nothing is executed.
+ * Reads what the leaves of analysed plans are, and which files they read. Executes nothing.
  *
  * Written for Janino: no lambdas, no type inference, raw collections.
  */

@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import scala.collection.Iterator;
 
 /**
- * Reads what the lineage of an RDD reads. Nothing is executed.
+ * Reads what the lineage of an RDD reads. Executes nothing.
  *
  * Written for Janino: no lambdas, no type inference, raw collections.
  */
