@@ -105,15 +105,18 @@ class SessionState:
                 conf.setConfString(key, value)
         data, bytes_of = (java_class(spark._jvm, f"java.io.{name}InputStream") for name in ("Data", "ByteArray"))
         spark._jsc.hadoopConfiguration().readFields(data(bytes_of(self._hadoop.toByteArray())))
-        # Without PySpark's substitution of arguments, which looks up a dozen classes.
-        spark._jsparkSession.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
-        spark._jsparkSession.sql(f"CREATE DATABASE {DATABASE} LOCATION '{folder / 'tables'}'")
+        # Not by SQL: that is a query each time, with a plan and all its listeners.
+        catalog.dropDatabase(DATABASE, True, True)
+        definition = catalog.getDatabaseMetadata("default")
+        parts = [definition.productElement(number) for number in range(definition.productArity())]
+        location = java_class(spark._jvm, "java.io.File")(str(folder / "tables")).toURI()
+        catalog.createDatabase(definition.copy(DATABASE, parts[1], location, *parts[3:]), False)
         catalog.setCurrentDatabase(DATABASE)
 
     def end(self) -> None:
         """Forget the database."""
         self._spark._jsparkSession.sessionState().catalog().setCurrentDatabase("default")
-        self._spark.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
+        self._spark._jsparkSession.sessionState().catalog().dropDatabase(DATABASE, True, True)
 
     def read(self) -> dict[str, object]:
         """The tables of the database, temporary views, the current database, settings that differ."""
