@@ -170,11 +170,13 @@ class Program:
         """Return the number of a DataFrame object (compared by identity), None if it is not of this program."""
         return self.registry.number(df)
 
-    def release_metrics(self) -> None:
-        """Let observations wait for the metrics of this program: it has begun to run."""
+    def release_metrics(self, writes: Iterable[DeferredWrite]) -> None:
+        """Let observations wait for the metrics that come with writes of this program: these have begun to run."""
+        commands = [write.command for write in writes]
         for part in (self, *self.parts):
             for metrics in part.awaited_metrics:
-                metrics.release()
+                if any(metrics.write.command is command for command in commands):
+                    metrics.release()
 
     def result_session(self, result: str) -> SessionSnapshot | None:
         """Return the session as it was when a result was defined."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from flinkmagic.planning.planner import PlannedJob
 
 
-def control_edges(planned: PlannedJob, sinks: Sequence[ExecutionJobVertex]) -> dict[int, list[int]]:
+def control_edges(planned: PlannedJob, sinks: Sequence[ExecutionJobVertex | None]) -> dict[int, list[int]]:
     """Return, by the index of a job vertex, the sinks that must be finished before it is submitted.
 
     A sink waits for others because of its target. If its functions may read what these write, all that is computed for
@@ -22,17 +22,20 @@ def control_edges(planned: PlannedJob, sinks: Sequence[ExecutionJobVertex]) -> d
     planned : PlannedJob
         What is deployed.
     sinks : sequence of ExecutionJobVertex
-        The vertices of its sinks.
+        The vertices of its sinks; None for a sink that is not part of the run.
     """
     found: dict[int, list[int]] = {}
     of_earlier: set[int] = set()
     for place, sink in enumerate(sinks):
+        if sink is None:
+            continue
         own = _with_inputs(sink)
-        waits_for = planned.control_edges.get(place, ())
-        if waits_for:
-            found.setdefault(sink.index, []).extend(sinks[earlier].index for earlier in waits_for)
+        waits_for = [(planned.sinks[earlier].write, sinks[earlier]) for earlier in planned.control_edges.get(place, ())]
+        earlier = [(write, vertex.index) for write, vertex in waits_for if vertex is not None]
+        if earlier:
+            found.setdefault(sink.index, []).extend(index for _, index in earlier)
         write = planned.sinks[place].write
-        seen = [sinks[earlier].index for earlier in waits_for if _may_read(write, planned.sinks[earlier].write)]
+        seen = [index for one, index in earlier if _may_read(write, one)]
         for index in (own - of_earlier - {sink.index}) if seen else ():
             found.setdefault(index, []).extend(seen)
         of_earlier |= own

@@ -24,7 +24,7 @@ from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
 from flinkmagic.deployment.vertices.stage_subtasks import NO_TASK
 from flinkmagic.deployment.watching.task_monitor import TaskMonitor
 from flinkmagic.deployment.watching.task_records import TaskRecord
-from flinkmagic.errors.deployment import ResultNotReadyError, ResultReleasedError, SessionLostError
+from flinkmagic.errors.deployment import ResultLeftOutError, ResultNotReadyError, ResultReleasedError, SessionLostError
 from flinkmagic.errors.job_store import CheckpointInUseError, JobLedElsewhereError
 from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph
@@ -70,7 +70,8 @@ class SparkDeployment:
     planned_job : PlannedJob
         What was planned; its handles stay referenced until `release`.
     execution_graph : ExecutionGraph
-        A new one of the planned job's job graph; only this deployment changes it.
+        A new one of the planned job's job graph, or of the part of it that some of its sinks need; only this
+        deployment changes it.
     spark : SparkSession
         The user's session.
     slots : int, optional
@@ -115,7 +116,7 @@ class SparkDeployment:
         self._observations = Observations(spark)
         self._vertices = _vertices_of([sink.transformation_id for sink in planned_job.sinks], execution_graph)
         tails = _vertices_of([boundary.tail_id for boundary in planned_job.boundaries], execution_graph)
-        self._boundaries = list(zip(planned_job.boundaries, tails, strict=True))
+        self._boundaries = [(one, tail) for one, tail in zip(planned_job.boundaries, tails, strict=True) if tail]
         self.main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
         self.event_log = JobEventLog(self._clock)
         self._monitor = TaskMonitor(self._sc, self._prefix)
@@ -207,7 +208,7 @@ class SparkDeployment:
         self._host.partition_bytes.update(self._taken_up.partition_bytes(self.execution_graph))
         for index in self._taken_up.results:
             self._host.tracker.take_up(self.execution_graph.job_vertices[index])
-        self._observations.hold([vertex.job_vertex.operator_factory for vertex in self._vertices])
+        self._observations.hold([one.job_vertex.operator_factory for one in self._vertices if one is not None])
         return self._taken_up.recovered(self.execution_graph, self._host.gateways.of(NO_TASK))
 
     @property
@@ -264,7 +265,7 @@ class SparkDeployment:
         return [
             sink
             for sink, vertex in zip(self._sinks, self._vertices, strict=True)
-            if self._is_finished(vertex) or vertex.index in self._host.committed
+            if vertex is not None and (self._is_finished(vertex) or vertex.index in self._host.committed)
         ]
 
     @property
@@ -301,6 +302,8 @@ class SparkDeployment:
             After `release`.
         ResultNotReadyError
             If it is not computed, or not yet.
+        ResultLeftOutError
+            If it is not part of this run.
         """
         sink = next((sink for sink in self._sinks if sink.kind == "result" and sink.name == name), None)
         if sink is None:
@@ -308,6 +311,8 @@ class SparkDeployment:
         if self._kept.is_released:
             raise ResultReleasedError(name)
         vertex = self._vertices[sink.index]
+        if vertex is None:
+            raise ResultLeftOutError(name, self._name)
         if not self._is_finished(vertex):
             raise ResultNotReadyError(name, str(self.status))
         handle = vertex.job_vertex.operator_factory
@@ -388,7 +393,7 @@ class SparkDeployment:
         self.termination_future.set_result(result.result())
 
 
-def _vertices_of(operators: Sequence[int], graph: ExecutionGraph) -> list[ExecutionJobVertex]:
-    """Return the job vertex of each operator."""
+def _vertices_of(operators: Sequence[int], graph: ExecutionGraph) -> list[ExecutionJobVertex | None]:
+    """Return the job vertex of each operator, None for one that is not part of the run."""
     by_node = {node.id: vertex for vertex in graph.job_vertices for node in vertex.job_vertex.operators}
-    return [by_node[operator] for operator in operators]
+    return [by_node.get(operator) for operator in operators]

@@ -22,6 +22,9 @@ STATE_NAMES: tuple[str, ...] = tuple(STATES)
 REUSED = "reused"
 """The badge of what was there before the job began."""
 
+LEFT_OUT = "not run"
+"""The badge of what is not part of a run of some of the sinks."""
+
 _CODE = {name: code for code, name in enumerate(STATE_NAMES)}
 _FINISHED = _CODE["FINISHED"]
 _SPEAKS = tuple(
@@ -256,8 +259,10 @@ class JobSnapshot:
         return sorted(nodes, key=took, reverse=True)
 
     def badges_of(self, node: NodeView) -> tuple[str, ...]:
-        """Return the badges of `node`, including that it is reused if all that it represents is."""
+        """Return the badges of `node`, including that all that it represents is reused, or not part of the run."""
         members = node.members or (node.vertex_id,)
+        if self.states and node.vertex_id + "".join(node.members) and self.states.keys().isdisjoint(members):
+            return (*(badge for badge in node.badges if badge != LEFT_OUT), LEFT_OUT)
         return (*node.badges, REUSED) if self.reused.issuperset(members) and REUSED not in node.badges else node.badges
 
     @property

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from flinkmagic import amounts
 from flinkmagic.display import palette, printable
 from flinkmagic.display.costs import VertexCost
-from flinkmagic.display.snapshot import STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
+from flinkmagic.display.snapshot import LEFT_OUT, STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
 
 _WIDTH = 110
 _BAR_WIDTH = 20
@@ -169,7 +169,7 @@ def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
     rows = ["–" if each is None else f"{each:,}" for each in (cost.rows_in, cost.rows_out)]
     return (
         printable.visible(node.title),
-        ", ".join(words) or f"{node.parallelism:,}",
+        ", ".join(words) or (LEFT_OUT if LEFT_OUT in snapshot.badges_of(node) else f"{node.parallelism:,}"),
         amounts.duration(cost.took_ms),
         *rows,
         amounts.size(cost.bytes_in),

@@ -137,7 +137,8 @@ def _shares(counts: Mapping[str, int], total: int) -> list[list[Any]]:
 
 
 def _states(snapshot: JobSnapshot, box: NodeView) -> dict[str, Any]:
-    states, cost = snapshot.states_of(box), snapshot.cost_of(box)
+    # The subtasks of what is not part of the run are as they were compiled.
+    states, cost = snapshot.states_of(box) or bytes(box.parallelism), snapshot.cost_of(box)
     counts = {name: found for code, name in enumerate(STATE_NAMES) if (found := states.count(code))}
     return {
         "states": base64.b64encode(states).decode("ascii"),

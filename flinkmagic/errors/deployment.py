@@ -104,6 +104,17 @@ class ResultNotReadyError(UserError):
         super().__init__(f"The result {name!r} is not there: the job is {status}. Wait for it to be FINISHED.")
 
 
+class ResultLeftOutError(UserError):
+    """A result that was asked of a run of other sinks."""
+
+    def __init__(self, name: str, graph: str) -> None:
+        self.name, self.graph = name, graph
+        super().__init__(
+            f"The result {name!r} is not there: this run of {graph} left it out. "
+            f"Run it: %flinkrun {graph} --only {name}"
+        )
+
+
 class ResultReleasedError(UserError):
     """A result that was asked for after the job's results were released."""
 

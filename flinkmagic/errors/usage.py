@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 from flinkmagic.errors.base import FlinkMagicError, UserError
@@ -35,6 +35,28 @@ class UnknownNameError(UserError):
         near = get_close_matches(name, self.known, 1)
         meant = f" Did you mean {near[0]}?" if near else ""
         super().__init__(f"There is no {kind} named {name!r}.{choices if is_listed else ''}{meant}")
+
+
+class AmbiguousSinkError(UserError):
+    """A name that several sinks of a graph have.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    graph : str
+        The graph's.
+    sinks : sequence of (str, str)
+        The word that names each alone, and what it writes where.
+    """
+
+    def __init__(self, name: str, graph: str, sinks: Sequence[tuple[str, str]]) -> None:
+        self.name, self.graph, self.sinks = name, graph, list(sinks)
+        lines = [f"  {word}: {what}" for word, what in sinks]
+        first = sinks[0][0]
+        super().__init__(
+            "\n".join([f"{name!r} fits {len(lines)} sinks of {graph}. Name one of them, such as {first}:", *lines])
+        )
 
 
 class InvalidValueError(UserError):

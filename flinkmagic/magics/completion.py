@@ -64,12 +64,29 @@ def _choices(
 ) -> Iterable[str]:
     if word.startswith("-"):
         return _options(parser, words)
-    option = next((a for a in parser._actions if words and words[-1] in a.option_strings), None)
+    option = _open_option(parser, words)
+    if option is not None and option.dest == "only":
+        return _sinks(magics, words)
     if option is not None and option.nargs != 0:
         return map(str, option.choices or getattr(option.type, "suggestions", None) or ())
     if kind == "cell":
         return ()
     return (*magics.graphs, *(_frames(magics.shell.user_ns) if parser.prog.endswith("flinkgraph") else ()))
+
+
+def _open_option(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Action | None:
+    """Return the option whose value the next word is: one that takes several stays open."""
+    for place in range(len(words) - 1, -1, -1):
+        option = next((a for a in parser._actions if words[place] in a.option_strings), None)
+        if option is not None:
+            return option if option.nargs == "+" or place == len(words) - 1 else None
+    return None
+
+
+def _sinks(magics: FlinkMagics, words: list[str]) -> Iterable[str]:
+    """Return the sinks, not yet named, of the graph that is named before."""
+    graph = next((magics.graphs[word] for word in words if word in magics.graphs), None)
+    return [name for name in graph.sink_names() if name not in words] if graph is not None else ()
 
 
 def _options(parser: argparse.ArgumentParser, words: list[str]) -> Iterable[str]:

@@ -34,6 +34,7 @@ DEFAULT_RESULT = "result"
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from flinkmagic.magics.compile_progress import CompileProgress
     from flinkmagic.session import CompiledGraph, Job
@@ -123,15 +124,24 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @magic_arguments("flinkrun")
     @argument("name", help="the graph's name")
     @argument("--detach", action="store_true", help="return the prompt immediately; the view continues")
+    @argument(
+        "--only",
+        nargs="+",
+        action="extend",
+        metavar="SINK",
+        help="run these sinks only, and what they are computed from",
+    )
+    @argument("--full", action="store_true", help="compute and write all, whatever earlier runs have left")
     @line_magic
     def flinkrun(self, line: str) -> None:
         """Deploy a graph on the session's SparkContext, and show it until it has ended.
 
-        Interrupting the kernel cancels the job.
+        Interrupting the kernel cancels the job. SINK is the variable of a result, the last part of a path, or a table.
         """
         options = parsed(self.flinkrun, line)
         with plainly_interrupted(self.shell):
-            self.run_graph(self._graph(options.name), detach=options.detach)
+            graph = self._graph(options.name)
+            self.run_graph(graph, detach=options.detach, only=options.only, full=options.full)
 
     @with_help
     @no_var_expand
@@ -224,13 +234,15 @@ class FlinkMagics(ConfiguredOptions, Magics):
             gone = session.release_retained(spark, release)
             print(f"Released: {', '.join(one.name for one in gone)}.")
 
-    def run_graph(self, graph: CompiledGraph, *, detach: bool = False) -> None:
-        """Deploy a graph, and show it until it has ended."""
+    def run_graph(
+        self, graph: CompiledGraph, *, detach: bool = False, only: Sequence[str] | None = None, full: bool = False
+    ) -> None:
+        """Deploy a graph, or some of its sinks, and show it until it has ended."""
         from flinkmagic.magics.live import run_live
 
         if self.graphs.replaced_job(graph.name) is not None:
             raise JobRunningError(graph.name)
-        run_live(graph, detach=detach, widget=self.progress == "widget")
+        run_live(graph, detach=detach, widget=self.progress == "widget", only=only, full=full)
 
     def compiled(
         self, program: Any, name: str, options: Namespace, progress: CompileProgress | None = None

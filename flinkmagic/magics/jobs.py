@@ -22,13 +22,13 @@ def jobs_table(graphs: Sequence[CompiledGraph], submitted: Sequence[JobDetails])
     Jobs of graphs that were replaced come first, then the runs of each graph, then the graphs that never ran.
     """
     rows = [("graph", "run", "status", "time", "tasks")]
-    own = [[job.details() for job in graph.jobs] for graph in graphs]
-    known = {(job.job_id, job.start_ms) for jobs in own for job in jobs}
+    own = [[(job, job.details()) for job in graph.jobs] for graph in graphs]
+    known = {(details.job_id, details.start_ms) for jobs in own for _, details in jobs}
     rows += [_row(job, "old") for job in submitted if (job.job_id, job.start_ms) not in known]
     for graph, jobs in zip(graphs, own, strict=True):
         if not jobs:
             rows.append((graph.name, "-", "not run", "-", str(graph.execution_graph.n_vertices)))
-        rows += [_row(job, str(number)) for number, job in enumerate(jobs, start=1)]
+        rows += [_row(details, _number(job, number)) for number, (job, details) in enumerate(jobs, start=1)]
     if len(rows) == 1:
         return "No graph has been defined yet (%%flinkgraph NAME)."
     return _table(rows)
@@ -54,6 +54,12 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
+
+
+def _number(job: Job, number: int) -> str:
+    """Return the number of a run, and how much of its graph it ran."""
+    run = len(job.sinks) - len(job.left_out())
+    return f"{number} ({run} of {amounts.count(len(job.sinks), 'sink')})" if run < len(job.sinks) else str(number)
 
 
 def _row(job: JobDetails, number: str) -> tuple[str, str, str, str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,14 @@ from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job
 
 
-def run_live(graph: CompiledGraph, *, detach: bool = False, widget: bool = True) -> Job:
+def run_live(
+    graph: CompiledGraph,
+    *,
+    detach: bool = False,
+    widget: bool = True,
+    only: Sequence[str] | None = None,
+    full: bool = False,
+) -> Job:
     """Run a graph and show its progress; a picture with the final states remains.
 
     Parameters
@@ -29,6 +36,8 @@ def run_live(graph: CompiledGraph, *, detach: bool = False, widget: bool = True)
         Return immediately; the view continues.
     widget : bool
         Whether a notebook shows the live view, or else a progress line.
+    only, full
+        As `CompiledGraph.run` takes them.
 
     Raises
     ------
@@ -39,7 +48,7 @@ def run_live(graph: CompiledGraph, *, detach: bool = False, widget: bool = True)
     KeyboardInterrupt
         If the kernel was interrupted; the job has been cancelled by then.
     """
-    job = graph.run(wait=False)
+    job = graph.run(wait=False, only=only, full=full)
     shown: LiveView | _NotebookLine | _TerminalLine
     if not in_notebook():
         shown = _TerminalLine(graph, job, detached=detach)

@@ -53,7 +53,9 @@ class MissingTargetNotes:
 
 def awaited_line(graph: CompiledGraph, write: DeferredWrite) -> str:
     """Return a line like ``out/late has yet to be written by delays (cell 3, line 5). Run it: %flinkrun delays``."""
-    is_running = bool(graph.jobs) and not graph.jobs[-1].status.is_terminal
+    job = graph.jobs[-1] if graph.jobs else None
+    left_out = [sink.write.command for sink in job.left_out() if sink.write is not None] if job is not None else []
+    is_running = job is not None and not job.status.is_terminal and all(one is not write.command for one in left_out)
     then = "It is running: wait for it." if is_running else f"Run it: %flinkrun {graph.name}"
     return lines_visible(f"{write.path} has yet to be written by {graph.name} ({write.location}). {then}")
 

@@ -7,9 +7,10 @@ rows from there where the keys are equal, and leaves the finished writes alone w
 of `retention` hold for them, too. Keys that mean something in one process only (rows of the driver, broadcast
 variables) are not recorded.
 
-The journal of a job that was finished or cancelled is worth nothing to the next one, and its rows are deleted. Who
-leads the job, and so may write here, is the dispatcher's to say (`scheduling.recovery.high_availability`), by a lock on
-a file (`leader_election`).
+The journal of a job that was finished or cancelled is worth nothing to the next one, and its rows are deleted. That
+of a run of some of the sinks is worth something: it holds what is known of the others, and rows that these may need.
+Who leads the job, and so may write here, is the dispatcher's to say (`scheduling.recovery.high_availability`), by a
+lock on a file (`leader_election`).
 
 The folder must be one that the driver and the executors see under the same path.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from flinkmagic.capturing.writes.targets import Target, resolve_uri
 from flinkmagic.jvm.java import query_execution, scala_seq
 from flinkmagic.planning.handles import BoundaryStageHandle
 from flinkmagic.planning.stage_results import StageResult
-from flinkmagic.reuse.finished_writes import FinishedWrite
+from flinkmagic.reuse.finished_writes import WITHOUT_KEY, FinishedWrite
 from flinkmagic.reuse.kept_results import KeptResults, KeptRows
 from flinkmagic.reuse.result_keys import ResultKey
 from flinkmagic.reuse.retained_results import RetainedResult
@@ -41,6 +42,7 @@ from flinkmagic.scheduling.recovery.job_graph_store import (
     StoredJob,
     StoredWrite,
     append_dataset,
+    append_part,
     append_target,
     append_write,
 )
@@ -84,7 +86,9 @@ class Checkpoints:
         self._datasets: dict[str, StoredDataset] = {}
         self._writes: dict[str, StoredWrite] = {}
         self._targets: dict[str, list[str] | None] = {}
-        if former is not None and former.status not in WORTH_NOTHING:
+        self._written: set[str] = set()
+        self._is_part = False
+        if former is not None and not former.is_worth_nothing:
             self._writes, self._targets = dict(former.writes), dict(former.targets)
             self._datasets = {
                 key: dataset
@@ -137,6 +141,7 @@ class Checkpoints:
             _LOG.warning("The rows of %r are not in the checkpoint of %r: %s", handle.name, self._name, refusal)
             return
         self._datasets[key.digest] = dataset
+        self._written.add(key.digest)
         self._record(lambda journal: append_dataset(journal, dataset))
 
     def record_write(self, key: ResultKey, target: str, files: list[str] | None) -> None:
@@ -165,10 +170,37 @@ class Checkpoints:
         append(self._journal)
         self._journal.sync()
 
-    def job_over(self, status: JobStatus) -> None:
-        """Delete the rows of a job that is over for good."""
-        if status in WORTH_NOTHING:
+    def begin_part(self) -> None:
+        """Note that the job runs some of the graph's sinks: its end is not the graph's."""
+        self._is_part = True
+        self._record(append_part)
+
+    def forget(self, left_out: Collection[str]) -> None:
+        """Let no job find the rows and the writes that are known, except those of these keys."""
+        self._delete_rows(self._datasets.keys() - left_out)
+        self._forget_writes(left_out)
+
+    def job_over(self, status: JobStatus, left_out: Collection[str]) -> None:
+        """Let no job find what a job leaves that is over for good; `left_out` are the writes that were not part of it.
+
+        Its rows are deleted, unless it has finished some of the sinks: the others may need them.
+        """
+        if status not in WORTH_NOTHING:
+            return
+        if not self._is_part:
             shutil.rmtree(self._rows, ignore_errors=True)
+            return
+        self._forget_writes(left_out)
+        if status is JobStatus.CANCELED:
+            self._delete_rows(self._written)
+
+    def _forget_writes(self, left_out: Collection[str]) -> None:
+        for key in [key for key in self._writes if key not in left_out]:
+            self._record_write(key, replace(self._writes[key], replaced_by=(WITHOUT_KEY,)))
+
+    def _delete_rows(self, keys: Iterable[str]) -> None:
+        for key in list(keys):
+            shutil.rmtree(self._rows / self._datasets.pop(key).folder, ignore_errors=True)
 
     @property
     def _jvm(self) -> Any:

@@ -14,6 +14,9 @@ The rules, as the code keeps them:
    is still part of the job and not run again either. After a run that finished, all writes run (`finished_writes`).
 6. After a job that was cancelled nothing is retained.
 7. With a folder for checkpoints, boundaries and finished writes are looked for there, too (`checkpoints`).
+8. A run of some of the sinks leaves alone what is known of the others: results under the keys of their stages are
+   retained still, and so are the writes that a failed run had finished. Rules 4 to 6 hold for its own sinks.
+9. A run in full uses none of all that; what other graphs have retained stays.
 """
 
 from __future__ import annotations
@@ -61,6 +64,8 @@ class Retention:
         What results are retained for: nothing, later runs under the same name, all later graphs of the session.
     bound : int, optional
         How many bytes may be retained from now on, over all graphs.
+    full : bool
+        Whether the job computes and writes all, whatever exists already (rule 9).
     """
 
     def __init__(
@@ -69,8 +74,11 @@ class Retention:
         graph_name: str,
         retain: str,
         bound: int | None = None,
+        *,
+        full: bool = False,
     ) -> None:
         self._sc = sc
+        self._full = full
         self._checkpoints: Checkpoints | None = None
         self._results: dict[int, StageResult] = {}
         self._name = graph_name
@@ -79,6 +87,8 @@ class Retention:
         self._keys: dict[int, ResultKey] = {}
         self._write_keys: dict[int, ResultKey] = {}
         self._overwrites: frozenset[int] = frozenset()
+        self._keys_left_out: set[str] = set()
+        self._writes_left_out: set[str] = set()
         self._taken_up = NOTHING
         self.reasons: dict[str, str] = {}
         """By the name of a stage, why its result has no key and every run computes it."""
@@ -110,19 +120,34 @@ class Retention:
                 self.reasons[result.handle.name] = key.reason
                 continue
             self._keys[id(result.handle)] = key
-            entry = self._find(result, key)
+            if id(result.handle) not in vertex_of:
+                self._keys_left_out.add(key.digest)
+                continue
+            entry = None if self._full else self._find(result, key)
             if result.kind == "write" or entry is None or not unchanged(key) or not entry.is_there():
                 continue
             if self._use(result, entry, kept):
                 found[vertex_of[id(result.handle)]] = (result, entry)
         self._write_keys = keys_of_writes(planned.results, self._keys)
         self._overwrites = frozenset(one.index for one in planned.sinks if one.write and one.write.overwrites)
-        written = self._written(planned, vertex_of, keys, unchanged)
+        self._leave_out(planned, vertex_of)
+        written = set() if self._full else self._written(planned, vertex_of, keys, unchanged)
         finished = _not_needed(graph, found.keys() | written)
         self._drop_former({entry.key for _, entry in found.values()})
         results = {vertex: entry for vertex, (_, entry) in found.items()}
         self._taken_up = TakenUp(frozenset(finished), results, frozenset(written))
         return self._taken_up
+
+    def _leave_out(self, planned: PlannedJob, vertex_of: Mapping[int, int]) -> None:
+        """Note which writes are not part of the job, and tell the journal what the job is and may use."""
+        ends = {one.sink: id(one.handle) in vertex_of for one in planned.results if one.kind in ("write", "result")}
+        self._writes_left_out = {key.digest for sink, key in self._write_keys.items() if not ends[sink]}
+        if self._checkpoints is None:
+            return
+        if not all(ends.values()):
+            self._checkpoints.begin_part()
+        if self._full:
+            self._checkpoints.forget(self._keys_left_out | self._writes_left_out)
 
     def _find(self, result: StageResult, key: ResultKey) -> RetainedResult | None:
         entry = self._store.find(self._name, key.digest, of_session=self._retain == "session")
@@ -158,15 +183,24 @@ class Retention:
             return same_files and unchanged(self._write_keys[sink])
 
         there = still_there(planned, self._write_keys, finished, is_unchanged)
-        return {vertex_of[id(writes[sink].handle)] for sink in there}
+        handles = (id(writes[sink].handle) for sink in there)
+        return {vertex_of[handle] for handle in handles if handle in vertex_of}
 
     def _drop_former(self, used: set[str]) -> None:
         """Release the name's former results (rule 4)."""
-        self._store.drop(lambda one: one.graph == self._name and not one.for_session and one.key not in used)
+        needed = used | self._keys_left_out
+        self._store.drop(lambda one: one.graph == self._name and not one.for_session and one.key not in needed)
 
     def _forget(self) -> None:
-        self._store.drop(lambda one: one.graph == self._name and not one.for_session)
-        self._store.writes.pop(self._name, None)
+        self._drop_former(set())
+        self._remember({})
+
+    def _remember(self, ended: Mapping[str, FinishedWrite]) -> None:
+        """Remember finished writes in place of the former ones of the same sinks (rules 5 and 8)."""
+        former = self._store.writes.pop(self._name, {})
+        kept = {key: write for key, write in former.items() if key in self._writes_left_out}
+        if kept or ended:
+            self._store.writes[self._name] = {**kept, **ended}
 
     # -- meanwhile -------------------------------------------------------------------------------------
 
@@ -215,7 +249,7 @@ class Retention:
             By the id of a job vertex that wrote a shuffle.
         """
         if self._checkpoints is not None:
-            self._checkpoints.job_over(status)
+            self._checkpoints.job_over(status, self._writes_left_out)
         if self._retain == "none" or status is JobStatus.CANCELED:
             self._forget()
             return
@@ -225,8 +259,8 @@ class Retention:
         broadcasts = self._broadcasts(planned, graph, vertex_of)
         writes: dict[int, list[str] | None] = {}
         for result in planned.results:
-            vertex, key = vertex_of[id(result.handle)], self._keys.get(id(result.handle))
-            if key is None or vertex not in finished or result.handle.tasks == 0:
+            vertex, key = vertex_of.get(id(result.handle)), self._keys.get(id(result.handle))
+            if vertex is None or key is None or vertex not in finished or result.handle.tasks == 0:
                 continue
             now = keys.of(result.plan, *result.names)
             if isinstance(now, NoKey) or now.digest != key.digest or not unchanged(now):
@@ -238,11 +272,10 @@ class Retention:
                 job_vertex = graph.job_vertices[vertex]
                 bytes_ = bytes_by_partition.get(job_vertex.id)
                 self._retain_result(result, key, job_vertex.name, kept, bytes_, broadcasts[vertex])
-        self._store.writes.pop(self._name, None)
-        if status is JobStatus.FAILED:
-            done = {vertex_of[id(result.handle)]: result.sink for result in planned.results if result.kind == "write"}
-            ended = {done[vertex] for vertex in finished if vertex in done}
-            self._store.writes[self._name] = to_remember(planned, self._write_keys, writes, ended)
+        sinks = {vertex_of.get(id(result.handle)): result.sink for result in planned.results if result.kind == "write"}
+        ended = {sinks[vertex] for vertex in finished if vertex in sinks}
+        is_failed = status is JobStatus.FAILED
+        self._remember(to_remember(planned, self._write_keys, writes, ended) if is_failed else {})
 
     def _retain_result(
         self,
@@ -289,7 +322,9 @@ class Retention:
         for index, entry in self._taken_up.results.items():
             held[index].update(entry.broadcasts)
         for result in planned.results:
-            vertex = vertex_of[id(result.handle)]
+            vertex = vertex_of.get(id(result.handle))
+            if vertex is None:
+                continue
             if result.kind in ("broadcast", "subquery") and vertex not in self._taken_up.finished:
                 key, computed = self._keys.get(id(result.handle)), result.computed()
                 name = key.digest if key is not None else result.handle.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from flinkmagic.display import (
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import NoResultError
 from flinkmagic.errors.usage import InvalidValueError, JobRunningError, UnknownNameError
+from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
@@ -40,9 +41,12 @@ from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check
 from flinkmagic.session.job import Job
 from flinkmagic.session.options import JobOptions, with_job_options
 from flinkmagic.session.rebinding import rebinding
+from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, sink_words
 from flinkmagic.session.summary import (
     graph_summary,
+    left_out_note,
     not_run_note,
+    selected_notes,
     sharing_notes,
     sink_line,
     slots_notes,
@@ -51,6 +55,8 @@ from flinkmagic.session.summary import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 
 
 @with_job_options
@@ -151,7 +157,7 @@ class CompiledGraph:
         """One vertex for each parallel subtask: from the last run, or before a run as compiled."""
         return self.jobs[-1].execution_graph if self.jobs else self._compiled
 
-    def run(self, wait: bool = True) -> Job:
+    def run(self, wait: bool = True, *, only: Iterable[str] | None = None, full: bool = False) -> Job:
         """Deploy the graph on the session's SparkContext.
 
         The first run takes the plan that was compiled. A later one plans again, because a finished plan's shuffles
@@ -161,6 +167,12 @@ class CompiledGraph:
         ----------
         wait : bool
             Return when the job has ended, successfully or not; else immediately.
+        only : iterable of str, optional
+            Run these sinks only, and what they are computed from: names of results, last parts of paths, tables. An
+            earlier write that one of them must follow runs too, unless a run of this graph has written it. The others
+            stay as they are.
+        full : bool
+            Compute and write all of that, whatever earlier runs, or a folder for checkpoints, hold of it.
 
         Returns
         -------
@@ -173,30 +185,53 @@ class CompiledGraph:
             If the last run is not over: two runs would write to the same targets.
         InputChangedError
             If files that a write reads have changed since its line.
+        UnknownNameError, AmbiguousSinkError
+            If a name of `only` fits no sink, or several.
         """
         with self._starting:
             if self.jobs and not self.jobs[-1].status.is_terminal:
                 raise JobRunningError(self.name)
+            selected = None if only is None else self._select(only)
+            run = frozenset(sink.index for sink in self.sinks) if selected is None else selected.run
             if isinstance(self.program, Program):
                 check_runnable(self.program)
-                check_inputs(self.program.writes)
+                check_inputs(self._writes(run))
             if self.jobs:
                 self.jobs[-1].restore_names()
             planned = self._unused_plan or self._compile()
             self._unused_plan = None
             names = rebinding(self.program, self.options)
-            graph = build_execution_graph(self.job_graph, SystemClock().now_ms())
-            job = Job(self.name, planned, graph, self.spark, self.options, names)
+            graph = build_execution_graph(self._part(run), SystemClock().now_ms())
+            notes = selected_notes(self.sinks, selected) if selected is not None else []
+            job = Job(self.name, planned, graph, self.spark, self.options, names, notes=notes, full=full)
             # A job that could not be started does not belong to the graph: it would count as running forever.
             job._start()
             self.jobs.append(job)
             if isinstance(self.program, Program):
-                self.program.release_metrics()
+                self.program.release_metrics(self._writes(run))
         for tell in tuple(self.started):
             tell(job)
         if wait:
             job.wait()
         return job
+
+    def sink_names(self) -> list[str]:
+        """Return, for each sink, what `run` takes for it in `only`."""
+        return sink_words(self.sinks)
+
+    def _select(self, only: Iterable[str]) -> SelectedSinks:
+        written = {sink.index for job in self.jobs for sink in job.finished_sinks()}
+        return select_sinks(self.name, self.sinks, only, written)
+
+    def _writes(self, run: frozenset[int]) -> list[DeferredWrite]:
+        return [sink.write for sink in self.sinks if sink.index in run and sink.write is not None]
+
+    def _part(self, run: frozenset[int]) -> JobGraph:
+        """Return what of the job graph the sinks of a run need."""
+        if len(run) == len(self.sinks):
+            return self.job_graph
+        vertex_of = {node.id: vertex.id for vertex in self.job_graph.vertices.values() for node in vertex.operators}
+        return with_ancestors(self.job_graph, [vertex_of[self.sinks[index].transformation_id] for index in run])
 
     def only_shown(self) -> tuple[str, ...]:
         """Return the results that only read, filter and project: a cell shows them, without computing them."""
@@ -299,6 +334,8 @@ class CompiledGraph:
         if not self.jobs:
             program = self.program if isinstance(self.program, Program) else None
             told.append(not_run_note(program, self._next_step()))
+        elif self.jobs[-1].left_out():
+            told.append(left_out_note(self.jobs[-1].left_out(), self._next_step()))
         return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=told)
 
     def _notes(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
+    from flinkmagic.planning.sinks import PlannedSink
 
 
 class Job:
@@ -58,8 +59,12 @@ class Job:
         spark: SparkSession,
         options: JobOptions,
         names: Rebinding | None = None,
+        *,
+        notes: Sequence[str] = (),
+        full: bool = False,
     ) -> None:
         self.name = name
+        self._own_notes = tuple(notes)
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
         self._deployment = SparkDeployment(
@@ -68,7 +73,7 @@ class Job:
             spark=spark,
             slots=options.slots,
             restart_strategy=_restart_strategy(options.restart),
-            retention=Retention(spark.sparkContext, name, options.retain, options.retain_bytes),
+            retention=Retention(spark.sparkContext, name, options.retain, options.retain_bytes, full=full),
             checkpoint_dir=Path(options.checkpoint_dir) if options.checkpoint_dir is not None else None,
         )
         # Kept rows and shuffle files live as long as this job can be asked for them.
@@ -98,7 +103,16 @@ class Job:
 
     def finished_writes(self) -> list[DeferredWrite]:
         """Return the writes that are done."""
-        return [sink.write for sink in self._deployment.finished_sinks() if sink.write is not None]
+        return [sink.write for sink in self.finished_sinks() if sink.write is not None]
+
+    def finished_sinks(self) -> list[PlannedSink]:
+        """Return the sinks that are done: written, or with their rows kept."""
+        return self._deployment.finished_sinks()
+
+    def left_out(self) -> list[PlannedSink]:
+        """Return the sinks of the graph that are not part of this run."""
+        operators = {node.id for vertex in self.execution_graph.job_vertices for node in vertex.job_vertex.operators}
+        return [sink for sink in self.sinks if sink.transformation_id not in operators]
 
     def exceptions(self) -> tuple[RootExceptionHistoryEntry, ...]:
         """Return what failed, oldest first, each with the vertex, subtask, attempt and executor."""
@@ -118,6 +132,8 @@ class Job:
             If the job keeps no result of that name.
         ResultNotReadyError
             If it has not been computed (yet).
+        ResultLeftOutError
+            If it is not part of this run.
         ResultReleasedError
             After `release`.
         """
@@ -163,7 +179,7 @@ class Job:
             started_at_ms=started_ms,
             tasks=_task_views(state),
             errors=_error_views(info),
-            note=taken_up_note(self._deployment.taken_up),
+            note="; ".join(filter(None, [*self._own_notes, taken_up_note(self._deployment.taken_up)])),
             reused=frozenset(self.reused()),
             facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
             costs=costs(_amounts(state)),
@@ -184,13 +200,15 @@ class Job:
         """
         snapshot = self.snapshot()
         finished = {sink.index for sink in self._deployment.finished_sinks()}
+        left_out = {sink.index for sink in self.left_out()}
         counts = ", ".join(f"{number} {state}" for state, number in snapshot.task_counts.items())
         lines = [f"{snapshot.status} after {duration(snapshot.elapsed_ms or 0.0)} ({counts})"]
         if snapshot.note:
             lines.append(f"  {snapshot.note}")
         for sink in self.sinks:
             mark = "✓" if sink.index in finished else "✗" if self.status.is_terminal else "…"
-            lines.append(f"  {mark} {sink_line(sink)}")
+            is_left_out = sink.index in left_out
+            lines.append(f"  - not run: {sink_line(sink)}" if is_left_out else f"  {mark} {sink_line(sink)}")
         notes = adaptation_notes(self.execution_graph, self._deployment.adaptations())
         lines += [f"  {note}" for note in [*notes, *uneven_notes(self.edges(), self.tasks())]]
         return lines

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from flinkmagic.graph.stream_graph import StreamGraph
     from flinkmagic.planning.sinks import PlannedSink, SharedStage
     from flinkmagic.reuse.taken_up import TakenUp
+    from flinkmagic.session.selected_sinks import SelectedSinks
 
 
 def graph_summary(stream_graph: StreamGraph, job_graph: JobGraph, execution_graph: ExecutionGraph, slots: int) -> str:
@@ -100,6 +101,19 @@ def taken_up_note(taken_up: TakenUp) -> str:
     if taken_up.written:
         notes.append(f"{count(len(taken_up.written), 'write')} kept of the failed run")
     return ", ".join(notes)
+
+
+def selected_notes(sinks: Sequence[PlannedSink], selected: SelectedSinks) -> list[str]:
+    """Return what part of a graph runs: ``1 of 3 sinks: by_hour``, and why writes run that were not named."""
+    names = ", ".join(sink.name for sink in sinks if sink.index in selected.run)
+    lines = [f"{len(selected.run)} of {count(len(sinks), 'sink')}: {names}"]
+    lines += [f"{earlier.name} runs too: {then.name} must follow it" for earlier, then in selected.earlier]
+    return lines
+
+
+def left_out_note(sinks: Sequence[PlannedSink], next_step: str) -> str:
+    """Return which sinks a run has left out."""
+    return f"The last run left out {', '.join(sink.name for sink in sinks)}. {next_step}"
 
 
 def sink_line(sink: PlannedSink) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
@@ -18,7 +20,8 @@ def magics(spark):
     shell = InteractiveShell.instance()
     load_ipython_extension(shell)
     registered = shell.magics_manager.registry["FlinkMagics"]
-    registered.graphs.update(delays=None, detours=None, words=None)
+    delays = SimpleNamespace(sink_names=lambda: ["by_hour", "by_line", "late#1"])
+    registered.graphs.update(delays=delays, detours=None, words=None)
     shell.user_ns.update(flights=spark.range(1), fleet="no DataFrame", _hidden=spark.range(1))
     yield registered
     registered.graphs.clear()
@@ -31,6 +34,9 @@ def magics(spark):
         ("%flinkrun ", ["delays", "detours", "words"]),
         ("%flinkcancel w", ["words"]),
         ("%flinkrun delays --de", ["--detach"]),
+        ("%flinkrun delays --only ", ["by_hour", "by_line", "late#1"]),
+        ("%flinkrun delays --only by_hour by", ["by_line"]),
+        ("%flinkrun delays --only by_hour --f", ["--full"]),
         ("%flinkgraph fl", ["flights"]),
         ("%flinkgraph delays --view ", ["execution", "job", "regions", "stream"]),
         ("%flinkgraph delays --view s", ["stream"]),

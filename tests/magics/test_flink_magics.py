@@ -65,6 +65,27 @@ def test_flinkrun_writes_and_ends_in_the_final_picture(kernel, folder) -> None:
     assert all("application/vnd.jupyter.widget-view+json" not in update for update in cell.updates)
 
 
+def test_flinkrun_only_runs_what_is_named_and_the_rest_stays_to_be_written(kernel, folder) -> None:
+    kernel.run(TWO_SINKS.format(name="partly", out="partly", options=""))
+    cell = kernel.run("%flinkrun partly --only totals")
+    assert cell.status == "ok", cell.error
+    assert rows(folder / "partly" / "totals") == TOTALS
+    assert not (folder / "partly" / "high").exists()
+    (shown,) = cell.displays
+    assert "1 of 2 sinks: totals" in shown["text/plain"]
+    assert "- not run: high: parquet" in shown["text/plain"]
+    assert "The last run left out high. Run it: %flinkrun partly" in shown["text/html"]
+    assert re.search(r"^partly +1 \(1 of 2 sinks\) +FINISHED", kernel.run("%flinkjobs partly").stdout, re.MULTILINE)
+    missing = kernel.run("spark.read.parquet('partly/high')")
+    assert "partly/high has yet to be written by partly" in missing.stderr
+    refused = kernel.run("%flinkrun partly --only highs")
+    assert "There is no sink named 'highs'. There are: totals, high. Did you mean high?" in refused.error
+    cell = kernel.run("%flinkrun partly --full")
+    assert cell.status == "ok", cell.error
+    assert "reused" not in cell.displays[0]["text/plain"]
+    assert (folder / "partly" / "high" / "_SUCCESS").exists()
+
+
 def test_progress_can_be_a_line(kernel) -> None:
     kernel.run(TWO_SINKS.format(name="lined", out="lined", options=""))
     kernel.run("%config FlinkMagics.progress = 'line'")

@@ -172,6 +172,49 @@ def test_one_process_at_a_time(spark, folder):
     assert graph.run().status is JobStatus.FINISHED
 
 
+def appended(spark, folder, *, limit):
+    with flinkmagic.capture(spark, name="in_parts") as program:
+        df = spark.read.parquet(str(folder / "numbers"))
+        sums = df.repartition(2, "k").groupBy("k").agg(F.sum("id").alias("s"))
+        sums.write.mode("append").json(str(folder / "sound"))
+        sums.withColumn("s", refused_above(limit)).write.mode("overwrite").json(str(folder / "failing"))
+        sums.select("k").write.mode("append").json(str(folder / "late"))
+    return flinkmagic.compile(program, parallelism=2, checkpoint_dir=folder / "checkpoints", retain="none")
+
+
+def written(spark, folder):
+    return [spark.read.json(str(folder / part)).count() for part in ("sound", "failing", "late")]
+
+
+def test_a_run_of_one_sink_says_nothing_of_the_others(spark, folder):
+    one = appended(spark, folder, limit=10**9).run(only=["late"])
+    assert one.status is JobStatus.FINISHED
+    assert stored(folder).is_part
+    whole = appended(spark, folder, limit=10**9).run()
+    assert whole.status is JobStatus.FINISHED
+    assert "kept" not in whole.snapshot().note
+    assert written(spark, folder) == [7, 7, 14]
+    assert not list((folder / "checkpoints").rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_after_a_failure_a_run_of_one_sink_leaves_what_is_known_of_the_others(spark, folder, full):
+    assert appended(spark, folder, limit=1).run().status is JobStatus.FAILED
+    one = appended(spark, folder, limit=10**9).run(only=["failing"], full=full)
+    assert one.status is JobStatus.FINISHED
+    assert (one.reused() == []) is full
+    whole = appended(spark, folder, limit=10**9).run()
+    assert "2 writes kept" in whole.snapshot().note
+    assert written(spark, folder) == [7, 7, 7]
+
+
+def test_a_run_in_full_takes_nothing_up_from_disk(spark, folder):
+    assert appended(spark, folder, limit=1).run().status is JobStatus.FAILED
+    again = appended(spark, folder, limit=1).run(full=True)
+    assert (again.status, again.reused(), again.snapshot().note) == (JobStatus.FAILED, [], "")
+    assert spark.read.json(str(folder / "sound")).count() == 14
+
+
 def start_lock(checkpoints, name):
     """Another process that leads the job."""
     script = (

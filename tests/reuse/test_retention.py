@@ -35,12 +35,12 @@ def numbers(spark, tmp_path):
 class Run:
     """One run of a cell: its graph, its job, and how many tasks Spark ran for it in all."""
 
-    def __init__(self, graph, spark):
+    def __init__(self, graph, spark, **options):
         store = spark.sparkContext._jsc.sc().statusStore()
         bus = spark.sparkContext._jsc.sc().listenerBus()
         bus.waitUntilEmpty()
         before = _finished_tasks(store)
-        self.graph, self.job = graph, graph.run()
+        self.graph, self.job = graph, graph.run(**options)
         bus.waitUntilEmpty()
         self.spark_tasks = _finished_tasks(store) - before
         self.vertices = Counter(task.vertex_id for task in self.job.tasks() if task.role == "task")
@@ -61,13 +61,13 @@ def _finished_tasks(store):
 def cell(spark):
     """Run a cell's source under a graph's name, as a notebook does: `spark`, `F` and `names` are there."""
 
-    def run(source, name="g", *, lines_before=0, compile_options=None, **names):
+    def run(source, name="g", *, lines_before=0, compile_options=None, run_options=None, **names):
         namespace = {"__name__": "__main__", "spark": spark, "F": F, **names}
         code = compile("\n" * lines_before + textwrap.dedent(source), "a cell", "exec", dont_inherit=True)
         with capture(spark, name=name) as program:
             exec(code, namespace)
         graph = flinkmagic.compile(program, parallelism=2, **(compile_options or {}))
-        return Run(graph, spark)
+        return Run(graph, spark, **(run_options or {}))
 
     return run
 
@@ -470,3 +470,44 @@ def test_a_write_after_one_that_runs_again_runs_again(spark, cell, numbers, tmp_
     cell(source.format(first=6, limit=MENDED), **names)
     rows = spark.read.parquet(names["out"] + "/both").count()
     assert rows == 6 + 7
+
+
+# -- runs of some of the sinks ----------------------------------------------------------------------------------
+
+APPENDED = """
+df = spark.read.parquet(numbers)
+sums = df.groupBy("k").agg(F.sum("id").alias("s"))
+
+def check(x):
+    if x > {limit}:
+        raise ValueError("too much")
+    return x
+
+sums.write.mode("append").parquet(out + "/sound")
+sums.write.mode("append").parquet(out + "/apart")
+sums.repartition(2, "s").withColumn("s", F.udf(check, "long")("s")).write.mode("overwrite").parquet(out + "/failing")
+"""
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_run_of_one_sink_leaves_the_finished_writes_of_the_others(spark, cell, numbers, tmp_path, full):
+    names = {"numbers": numbers, "out": str(tmp_path / "out")}
+    failed = cell(APPENDED.format(limit=FAILS), **names)
+    assert failed.status is JobStatus.FAILED
+    one = cell(APPENDED.format(limit=MENDED), run_options={"only": ["failing"], "full": full}, **names)
+    assert one.status is JobStatus.FINISHED
+    assert (one.reused == 0) is full
+    rest = one.graph.run()
+    assert rest.status is JobStatus.FINISHED
+    assert "2 writes kept of the failed run" in rest.snapshot().note
+    for part in ("sound", "apart", "failing"):
+        assert total(spark, f"{names['out']}/{part}") == TOTAL
+
+
+def test_a_run_in_full_repeats_what_a_failed_run_had_written(spark, cell, numbers, tmp_path):
+    names = {"numbers": numbers, "out": str(tmp_path / "out")}
+    cell(TWO_SINKS.format(limit=FAILS, mode="append"), **names)
+    full = cell(TWO_SINKS.format(limit=MENDED, mode="append"), run_options={"full": True}, **names)
+    assert (full.status, full.reused) == (JobStatus.FINISHED, 0)
+    assert total(spark, names["out"] + "/sound") == 2 * TOTAL
+    assert total(spark, names["out"] + "/failing") == TOTAL

@@ -29,11 +29,11 @@ class AwaitedMetrics:
 
     def __init__(self, observation: Any, write: DeferredWrite, graph: str | None) -> None:
         self._observation, self._java_half = observation, observation._jo
-        self._write, self._graph = write, graph
+        self.write, self._graph = write, graph
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("get") and not self._java_half.future().isCompleted():
-            raise AwaitedMetricsError(self._java_half.name(), self._write.path, self._write.location, self._graph)
+            raise AwaitedMetricsError(self._java_half.name(), self.write.path, self.write.location, self._graph)
         return getattr(self._java_half, name)
 
     def release(self) -> None:

@@ -52,7 +52,8 @@ class StoredJob:
     `finished` holds the tasks of regions that were finished as a whole, by (job vertex id, subtask).
     `status` is the last one that was noted; None if the job never started.
     `datasets` holds the rows that were written, and `writes` the committed writes, by key; `targets` by target the
-    files that the last write to it, or into it, left there (None: there were none).
+    files that the last write to it, or into it, left there (None: there were none). `is_part` says that the job ran
+    some of its graph's sinks; what is known of the others outlives its end.
     """
 
     job_graph: JobGraph
@@ -61,11 +62,17 @@ class StoredJob:
     datasets: dict[str, StoredDataset] = field(default_factory=dict)
     writes: dict[str, StoredWrite] = field(default_factory=dict)
     targets: dict[str, list[str] | None] = field(default_factory=dict)
+    is_part: bool = False
 
     @property
     def is_over(self) -> bool:
         """Whether the job has come to its end."""
         return self.status is not None and self.status.is_globally_terminal
+
+    @property
+    def is_worth_nothing(self) -> bool:
+        """Whether the job leaves nothing to continue from."""
+        return self.status in WORTH_NOTHING and not self.is_part
 
 
 class JobGraphStore:
@@ -118,6 +125,8 @@ class JobGraphStore:
                 stored.writes[entry.data["key"]] = write
             elif entry.kind == "target_listed":
                 stored.targets[entry.data["target"]] = entry.data["files"]
+            elif entry.kind == "part_of_graph":
+                stored.is_part = True
         return stored
 
     def take_up(self, job_id: str) -> StoredJob | None:
@@ -138,7 +147,7 @@ class JobGraphStore:
         again is the new leader's to say. What a job left that was finished or cancelled is worth nothing.
         """
         journal = JobJournal(self.journal_path(job_graph.job_id), job_graph.job_id, encode_job_graph(job_graph))
-        if former is not None and former.status not in WORTH_NOTHING:
+        if former is not None and not former.is_worth_nothing:
             for dataset in former.datasets.values():
                 append_dataset(journal, dataset)
             for target, files in former.targets.items():
@@ -173,6 +182,11 @@ def append_write(journal: JobJournal, key: str, write: StoredWrite) -> None:
 def append_target(journal: JobJournal, target: str, files: list[str] | None) -> None:
     """Note what the target of writes holds."""
     journal.append("target_listed", {"target": target, "files": files})
+
+
+def append_part(journal: JobJournal) -> None:
+    """Note that the job runs some of its graph's sinks."""
+    journal.append("part_of_graph", {})
 
 
 def append_status(journal: JobJournal, status: JobStatus) -> None:

@@ -1,0 +1,87 @@
+"""The part of a JobGraph that some of its vertices need.
+
+Flink runs a JobGraph as a whole. Here a run may be asked for some of the sinks: it runs this part, whose vertices keep
+their ids, so that pictures of the whole show it and results of other runs are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from flinkmagic.graph.job_graph import (
+    CoLocationGroup,
+    IntermediateDataSet,
+    JobEdge,
+    JobGraph,
+    JobVertex,
+    SlotSharingGroup,
+)
+
+
+def with_ancestors(job_graph: JobGraph, vertices: Iterable[str]) -> JobGraph:
+    """Return a JobGraph of some vertices and of all that they read from, directly or through others.
+
+    Parameters
+    ----------
+    job_graph : JobGraph
+        The whole; it stays as it is.
+    vertices : iterable of str
+        Ids of its vertices.
+    """
+    needed, waiting = set[str](), list(vertices)
+    while waiting:
+        vertex_id = waiting.pop()
+        if vertex_id not in needed:
+            needed.add(vertex_id)
+            waiting += [edge.producer.id for edge in job_graph.vertices[vertex_id].inputs]
+    part = JobGraph(job_graph.name, job_graph.job_type, job_graph.config, job_graph.settings, job_graph.job_id)
+    part.vertices = {one.id: _alone(one) for one in job_graph.vertices.values() if one.id in needed}
+    _connect(job_graph, part)
+    _group(job_graph, part)
+    return part
+
+
+def _alone(vertex: JobVertex) -> JobVertex:
+    """Return a copy of a vertex without its edges and groups."""
+    copy = JobVertex(vertex.id, vertex.name, vertex.head, vertex.operators, vertex.operator_ids, vertex.configs)
+    copy.parallelism, copy.max_parallelism, copy.invokable = (
+        vertex.parallelism, vertex.max_parallelism, vertex.invokable,
+    )  # fmt: skip
+    return copy
+
+
+def _connect(whole: JobGraph, part: JobGraph) -> None:
+    """Give the part the data sets that are read in it, and their edges, all in the order of the whole."""
+    datasets: dict[int, IntermediateDataSet] = {}
+    for vertex in part.vertices.values():
+        for dataset in whole.vertices[vertex.id].produced:
+            if not dataset.consumers or any(edge.target.id in part.vertices for edge in dataset.consumers):
+                datasets[id(dataset)] = vertex.add_result(dataset.result_type, dataset.id)
+    edges: dict[int, JobEdge] = {}
+    for vertex in part.vertices.values():
+        for edge in whole.vertices[vertex.id].inputs:
+            source = datasets[id(edge.source)]
+            edges[id(edge)] = vertex.consume(source, edge.pattern, edge.partitioner, edge.stream_edge)
+    for vertex in part.vertices.values():
+        for dataset in whole.vertices[vertex.id].produced:
+            if id(dataset) in datasets:
+                datasets[id(dataset)].consumers = [edges[id(one)] for one in dataset.consumers if id(one) in edges]
+
+
+def _group(whole: JobGraph, part: JobGraph) -> None:
+    sharing, co_located = [], []
+    for group in whole.slot_sharing_groups:
+        members = [part.vertices[one.id] for one in group.vertices if one.id in part.vertices]
+        if members:
+            sharing.append(SlotSharingGroup(group.name))
+            sharing[-1].vertices = members
+            for member in members:
+                member.slot_sharing_group = sharing[-1]
+    for co_location in whole.co_location_groups:
+        members = [part.vertices[one.id] for one in co_location.vertices if one.id in part.vertices]
+        if members:
+            co_located.append(CoLocationGroup(co_location.name))
+            co_located[-1].vertices = members
+            for member in members:
+                member.co_location_group = co_located[-1]
+    part.slot_sharing_groups, part.co_location_groups = tuple(sharing), tuple(co_located)
