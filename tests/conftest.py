@@ -116,8 +116,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def nothing_retained(request: pytest.FixtureRequest) -> Iterator[None]:
     """No test finds what an earlier one's jobs have computed, or another session active."""
     if "spark" in request.fixturenames:
+        from flinkmagic.jvm.java import static_method
+
         session = request.getfixturevalue("spark")
-        session._jvm.SparkSession.setActiveSession(session._jsparkSession)
+        static_method(session._jvm, "SparkSession", "setActiveSession")(session._jsparkSession)
     yield
     if "spark" in request.fixturenames:
         from flinkmagic.session import release_retained, retained

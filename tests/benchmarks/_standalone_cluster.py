@@ -18,7 +18,9 @@ from flinkmagic.local_spark import java_home
 
 _ADDRESS = re.compile(r"Starting Spark master at (spark://[\w.:-]+)")
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-_DAEMON_OPTIONS = "-Dspark.deploy.maxExecutorRetries=-1 -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+JVM_OPTIONS = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -XX:+UseSerialGC -XX:TieredStopAtLevel=1".lstrip()
+"""Of JVMs that live for seconds: those that the driver's gets from the environment, too."""
+_DAEMON_OPTIONS = f"-Dspark.deploy.maxExecutorRetries=-1 {JVM_OPTIONS}"
 """Spark gives up an application whose executors died ten times in a row; these die because they are killed."""
 
 

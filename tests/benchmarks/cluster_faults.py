@@ -37,7 +37,7 @@ from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.planning import plan
 from flinkmagic.planning.handles import BoundaryStageHandle
 from flinkmagic.scheduling.job_status import JobStatus
-from tests.benchmarks._standalone_cluster import StandaloneCluster, wait_until
+from tests.benchmarks._standalone_cluster import JVM_OPTIONS, StandaloneCluster, wait_until
 
 if TYPE_CHECKING:
     import pyarrow
@@ -54,7 +54,7 @@ _CONFIGURATION = {
     "spark.driver.host": "127.0.0.1",
     "spark.executor.memory": "512m",
     "spark.executor.cores": "2",
-    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": JVM_OPTIONS,
     # A killed executor is known at once; a reader need not ask its port for 15 seconds.
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "200ms",

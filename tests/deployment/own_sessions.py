@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 
 import flinkmagic
+from tests.benchmarks._standalone_cluster import JVM_OPTIONS
 
 FOLDER = Path(sys.argv[1])
 
@@ -20,7 +21,7 @@ def session(master, **more):
             "spark.ui.enabled": "false",
             "spark.driver.memory": "1g",
             "spark.driver.host": "127.0.0.1",
-            "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "spark.executor.extraJavaOptions": JVM_OPTIONS,
             "spark.sql.shuffle.partitions": "2",
             **more,
         },

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks._standalone_cluster import StandaloneCluster, wait_until
+from tests.benchmarks._standalone_cluster import JVM_OPTIONS, StandaloneCluster, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ def main(folder: Path) -> None:
         configuration = {
             "spark.ui.enabled": "false", "spark.driver.memory": "600m", "spark.executor.memory": "512m",
             "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "2",
-            "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "spark.executor.extraJavaOptions": JVM_OPTIONS,
         }  # fmt: skip
         spark = flinkmagic.local_session("standalone", cluster.url, configuration)
         spark.sparkContext.setLogLevel("OFF")

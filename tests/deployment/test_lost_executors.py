@@ -33,7 +33,7 @@ def told_of(*kinds):
 
 @pytest.fixture(scope="module")
 def stories():
-    return told_of(*KINDS, "boundary")
+    return told_of(*KINDS, "boundary", "retained")
 
 
 def executions(story, number):
@@ -112,8 +112,8 @@ def test_a_copy_that_spark_runs_beside_a_slow_task_belongs_to_the_same_execution
     assert copies[0][6] == "TaskKilled"
 
 
-def test_outputs_that_were_retained_and_lost_with_an_executor_are_computed_anew():
-    story = told_of("retained")["retained"]
+def test_outputs_that_were_retained_and_lost_with_an_executor_are_computed_anew(stories):
+    story = stories["retained"]
     assert story["reused_before"] > 0
     assert (story["status"], story["exact"], story["restarts"]) == ("FINISHED", True, 0)
     assert story["reused_after"] < story["reused_before"]

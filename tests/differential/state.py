@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from flinkmagic.jvm.java import java_class
+
 DATABASE = "differential"
 
 
@@ -101,18 +103,20 @@ class SessionState:
         for key, value in self._settings.items():
             if now.get(key) != value:
                 conf.setConfString(key, value)
-        io = spark._jvm.java.io
-        spark._jsc.hadoopConfiguration().readFields(
-            io.DataInputStream(io.ByteArrayInputStream(self._hadoop.toByteArray()))
-        )
-        spark.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
-        spark.sql(f"CREATE DATABASE {DATABASE} LOCATION '{folder / 'tables'}'")
+        data, bytes_of = (java_class(spark._jvm, f"java.io.{name}InputStream") for name in ("Data", "ByteArray"))
+        spark._jsc.hadoopConfiguration().readFields(data(bytes_of(self._hadoop.toByteArray())))
+        # Not by SQL: that is a query each time, with a plan and all its listeners.
+        catalog.dropDatabase(DATABASE, True, True)
+        definition = catalog.getDatabaseMetadata("default")
+        parts = [definition.productElement(number) for number in range(definition.productArity())]
+        location = java_class(spark._jvm, "java.io.File")(str(folder / "tables")).toURI()
+        catalog.createDatabase(definition.copy(DATABASE, parts[1], location, *parts[3:]), False)
         catalog.setCurrentDatabase(DATABASE)
 
     def end(self) -> None:
         """Forget the database."""
         self._spark._jsparkSession.sessionState().catalog().setCurrentDatabase("default")
-        self._spark.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
+        self._spark._jsparkSession.sessionState().catalog().dropDatabase(DATABASE, True, True)
 
     def read(self) -> dict[str, object]:
         """The tables of the database, temporary views, the current database, settings that differ."""
