@@ -46,19 +46,26 @@ def test_cancel_ends_all_tasks_of_the_job(spark, deploy, spark_work, eventually)
     assert deployment.exceptions() == ()
 
 
-def test_another_job_of_the_session_goes_on(spark, deploy, eventually, spark_work):
-    mine = []
+def test_another_job_of_the_session_goes_on(spark, deploy, eventually, tmp_path):
+    mine, started, go = [], tmp_path / "started", tmp_path / "go"
+
+    def wait(batches):
+        started.touch()
+        while not go.exists():
+            time.sleep(0.01)
+        yield from batches
 
     def other():
-        mine.append(sleepy(spark.range(0, 2, 1, 1), 3).count())
+        mine.append(spark.range(0, 2, 1, 1).mapInArrow(wait, "id long").count())
 
     deployment = deploy({"rows": sleepy(spark.range(0, 2, 1, 1))})
     eventually(lambda: len(running(deployment)) == 1, 60)
     thread = threading.Thread(target=other)
     thread.start()
-    eventually(lambda: spark_work.running_tasks() == 2, 60)
+    eventually(started.exists, 60)
     deployment.cancel()
     assert deployment.wait(30) is JobStatus.CANCELED
+    go.touch()
     thread.join(60)
     assert mine == [2]
 
