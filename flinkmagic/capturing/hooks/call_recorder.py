@@ -23,6 +23,8 @@ class CallRecorder(StatementRecorder, Protocol):
     ----------
     ended : bool
         The session has been stopped: no more calls are noted.
+    immediate : bool
+        Each write is deployed on its own line.
     threads : set of int
         The threads that work for the cell.
     depth : int
@@ -40,6 +42,7 @@ class CallRecorder(StatementRecorder, Protocol):
     """
 
     ended: bool
+    immediate: bool
     threads: set[int]
     source: SourceReader
     grouped_text: MutableMapping[Any, str]
