@@ -57,7 +57,9 @@ def test_attributes_are_plain_between_cells_and_after_off(notebook) -> None:
     assert are_plain(before)
     assert notebook.run("off = is_plain()\n%flinkgraph off\noff, is_plain()").value == (False, True)
     assert notebook.run("is_plain()").value is True
-    assert notebook.run("%flinkgraph on\nis_plain()").value is False, "it begins where it is turned on"
+    begun = notebook.run("%flinkgraph on\nspark.range(3).write.json('begun')\nis_plain()")
+    assert begun.value is False, "it begins where it is turned on"
+    assert len(lines(begun)) == 1
     notebook.run("%config FlinkMagics.session = False")
     assert notebook.run("is_plain()").value is True
 

@@ -63,7 +63,8 @@ def apart() -> Iterator[None]:
     try:
         yield
     finally:
-        _recorder.set(around if around in active else None)
+        if _recorder.get() is None:  # otherwise a capture has begun, and goes on
+            _recorder.set(around if around in active else None)
 
 
 def working_for(recorder: CallRecorder, work: Callable[..., Any]) -> Callable[..., Any]:
