@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flinkmagic.capturing.driver.java_classes import require_compiler
 from flinkmagic.capturing.hooks import patches
+from flinkmagic.capturing.hooks.action_call import ActionCall
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.recorder import Recorder
 from flinkmagic.capturing.results import bound_frames
@@ -54,6 +55,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         Writes that were captured before and have not run.
     on_awaited : callable, optional
         Called with a line that reads the target of an awaited write, and with that write.
+    on_action : callable, optional
+        Called with each action of the block's own thread (an `ActionCall`); returns what the action returns.
 
     Raises
     ------
@@ -83,6 +86,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         on_write: Callable[[int], None] | None = None,
         awaited: Iterable[DeferredWrite] = (),
         on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None,
+        on_action: Callable[[ActionCall], Any] | None = None,
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise SparkConnectSessionError
@@ -97,6 +101,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         self._recorder = Recorder(self._program, run_pending, tuple(earlier), on_write)
         if on_awaited is not None:
             self._recorder.awaited, self._recorder.on_awaited = list(awaited), on_awaited
+        self._recorder.on_action = on_action
         self._namespace = namespace
         self._before: dict[str, DataFrame] = {}
         self._token: Token[Any]
