@@ -146,9 +146,10 @@ def plan(
     name = name or (program.name if program else None) or "job"
     if spark.sparkContext._jsc is None:
         raise SessionEndedError(name)
-    requests = (
-        requests_of(program, collected=collected) if program else result_requests(frames or {}, None, collected=collected)
-    )
+    if program:
+        requests = requests_of(program, collected=collected)
+    else:
+        requests = result_requests(frames or {}, None, collected=collected)
     if not requests:
         raise NoResultError(name)
     slots = slots or spark.sparkContext.defaultParallelism

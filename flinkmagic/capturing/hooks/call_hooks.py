@@ -9,7 +9,7 @@ from pyspark import RDD
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.driver.impurity import impure_function, impure_reason
-from flinkmagic.capturing.hooks.action_call import carried_out
+from flinkmagic.capturing.hooks.action_hooks import carried_out
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.capturing.sql import commands
 from flinkmagic.capturing.sql.cached_data import view_cache_effects

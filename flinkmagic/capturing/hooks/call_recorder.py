@@ -25,6 +25,8 @@ class CallRecorder(StatementRecorder, Protocol):
     ----------
     ended : bool
         The session has been stopped: no more calls are noted.
+    thread : int
+        The cell's own thread.
     threads : set of int
         The threads that work for the cell.
     depth : int
@@ -44,6 +46,7 @@ class CallRecorder(StatementRecorder, Protocol):
     """
 
     ended: bool
+    thread: int
     threads: set[int]
     source: SourceReader
     grouped_text: MutableMapping[Any, str]

@@ -50,9 +50,7 @@ class ActionGraph(CompiledGraph):
     def _last_vertex(self) -> JobVertex:
         last = self.sinks[0].transformation_id
         return next(
-            vertex
-            for vertex in self.job_graph.vertices.values()
-            if any(node.id == last for node in vertex.operators)
+            vertex for vertex in self.job_graph.vertices.values() if any(node.id == last for node in vertex.operators)
         )
 
     def _part(self, run: frozenset[int]) -> JobGraph:

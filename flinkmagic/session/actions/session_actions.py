@@ -71,13 +71,14 @@ class SessionActions:
         try:
             graph: ActionGraph | str = self._graph(call)
         except PlainCallError:
-            return call.run_plainly()
+            return _run_plainly(call)
         except Exception as error:  # noqa: BLE001 - rule 3
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
         if isinstance(graph, str):
-            answer = call.run_plainly()
-            self._note(replace(report, reason=graph), started)
-            return answer
+            try:
+                return _run_plainly(call)
+            finally:
+                self._note(replace(report, reason=graph), started)
         return self._drive(call, graph, report, started)
 
     def _graph(self, call: ActionCall) -> ActionGraph | str:
@@ -102,11 +103,11 @@ class SessionActions:
         except Exception as error:  # noqa: BLE001 - rule 3: nothing was submitted
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
         if job.status is not JobStatus.FINISHED:
-            error = _error_of(call, job)
-            if isinstance(error, (PySparkException, ActionCancelledError)) or job.tasks():
+            raised = _error_of(call, job)
+            if isinstance(raised, (PySparkException, ActionCancelledError)) or job.tasks():
                 self._note(replace(report, is_driven=True, graph=graph), started)
-                raise error
-            return self._fall_back(call, replace(report, reason=str(error)), started, error)
+                raise raised
+            return self._fall_back(call, replace(report, reason=str(raised)), started, raised)
         try:
             query = FinishedQuery(df, graph.last_stage)
         except Exception as error:
@@ -121,13 +122,21 @@ class SessionActions:
         return answer
 
     def _fall_back(self, call: ActionCall, report: ActionReport, started: float, error: Exception) -> Any:
-        answer = call.run_plainly()
+        answer = _run_plainly(call)
         print(lines_visible(ran_plainly(call.text, str(call.location), error)))
         self._note(report, started)
         return answer
 
     def _note(self, report: ActionReport, started: float) -> None:
         self.reports.append(replace(report, seconds=time.monotonic() - started))
+
+
+def _run_plainly(call: ActionCall) -> Any:
+    try:
+        return call.run_plainly()
+    except PySparkException as error:
+        add_note(error, failed_in(str(call.location), call.text))
+        raise
 
 
 def _kind_of(call: ActionCall) -> ActionKind:
