@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flinkmagic.capturing.driver.java_classes import require_compiler
 from flinkmagic.capturing.hooks import patches
+from flinkmagic.capturing.hooks.action_call import ActionCall
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.recorder import Recorder
 from flinkmagic.capturing.results import bound_frames
@@ -60,6 +61,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     on_plain : callable, optional
         With `immediate`, called with the line of a write that could not be deployed, and why, once plain Spark has
         written it. `run_pending` raises `NotDeployedError` for such a write, or this package refuses it.
+    on_action : callable, optional
+        Called with each action of the block's own thread (an `ActionCall`); returns what the action returns.
 
     Raises
     ------
@@ -91,6 +94,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None,
         immediate: bool = False,
         on_plain: Callable[[SourceLocation, Exception], None] | None = None,
+        on_action: Callable[[ActionCall], Any] | None = None,
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise SparkConnectSessionError
@@ -106,6 +110,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         self._recorder.on_plain = on_plain
         if on_awaited is not None:
             self._recorder.awaited, self._recorder.on_awaited = list(awaited), on_awaited
+        self._recorder.on_action = on_action
         self._namespace = namespace
         self._before: dict[str, DataFrame] = {}
         self._token: Token[Any]

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.driver import capture_reader
 from flinkmagic.capturing.frames import FrameRegistry
+from flinkmagic.capturing.hooks.action_call import ActionCall
 from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.operator_options import OperatorOptions
 from flinkmagic.capturing.program import ImmediateStatement, Program, RecordedCall
@@ -58,6 +59,7 @@ class Recorder:
         self.awaited: list[DeferredWrite] = []
         self.on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None
         self.on_plain: Callable[[SourceLocation, Exception], None] | None = None
+        self.on_action: Callable[[ActionCall], Any] | None = None
         self._earlier = earlier
         self.spark: Any = program.spark
         self.thread = threading.get_ident()
@@ -218,6 +220,14 @@ class Recorder:
         self._fill(partial)
         link(partial, self._earlier)
         self._run_pending(partial)
+
+    def so_far(self) -> Program:
+        """Return what the cell has done until now, without its writes."""
+        partial = Program(self.spark, self.program.name, self.program.cell, registry=self.frames)
+        self._fill(partial)
+        partial.writes = ()
+        link(partial, self._earlier)
+        return partial
 
     def _fill(self, program: Program) -> None:
         program.writes = tuple(self.pending.writes)
