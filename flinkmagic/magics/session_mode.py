@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
@@ -25,7 +25,7 @@ from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
 from flinkmagic.magics.cell import cell_labels, is_blank
 from flinkmagic.magics.spark_session import running_session
-from flinkmagic.session.options import NO_RETENTION, OPTIONS
+from flinkmagic.session.options import NO_RETENTION, OPTIONS, JobOptions
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
@@ -146,6 +146,7 @@ class SessionMode:
             earlier=[*self._magics.graphs.programs(spark.sparkContext), *self._known(spark.sparkContext)],
             immediate=True,
             on_plain=_say_plain,
+            on_action=session.SessionActions(JobOptions(**self._options())).run,
         )
         cell.program = entered.__enter__()
         cell.capture = entered
@@ -185,18 +186,21 @@ class SessionMode:
 
         write = program.writes[-1]
         line = write.location.called_from or write.location
-        options = {option.name: getattr(self._magics, option.name) for option in OPTIONS}
-        if options["retain"] != NO_RETENTION:
-            options["retain"] = "session"
-        # A line that runs again writes again, also in another kernel.
-        options["checkpoint_dir"] = None
         name = cell.job_name()
         try:
-            graph = session.compile(program, name, **options)
+            graph = session.compile(program, name, **self._options())
             job = graph.run(wait=False)
         except Exception as error:
             raise NotDeployedError(name) from error
         follow_on_its_line(graph, job, write.text, line.line)
+
+    def _options(self) -> dict[str, Any]:
+        """Return the options of a line's graph."""
+        options = {option.name: getattr(self._magics, option.name) for option in OPTIONS}
+        if options["retain"] != NO_RETENTION:
+            options["retain"] = "session"
+        # A line that runs again writes again, also in another kernel.
+        return {**options, "checkpoint_dir": None}
 
     def _session(self) -> SparkSession | None:
         """Return the session that a cell is captured on; None if none runs, or none that can be captured."""
