@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.magics.flink_magics import FlinkMagics
 
+_TIMED = ("<timed exec>", "<timed eval>")
+"""The file names under which `%%time` compiles a cell's body."""
+
 
 @dataclass(eq=False)
 class RunningCell:
@@ -230,7 +233,14 @@ class SessionMode:
             except SyntaxError:  # which IPython is about to show
                 return None
         filename = self._shell.compile.get_code_name(raw, text, self._number_in_name(cell))
-        return CellSource(f"cell {cell.number}", filename, text, cell_labels(self._shell))
+        above = dict.fromkeys(_TIMED, 1) if raw.startswith("%%time") else {}
+        # A magic gives a body a last line end.
+        outer, body = self._running[0].info.raw_cell.rstrip("\n"), raw.rstrip("\n")
+        if cell is not self._running[0] and outer.endswith(body):
+            above = {filename: outer.removesuffix(body).count("\n")}
+        # The body of a cell under a magic is a text that the magic is called with.
+        source = f"# {raw}" if raw.startswith("%%") else text
+        return CellSource(f"cell {cell.number}", filename, source, cell_labels(self._shell), above)
 
     def _number_in_name(self, cell: RunningCell) -> int:
         return cell.number if cell.info.store_history else self._number(cell.info)

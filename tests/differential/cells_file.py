@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CELLS = Path(__file__).parent / "cells"
-ALSO_SESSION = ("exceptions", "sql", "threads", "writes")
-"""The kinds that are about what a write does and raises on its own line, which is what the session mode has to keep."""
+ALSO_SESSION = ("exceptions", "threads", "writes")
+"""The kinds that are about where and how a write runs, or fails: the session mode has to keep that."""
 
 
 @dataclass(frozen=True)

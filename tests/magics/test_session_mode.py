@@ -38,7 +38,8 @@ def are_plain(before: dict[tuple[Any, str], object]) -> bool:
 
 
 def ran() -> list[str]:
-    return [job.name for job in session.submitted_jobs()]
+    """The names of the jobs that writes have had."""
+    return [job.name for job in session.submitted_jobs() if job.name.startswith("cell_")]
 
 
 def lines(cell: Any) -> list[str]:
@@ -46,7 +47,7 @@ def lines(cell: Any) -> list[str]:
     return [line.rpartition("\r")[2] for line in cell.stderr.splitlines() if " · line " in line]
 
 
-def test_attributes_are_plain_between_cells_and_after_off(notebook) -> None:
+def test_attributes_are_plain_between_cells_and_after_off(notebook, tmp_path) -> None:
     before = attributes()
     notebook.names["is_plain"] = lambda: are_plain(before)
     notebook.run("%flinkgraph on")
@@ -57,7 +58,7 @@ def test_attributes_are_plain_between_cells_and_after_off(notebook) -> None:
     assert are_plain(before)
     assert notebook.run("off = is_plain()\n%flinkgraph off\noff, is_plain()").value == (False, True)
     assert notebook.run("is_plain()").value is True
-    begun = notebook.run("%flinkgraph on\nspark.range(3).write.json('begun')\nis_plain()")
+    begun = notebook.run(f"%flinkgraph on\nspark.range(3).write.json('{tmp_path}/begun')\nis_plain()")
     assert begun.value is False, "it begins where it is turned on"
     assert len(lines(begun)) == 1
     notebook.run("%config FlinkMagics.session = False")
@@ -192,9 +193,11 @@ def test_a_cell_under_another_magic_is_captured_too(on) -> None:
     timed = on.run("%%time\ng.write.csv(f'{at}/timed')\ng.count()")
     assert timed.value == 3
     assert "Wall time" in timed.stdout
+    assert lines(timed)[0].startswith("write.csv(f'{at}/timed') · line 2 · ")
     quiet = on.run("%%capture said\ng.write.csv(f'{at}/captured')\nprint('heard')")
     assert quiet.stdout == quiet.stderr == ""
     assert on.names["said"].stdout == "heard\n"
+    assert "write.csv(f'{at}/captured') · line 2 · " in on.names["said"].stderr
     once = on.run("%time g.write.csv(f'{at}/once')")
     assert once.error is None
     assert len(ran()) - before == 3
