@@ -16,6 +16,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.writes.deferral import sparks_own
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.capturing.program import Program
     from flinkmagic.session.job import Job
+
+SPARKS_ERRORS = (PySparkException, Py4JJavaError)
+"""What plain PySpark raises; py4j's own for what PySpark does not know."""
 
 _MOST_REPORTS = 1000
 _MOST_GRAPHS = 20
@@ -126,7 +130,7 @@ class SessionActions:
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
         if job.status is not JobStatus.FINISHED:
             raised = _error_of(call, job)
-            if isinstance(raised, (PySparkException, ActionCancelledError)) or job.tasks():
+            if isinstance(raised, (*SPARKS_ERRORS, ActionCancelledError)) or job.tasks():
                 self._note(replace(report, is_driven=True, graph=graph), started)
                 raise raised
             return self._fall_back(call, replace(report, reason=str(raised)), started, raised)
@@ -136,7 +140,7 @@ class SessionActions:
             raise ActionFailedError(call.text, str(call.location), error) from error
         try:
             answer = kind.answer(call, query)
-        except PySparkException as error:
+        except SPARKS_ERRORS as error:
             add_note(error, failed_in(str(call.location), graph.last_vertex_name))
             raise
         finally:
@@ -160,7 +164,7 @@ class SessionActions:
 def _run_plainly(call: ActionCall) -> Any:
     try:
         return call.run_plainly()
-    except PySparkException as error:
+    except SPARKS_ERRORS as error:
         add_note(error, failed_in(str(call.location), call.text))
         raise
 
