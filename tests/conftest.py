@@ -14,10 +14,11 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Tests are short: what the JVM's second compiler makes faster takes it longer to compile. Kernels and scripts that
-# tests start inherit it.
+# Tests are short: what the JVM's second compiler makes faster takes it longer to compile. What the first one compiles
+# for thousands of tests does not fit into 48 MB, its share by default: the JVM would throw code away and compile it
+# again. Kernels and scripts that tests start inherit it.
 for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-    os.environ.setdefault(_name, "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+    os.environ.setdefault(_name, "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m")
 
 ARCHIVE = "FLINKMAGIC_TEST_ARCHIVE"
 """Names the folder of the class archive to the processes of a run."""
@@ -99,7 +100,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.ui.retainedJobs": "100000",
             "spark.ui.retainedStages": "100000",
             "spark.sql.ui.retainedExecutions": "100000",
-            "spark.driver.memory": "1g",
+            "spark.driver.memory": "2g",
+            # By default a page of an aggregation takes some ten megabytes, which are filled with zeros for each task.
+            "spark.buffer.pageSize": "1m",
             "spark.sql.warehouse.dir": str(home / "warehouse"),
             "spark.local.dir": str(home / "scratch"),
             "spark.driver.extraJavaOptions": f"-Dderby.system.home={home / 'derby'}",

@@ -15,6 +15,7 @@ from flinkmagic.deployment import SparkDeployment
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.planning import plan
+from tests.status_store import StatusStore
 
 
 def _load(name):
@@ -53,47 +54,33 @@ public class Heard implements QueryExecutionListener {
 """
 
 
-class SparkWork:
-    """The Spark jobs and stages of one session, as the status store has them."""
+class SparkWork(StatusStore):
+    """The Spark jobs and stages of one session."""
 
     def __init__(self, spark):
-        self._sc = spark.sparkContext
-        self._store = self._sc._jsc.sc().statusStore()
+        super().__init__(spark)
+        self._jvm, self._gateway = spark._jvm, spark.sparkContext._gateway
 
-    def _jobs(self):
-        jobs = self._store.jobsList(None)
-        return [jobs.apply(number) for number in range(jobs.size())]
-
-    def job_ids(self):
-        """All jobs that there ever were."""
-        self._settle()
-        return {job.jobId() for job in self._jobs()}
-
-    def tasks_by_stage(self, job_ids):
-        """By stage of the given jobs the number of tasks that succeeded; skipped stages are absent."""
-        self._settle()
+    def tasks_by_stage(self, before):
+        """By stage of the jobs since there were so many: how many tasks succeeded; skipped stages are absent."""
         done = Counter()
         stages = {
             stage
-            for job in self._jobs()
-            if job.jobId() in job_ids
+            for job in self.since(before)
             for stage in (job.stageIds().apply(number) for number in range(job.stageIds().size()))
         }
-        nothing = self._sc._jvm.java.util.ArrayList()
-        quantiles = self._sc._gateway.new_array(self._sc._jvm.double, 0)
+        nothing = self._jvm.java.util.ArrayList()
+        quantiles = self._gateway.new_array(self._jvm.double, 0)
         for stage in stages:
-            attempts = self._store.stageData(stage, False, nothing, False, quantiles)
+            attempts = self.store.stageData(stage, False, nothing, False, quantiles)
             for number in range(attempts.size()):
                 done[stage] += attempts.apply(number).numCompleteTasks()
         return {stage: tasks for stage, tasks in done.items() if tasks}
 
     def running_tasks(self):
         """How many tasks run on the session's executors now."""
-        executors = self._store.executorList(True)
+        executors = self.store.executorList(True)
         return sum(executors.apply(number).activeTasks() for number in range(executors.size()))
-
-    def _settle(self):
-        self._sc._jsc.sc().listenerBus().waitUntilEmpty()
 
 
 def _once(tasks, stages):

@@ -84,11 +84,11 @@ def check_rows(spark, out):
 
 def test_a_boundary_s_stage_runs_once_and_before_its_readers(spark, deploy, spark_work, numbers, marks, tmp_path):
     program = program_over(spark, numbers, marks, tmp_path)
-    before = spark_work.job_ids()
+    before = spark_work.jobs()
     deployment = deploy(program)
     assert deployment.wait(60) is JobStatus.FINISHED, [str(e.root.error) for e in deployment.exceptions()]
     # All that Spark ran is a task of a vertex: kept rows are not computed beside it.
-    done = spark_work.tasks_by_stage(spark_work.job_ids() - before)
+    done = spark_work.tasks_by_stage(before)
     assert sum(done.values()) == deployment.execution_graph.n_vertices
     check_rows(spark, tmp_path)
     boundary = boundary_of(deployment)

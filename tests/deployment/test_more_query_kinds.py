@@ -135,10 +135,10 @@ def kinds(spark, tables):
 
 
 def test_rows_order_types_and_nulls_are_those_of_a_plain_run(kinds, deploy, spark_work, ran_once):
-    before = spark_work.job_ids()
+    before = spark_work.jobs()
     deployment = deploy(kinds, parallelism=None)
     assert deployment.wait(280) is JobStatus.FINISHED, deployment.exceptions()
-    ran = spark_work.tasks_by_stage(spark_work.job_ids() - before)
+    ran = spark_work.tasks_by_stage(before)
     ran_once(deployment.tasks(), ran)
     for name, frame in kinds.items():
         result = deployment.result(name)

@@ -61,10 +61,10 @@ def kinds(spark, numbers):
 
 @pytest.mark.parametrize("parallelism", [3, None], ids=["three subtasks", "as many as needed"])
 def test_all_kinds_give_the_rows_of_a_plain_run(kinds, deploy, spark_work, ran_once, parallelism):
-    before = spark_work.job_ids()
+    before = spark_work.jobs()
     deployment = deploy(kinds, parallelism=parallelism)
     assert deployment.wait(200) is JobStatus.FINISHED, deployment.exceptions()
-    ran = spark_work.tasks_by_stage(spark_work.job_ids() - before)
+    ran = spark_work.tasks_by_stage(before)
     ran_once(deployment.tasks(), ran)
     graph = deployment.execution_graph
     assert all(graph.state_of(index) is ExecutionState.FINISHED for index in range(graph.n_vertices))
@@ -144,10 +144,10 @@ def test_the_users_tags_are_on_the_jobs_too(spark, deploy, spark_work):
     """So that cancelling by his own tag reaches them."""
     sc = spark.sparkContext
     sc.addJobTag("users-tag")
-    before = spark_work.job_ids()
+    before = spark_work.jobs()
     try:
         assert deploy({"rows": spark.range(3)}).wait(60) is JobStatus.FINISHED
     finally:
         sc.clearJobTags()
     tagged = set(sc._jsc.sc().statusTracker().getJobIdsForTag("users-tag"))
-    assert spark_work.job_ids() - before <= tagged
+    assert {job.jobId() for job in spark_work.since(before)} <= tagged

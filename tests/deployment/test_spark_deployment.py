@@ -49,10 +49,10 @@ def test_writes_what_a_plain_run_writes(spark, deploy, two_sinks, tmp_path):
 
 
 def test_each_stage_runs_once(deploy, two_sinks, spark_work):
-    before = spark_work.job_ids()
+    before = spark_work.jobs()
     deployment = deploy(two_sinks[0])
     assert deployment.wait(60) is JobStatus.FINISHED
-    ran = spark_work.tasks_by_stage(spark_work.job_ids() - before)
+    ran = spark_work.tasks_by_stage(before)
     graph = deployment.execution_graph
     tasks = deployment.tasks()
     own = [task for task in tasks if task.role == "task"]
@@ -77,11 +77,11 @@ def test_a_shared_exchange_runs_once(spark, deploy, numbers, spark_work, tmp_pat
     with capture(spark) as program:
         grouped().where("total > 0").write.json(str(tmp_path / "a"))
         grouped().selectExpr("total + 1 AS more").write.csv(str(tmp_path / "b"))
-    before = spark_work.job_ids()
+    before = spark_work.jobs()
     deployment = deploy(program)
     assert deployment.wait(60) is JobStatus.FINISHED
     assert len(deployment.execution_graph.job_vertices) == 3
-    ran = spark_work.tasks_by_stage(spark_work.job_ids() - before)
+    ran = spark_work.tasks_by_stage(before)
     assert sorted(ran.values()) == sorted(vertex.parallelism for vertex in deployment.execution_graph.job_vertices)
 
 
@@ -122,7 +122,7 @@ def test_a_result_is_a_dataframe_of_the_users_session(spark, deploy, numbers, sp
     deployment = deploy({"top": top})
     assert deployment.wait(60) is JobStatus.FINISHED
     result = deployment.result("top")
-    before = spark_work.job_ids()
+    before = spark_work.jobs()
     assert result.collect() == top.collect()
     assert result.schema == top.schema
     assert result.sparkSession is spark
@@ -130,7 +130,7 @@ def test_a_result_is_a_dataframe_of_the_users_session(spark, deploy, numbers, sp
     assert result.is_cached
     read = deployment.result("top").groupBy().count().collect()
     assert read[0][0] == 7
-    again = spark_work.tasks_by_stage(spark_work.job_ids() - before)
+    again = spark_work.tasks_by_stage(before)
     assert max(again.values()) <= 4  # nothing of the plain plan's scan but that of top.collect() itself
     with pytest.raises(UnknownNameError, match=r"no result named 'nothing'\. There are: top"):
         deployment.result("nothing")
@@ -225,11 +225,10 @@ def test_tasks_see_the_configuration_of_the_session(spark, deploy):
 
 
 def test_jobs_carry_names_for_sparks_ui(spark, deploy, two_sinks, spark_work):
-    before = spark_work.job_ids()
+    before = spark_work.jobs()
     deployment = deploy(two_sinks[0])
     assert deployment.wait(60) is JobStatus.FINISHED
-    store = spark.sparkContext._jsc.sc().statusStore()
-    new = [store.job(number) for number in spark_work.job_ids() - before]
+    new = spark_work.since(before)
     names = {f"job: {vertex.name}" for vertex in deployment.execution_graph.job_vertices}
     assert {job.description().get() for job in new if job.description().isDefined()} <= names
     assert len({job.jobGroup().get() for job in new}) == 1

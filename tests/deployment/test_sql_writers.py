@@ -65,12 +65,12 @@ def test_a_statement_leaves_what_plain_spark_leaves(spark, deploy, tables, spark
     assert (answer.collect(), len(program.writes), program.immediate) == ([], 1, ())
     assert _rows(spark.table("sql_late")) == [(-1, 1), (-1, 9)]
     assert not spark.catalog.tableExists("sql_late_made")
-    before = spark_work.job_ids()
+    before = spark_work.jobs()
     deployment = deploy(program)
     assert deployment.wait(100) is JobStatus.FINISHED, deployment.exceptions()
     if "EXISTS" not in text and "JOIN" not in text:
         # The stages of the query are the job's own: none of them ran beside it, or twice.
-        ran = spark_work.tasks_by_stage(spark_work.job_ids() - before)
+        ran = spark_work.tasks_by_stage(before)
         assert len(deployment.execution_graph.job_vertices) == len(ran) == 3
         assert sum(ran.values()) == len(deployment.tasks())
     assert _rows(spark.table("sql_late")) == _rows(spark.table("sql_plain"))

@@ -34,10 +34,10 @@ def test_22_queries_are_22_sinks_of_one_job(own_session, spark_work, ran_once, t
             own_session.sql(query).write.parquet(str(tmp_path / name))
     graph = flinkmagic.compile(program, name="tpch", parallelism=4)
     assert len(graph.sinks) == 22
-    before = spark_work.job_ids()
+    before = spark_work.jobs()
     job = graph.run()
     assert job.status is JobStatus.FINISHED, job.exceptions()
-    ran = spark_work.tasks_by_stage(spark_work.job_ids() - before)
+    ran = spark_work.tasks_by_stage(before)
     ran_once(job.tasks(), ran)
     empty = []
     for name, query in tpch.QUERIES.items():

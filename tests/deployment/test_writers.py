@@ -138,11 +138,11 @@ def test_a_new_table_is_that_of_a_plain_run(spark, deploy, tables, rows, spark_w
         write(rows, deferred)
     assert len(program.writes) == 1
     assert not spark.catalog.tableExists(deferred)
-    before = spark_work.job_ids()
+    before = spark_work.jobs()
     deployment = deploy(program)
     assert deployment.wait(100) is JobStatus.FINISHED, deployment.exceptions()
     # The stages of the query are the job's own: none of them ran beside it, or twice.
-    ran = spark_work.tasks_by_stage(spark_work.job_ids() - before)
+    ran = spark_work.tasks_by_stage(before)
     assert len(deployment.execution_graph.job_vertices) == len(ran) == 3
     assert {task.role for task in deployment.tasks()} == {"task"}
     assert sum(ran.values()) == len(deployment.tasks())

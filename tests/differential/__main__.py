@@ -30,6 +30,7 @@ def session(folder: str) -> SparkSession:
         config={
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
+            "spark.buffer.pageSize": "1m",
             "spark.sql.warehouse.dir": f"{folder}/warehouse",
             "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}/derby",
         },

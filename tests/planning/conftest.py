@@ -23,6 +23,7 @@ from flinkmagic.planning.handles import (
     SubqueryStageHandle,
     WriteStageHandle,
 )
+from tests.status_store import StatusStore
 
 _GROUPS = itertools.count()
 
@@ -36,49 +37,30 @@ class Ran:
     """Tasks that succeeded, by the id of each stage that was not skipped."""
 
 
-class StatusStore:
+class WatchedStore(StatusStore):
     """Watches one session's Spark jobs."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._sc = spark.sparkContext
-
-    def jobs(self) -> int:
-        """How many jobs the context has started since it started."""
-        self._settle()
-        return int(self._sc._jsc.sc().statusStore().jobsList(None).size())
 
     @contextmanager
     def watch(self) -> Iterator[Ran]:
         """What runs in the block, on this thread, is found in the answer afterwards."""
-        store = self._sc._jsc.sc().statusStore()
-        ran = Ran()
-        self._settle()
-        before = _ids(store.jobsList(None), "jobId")
+        ran, before = Ran(), self.jobs()
         yield ran
-        self._settle()
-        jobs = [job for job in _items(store.jobsList(None)) if job.jobId() not in before]
+        jobs = self.since(before)
         ran.jobs = len(jobs)
         for job in jobs:
             for stage_id in _items(job.stageIds()):
-                stage = store.lastStageAttempt(stage_id)
+                stage = self.store.lastStageAttempt(stage_id)
                 if stage.status().toString() == "COMPLETE":
                     ran.stages[stage_id] = stage.numCompleteTasks()
-
-    def _settle(self) -> None:
-        self._sc._jsc.sc().listenerBus().waitUntilEmpty()
 
 
 def _items(seq: Any) -> list[Any]:
     return [seq.apply(i) for i in range(seq.size())]
 
 
-def _ids(seq: Any, name: str) -> set[int]:
-    return {getattr(item, name)() for item in _items(seq)}
-
-
 @pytest.fixture(scope="session")
-def status(spark: SparkSession) -> StatusStore:
-    return StatusStore(spark)
+def status(spark: SparkSession) -> WatchedStore:
+    return WatchedStore(spark)
 
 
 @pytest.fixture
@@ -145,7 +127,7 @@ def dataset_class(spark: SparkSession) -> Any:
 
 
 @pytest.fixture
-def plain(spark: SparkSession, status: StatusStore) -> Callable[..., tuple[list[Any], Ran]]:
+def plain(spark: SparkSession, status: WatchedStore) -> Callable[..., tuple[list[Any], Ran]]:
     """Run a DataFrame as plain Spark does, with as many partitions and no adaptive plan."""
 
     def run(df: DataFrame, parallelism: int) -> tuple[list[Any], Ran]:

@@ -22,6 +22,7 @@ from flinkmagic.errors.usage import InvalidValueError, UnknownNameError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import capture, release_retained
 from flinkmagic.session import retained as retained_of
+from tests.status_store import StatusStore
 
 
 @pytest.fixture
@@ -36,13 +37,10 @@ class Run:
     """One run of a cell: its graph, its job, and how many tasks Spark ran for it in all."""
 
     def __init__(self, graph, spark, **options):
-        store = spark.sparkContext._jsc.sc().statusStore()
-        bus = spark.sparkContext._jsc.sc().listenerBus()
-        bus.waitUntilEmpty()
-        before = _finished_tasks(store)
+        store = StatusStore(spark)
+        before = store.jobs()
         self.graph, self.job = graph, graph.run(**options)
-        bus.waitUntilEmpty()
-        self.spark_tasks = _finished_tasks(store) - before
+        self.spark_tasks = sum(job.numCompletedTasks() for job in store.since(before))
         self.vertices = Counter(task.vertex_id for task in self.job.tasks() if task.role == "task")
         self.ran = {v.name for v in self.job.execution_graph.job_vertices if v.id in self.vertices}
         self.reused = len(self.job.reused())
@@ -50,11 +48,6 @@ class Run:
     @property
     def status(self):
         return self.job.status
-
-
-def _finished_tasks(store):
-    jobs = store.jobsList(None)
-    return sum(jobs.apply(number).numCompletedTasks() for number in range(jobs.size()))
 
 
 @pytest.fixture

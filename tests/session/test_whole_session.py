@@ -15,6 +15,7 @@ from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.errors.capturing import OverwritesInputError
 from flinkmagic.errors.usage import InvalidValueError, NotAProgramError
 from flinkmagic.scheduling.job_status import JobStatus
+from tests.status_store import StatusStore
 
 
 class Notebook:
@@ -64,10 +65,6 @@ def two_cells(notebook: Notebook) -> Notebook:
     return notebook
 
 
-def spark_jobs(spark: Any) -> int:
-    return int(spark.sparkContext._jsc.sc().statusStore().jobsList(None).size())
-
-
 def cells_of(graph: flinkmagic.CompiledGraph) -> dict[str, str]:
     """The cell of each operator, by the user's call."""
     found = {}
@@ -93,9 +90,9 @@ def test_a_cell_that_extends_another_says_so_and_labels_both(two_cells: Notebook
 
 def test_all_programs_are_one_graph_in_which_the_shared_dataframe_stands_once(two_cells: Notebook, spark: Any) -> None:
     two_cells.run("apart", "aside = spark.range(5).where('id > 1')")
-    jobs = spark_jobs(spark)
+    jobs = StatusStore(spark).jobs()
     whole = flinkmagic.compile(two_cells.programs, name="whole")
-    assert spark_jobs(spark) == jobs
+    assert StatusStore(spark).jobs() == jobs
     # `late` is a result of `prep` alone; here other sinks go on from it.
     assert [sink.name for sink in whole.sinks] == ["high", "sorted", "aside"]
     sources = [node for node in whole.stream_graph.nodes.values() if not node.in_edges]
