@@ -9,12 +9,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from flinkmagic.capturing.merging import spanning
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.program import Program
@@ -26,11 +27,18 @@ _MOST = 50
 
 
 class RereadFrames:
-    """The DataFrames that the actions of one session have read."""
+    """The DataFrames that the actions on one SparkContext have read; see `of`."""
+
+    _OF_CONTEXTS: ClassVar[WeakKeyDictionary[SparkContext, RereadFrames]] = WeakKeyDictionary()
 
     def __init__(self) -> None:
         self._kept: WeakKeyDictionary[DataFrame, bool] = WeakKeyDictionary()
         self._never: WeakSet[DataFrame] = WeakSet()
+
+    @classmethod
+    def of(cls, sc: SparkContext) -> RereadFrames:
+        """Return those of a SparkContext."""
+        return cls._OF_CONTEXTS.setdefault(sc, cls())
 
     def within_reach(self) -> Mapping[DataFrame, bool]:
         """Return those that a query may use, each with whether its rows were kept."""

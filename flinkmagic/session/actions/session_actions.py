@@ -54,7 +54,7 @@ ONLY_SPARK = "Spark plans its queries itself"
 
 
 class SessionActions:
-    """The actions of one session.
+    """The actions of a cell, or of a whole session.
 
     Parameters
     ----------
@@ -69,7 +69,6 @@ class SessionActions:
 
     def __init__(self, options: JobOptions | None = None) -> None:
         self._options = options or JobOptions(retain="session")
-        self._reread = RereadFrames()
         self.reports: deque[ActionReport] = deque(maxlen=_MOST_REPORTS)
 
     def run(self, call: ActionCall) -> Any:
@@ -111,7 +110,7 @@ class SessionActions:
             without_key = graph.without_key()
             if not without_key:
                 return graph
-            self._reread.give_up(without_key)
+            RereadFrames.of(df.sparkSession.sparkContext).give_up(without_key)
 
     def _program(self, call: ActionCall, df: DataFrame) -> Program:
         """Return the cell's program with the query as its only result: its calls are the labels of operators."""
@@ -119,7 +118,7 @@ class SessionActions:
         program.spark = df.sparkSession
         program.results = {"result": df}
         if self._options.retain == "session":
-            program.reread = self._reread.within_reach()
+            program.reread = RereadFrames.of(df.sparkSession.sparkContext).within_reach()
         return program
 
     def _drive(self, call: ActionCall, graph: ActionGraph, report: ActionReport, started: float) -> Any:
@@ -146,7 +145,7 @@ class SessionActions:
         finally:
             self._note(_driven(report, graph, job), started)
             graph.release()
-        self._reread.note(graph, job, call.df)
+        RereadFrames.of(df.sparkSession.sparkContext).note(graph, job, call.df)
         return answer
 
     def _fall_back(self, call: ActionCall, report: ActionReport, started: float, error: Exception) -> Any:
