@@ -83,6 +83,7 @@ def merge(programs: Sequence[Program]) -> Program:
         complete=True,
         parts=tuple(programs),
         namespace=last.namespace,
+        reread=last.reread,
     )
     numberings: dict[Program, Callable[[int], int]] = {}
     calls: list[RecordedCall] = []

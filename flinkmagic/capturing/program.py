@@ -135,6 +135,8 @@ class Program:
         Of a merged program: by the name of a result the session at the end of the program that it comes from.
     registry : FrameRegistry
         Numbers DataFrame objects by identity.
+    reread : mapping of DataFrame to bool
+        Of an action's program: the DataFrames that earlier actions have read, and whether their rows were kept then.
     """
 
     spark: SparkSession
@@ -160,6 +162,7 @@ class Program:
     namespace: MutableMapping[str, Any] | None = field(default=None, repr=False)
     result_sessions: Mapping[str, SessionSnapshot | None] = field(default_factory=dict)
     registry: FrameRegistry = field(default_factory=FrameRegistry, repr=False)
+    reread: Mapping[DataFrame, bool] = field(default_factory=dict, repr=False)
 
     @property
     def deployed(self) -> tuple[DeferredWrite, ...]:

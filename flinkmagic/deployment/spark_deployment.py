@@ -140,13 +140,13 @@ class SparkDeployment:
         """
         folder = self._checkpoint_dir
         try:
-            self._properties = JobProperties(self._sc, group=self._prefix.rstrip("-"), pool=self._prefix.rstrip("-"))
+            name, is_action = self._prefix.rstrip("-"), self._planned is not None and self._planned.collected
+            self._properties = JobProperties(self._sc, group=name, pool=name, is_callers=is_action)
             services = FileSystemHaServices(folder) if folder is not None else None
             result = self._cluster.dispatcher.submit_job(self, services)
             if result.done() and result.exception() is not None:
                 result.result()
-        except BaseException as error:
-            # Nothing was submitted to Spark; no thread may remain.
+        except BaseException as error:  # nothing was submitted to Spark; no thread may remain
             self._monitor.stop()
             self.main_thread.stop()
             self._observations.close()

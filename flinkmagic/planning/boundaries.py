@@ -18,7 +18,9 @@ consumers are planned on its rows, which are kept (a *boundary*):
    costs less than keeping all columns of them (seen: the quickstart's ``late`` kept 1.02 of plain Spark's time, read
    again by each consumer 0.73).
 4. What the user has cached is left to Spark's cache, together with all that it is made from.
-5. Sinks share nothing if the session's configuration differs on their lines: it may affect results.
+5. A query of one action has no junctions. What earlier actions have read, and this one reads, counts as one: the next
+   actions may read it again. Of such DataFrames the uppermost is kept, and each that was kept before.
+6. Sinks share nothing if the session's configuration differs on their lines: it may affect results.
 
 What is kept may be nondeterministic (``rand``, ``uuid``, a nondeterministic UDF). Plain Spark then gives each sink
 other rows; here all sinks of a run see the same ones, as after ``persist()``. Nothing is shared across runs.
@@ -35,7 +37,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark import StorageLevel
 
@@ -160,7 +162,7 @@ class Boundaries:
         for index, request in enumerate(requests):
             scopes.setdefault(self._clones.of(request.snapshot)[1], []).append(index)
         for scope, sinks in scopes.items():
-            if len(sinks) > 1:
+            if len(sinks) > 1 or self._program.reread:
                 clone, _ = self._clones.of(requests[sinks[0]].snapshot)
                 cuts = self._cuts(clone)
                 chosen += self._chosen(cuts, [requests[sink] for sink in sinks], clone, scope)
@@ -180,7 +182,13 @@ class Boundaries:
         kinds = CLASSES.new_instance(self._sc._gateway, "PlanKinds")
         level = self._sc._getJavaStorageLevel(getattr(StorageLevel, self._storage_level))
         used = [tuple(cuts.directlyInside(sink.logical_plan, _may_read(sink))) for sink in sinks]
-        for number in junctions(used, lambda number: tuple(cuts.directlyInside(frames[number].plan, False))):
+
+        def inside(number: int) -> tuple[int, ...]:
+            return tuple(cuts.directlyInside(frames[number].plan, False))
+
+        for number in (
+            junctions(used, inside) if len(sinks) > 1 else self._read_again(sinks[0], used[0], inside, frames)
+        ):
             frame = frames[number]
             query_execution = self._clones.plan(cuts.rewrite(frame.plan, False), clone)
             why = worth_keeping(kinds.of(query_execution.executedPlan()).splitlines(), self._share)
@@ -193,10 +201,29 @@ class Boundaries:
                     frame.number, tuple(frame.dataframes), name, why, scope, dataset_id, query_execution, relation
                 )
 
+    def _read_again(
+        self,
+        sink: SinkRequest,
+        used: Sequence[int],
+        inside: Callable[[int], Sequence[int]],
+        frames: Mapping[int, _Frame],
+    ) -> list[int]:
+        """Return the DataFrames that the next actions may read again, sources first (rule 5)."""
+        assert self._program is not None
+        reread = self._program.reread
+        kept = {number for number, frame in frames.items() if any(reread.get(df, False) for df in frame.dataframes)}
+        stages: Any = CLASSES.shared_instance(self._sc._gateway, "SingleStages")
+        kept |= {one for one in used if not stages.passesOn(sink.logical_plan, frames[one].plan)}
+        order, _ = _sources_first([used], inside)
+        return [number for number in order if number in kept]
+
     def _frames(self, cuts: JavaObject) -> Mapping[int, _Frame]:
         assert self._program is not None
         found: dict[int, _Frame] = {}
-        for number, df in sorted(self._program.frames.items()):
+        known = self._program.frames
+        if self._program.reread:
+            known = {self._program.registry.add(df): df for df in self._program.reread}
+        for number, df in sorted(known.items()):
             plan = df._jdf.logicalPlan()
             frame = found.setdefault(cuts.frame(plan), _Frame(number, plan, []))
             frame.dataframes.append(df)
@@ -214,8 +241,8 @@ class Boundaries:
 
 
 def _may_read(sink: SinkRequest) -> bool:
-    """Return whether a sink whose query is a boundary reads it; a result keeps its rows itself."""
-    return sink.kind == "write"
+    """Return whether a sink whose query is a boundary reads it; a result that is kept keeps its rows itself."""
+    return sink.kind == "write" or sink.collected
 
 
 def junctions(sinks: Sequence[Sequence[int]], inside: Callable[[int], Sequence[int]]) -> list[int]:
@@ -228,17 +255,7 @@ def junctions(sinks: Sequence[Sequence[int]], inside: Callable[[int], Sequence[i
     inside : callable
         The DataFrames that a DataFrame uses directly.
     """
-    below: dict[int, Sequence[int]] = {}
-    order: list[int] = []
-    waiting = [(number, False) for used in reversed(sinks) for number in reversed(used)]
-    while waiting:
-        number, done = waiting.pop()
-        if done:
-            order.append(number)
-        elif number not in below:
-            below[number] = inside(number)
-            waiting.append((number, True))
-            waiting += [(each, False) for each in reversed(below[number])]
+    order, below = _sources_first(sinks, inside)
     users: dict[int, list[int]] = {number: [] for number in order}
     for index, used in enumerate(sinks):
         for number in used:
@@ -252,6 +269,24 @@ def junctions(sinks: Sequence[Sequence[int]], inside: Callable[[int], Sequence[i
         for user in users[number]:
             ways[number] |= {user} if user < 0 or len(ways[user]) > 1 else ways[user]
     return [number for number in order if len(ways[number]) > 1]
+
+
+def _sources_first(
+    sinks: Sequence[Sequence[int]], inside: Callable[[int], Sequence[int]]
+) -> tuple[list[int], dict[int, Sequence[int]]]:
+    """Return the DataFrames that sinks use, directly or through others, and by DataFrame those that it uses itself."""
+    below: dict[int, Sequence[int]] = {}
+    order: list[int] = []
+    waiting = [(number, False) for used in reversed(sinks) for number in reversed(used)]
+    while waiting:
+        number, done = waiting.pop()
+        if done:
+            order.append(number)
+        elif number not in below:
+            below[number] = inside(number)
+            waiting.append((number, True))
+            waiting += [(each, False) for each in reversed(below[number])]
+    return order, below
 
 
 def worth_keeping(kinds: Sequence[str], share: Sharing) -> str:

@@ -82,6 +82,8 @@ class PlannedJob:
         What the stages leave behind for later jobs.
     relations : tuple of py4j.java_gateway.JavaObject
         The ``InMemoryRelation`` s of the boundaries.
+    collected : bool
+        Whether an action collects the rows of its result.
     """
 
     name: str
@@ -96,6 +98,7 @@ class PlannedJob:
     boundaries: tuple[PlannedBoundary, ...] = ()
     results: tuple[StageResult, ...] = ()
     relations: tuple[JavaObject, ...] = field(default=(), repr=False)
+    collected: bool = False
 
 
 def plan(
@@ -231,6 +234,7 @@ class _Planner:
             boundaries=planned_boundaries(requests, boundaries, kept),
             results=tuple(self._handles.results),
             relations=tuple(boundary.relation for boundary in boundaries),
+            collected=any(request.collected for request in requests),
         )
 
     def _warnings(self) -> Iterator[str]:

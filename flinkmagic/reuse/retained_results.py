@@ -1,8 +1,8 @@
 """Results of finished stages that outlive their job, so that a later one need not compute them again.
 
 A result is found by its key (`result_keys`), by the graph that made it or, if it was kept for the session, by any
-graph. What is kept is bounded in bytes; the least recently used result goes first. Releasing a shuffle only means to
-stop holding Spark's exchange: its files go with the next garbage collection.
+graph. What is kept is bounded in bytes and in number; the least recently used result goes first. Releasing a shuffle
+only means to stop holding Spark's exchange: its files go with the next garbage collection.
 
 Broadcasts have a smaller bound of their own: a driver holds each as an object, and so does every result computed with
 one, since Spark would compute its lost partitions with it again. A heap full of them has no room for the next one.
@@ -28,6 +28,9 @@ _LOG = logging.getLogger(__name__)
 
 DEFAULT_BYTES = 8 * 2**30
 """How much is kept by default. Shuffle files are on disk."""
+
+MOST_RESULTS = 500
+"""How many results are kept. Each holds objects of the driver: its plan, and what its plan reads."""
 
 DRIVER_SHARE = 1 / 8
 """The fraction of the driver's heap that retained results may take for broadcasts."""
@@ -61,6 +64,8 @@ class RetainedResult:
         Called when it is no longer kept.
     broadcasts : mapping of str to int
         By their keys, the bytes of the broadcasts that it is, or was computed with.
+    seconds : float
+        How long it took until it was there.
     """
 
     key: str
@@ -74,6 +79,7 @@ class RetainedResult:
     is_there: Callable[[], bool] = lambda: True
     let_go: Callable[[], None] = lambda: None
     broadcasts: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
     name: str = ""
     made_at: float = field(default_factory=time.time)
     used_at: float = field(default_factory=time.time)
@@ -153,7 +159,7 @@ class RetainedResults:
         total = sum(one.bytes for one in self._kept.values())
         for place, one in list(self._kept.items()):
             too_much_in_driver = bool(one.broadcasts) and self._driver_is_full()
-            if total > self.bound or too_much_in_driver:
+            if total > self.bound or too_much_in_driver or len(self._kept) > MOST_RESULTS:
                 total -= one.bytes
                 gone.append(self._kept.pop(place))
         return gone

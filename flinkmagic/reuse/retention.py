@@ -42,6 +42,7 @@ from flinkmagic.reuse.kept_results import KeptResults, KeptRows
 from flinkmagic.reuse.map_outputs import MapOutputs
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_results import RetainedResult, RetainedResults, retained_results
+from flinkmagic.reuse.stage_times import stage_seconds
 from flinkmagic.reuse.taken_up import NOTHING, TakenUp
 from flinkmagic.scheduling.job_status import JobStatus
 
@@ -257,6 +258,7 @@ class Retention:
         unchanged = _Unchanged(keys)
         vertex_of = _vertices_by_handle(graph)
         broadcasts = self._broadcasts(planned, graph, vertex_of)
+        seconds = stage_seconds(graph, {index: one.seconds for index, one in self._taken_up.results.items()})
         writes: dict[int, list[str] | None] = {}
         for result in planned.results:
             vertex, key = vertex_of.get(id(result.handle)), self._keys.get(id(result.handle))
@@ -271,7 +273,7 @@ class Retention:
             elif vertex not in self._taken_up.finished:
                 job_vertex = graph.job_vertices[vertex]
                 bytes_ = bytes_by_partition.get(job_vertex.id)
-                self._retain_result(result, key, job_vertex.name, kept, bytes_, broadcasts[vertex])
+                self._retain_result(result, key, job_vertex.name, kept, bytes_, broadcasts[vertex], seconds[vertex])
         sinks = {vertex_of.get(id(result.handle)): result.sink for result in planned.results if result.kind == "write"}
         ended = {sinks[vertex] for vertex in finished if vertex in sinks}
         is_failed = status is JobStatus.FAILED
@@ -285,6 +287,7 @@ class Retention:
         kept: KeptResults,
         bytes_by_partition: tuple[int, ...] | None,
         broadcasts: Mapping[str, int],
+        seconds: float,
     ) -> None:
         computed: Any
         rows: KeptRows | None = None
@@ -311,6 +314,7 @@ class Retention:
                 is_there=rows.are_there if rows is not None else self._is_there(result),
                 let_go=rows.let_go if rows is not None else lambda: None,
                 broadcasts=broadcasts,
+                seconds=seconds,
             )
         )
 

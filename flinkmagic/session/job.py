@@ -189,6 +189,11 @@ class Job:
         """Return the ids of the job vertices that did not run, because their results, or later ones, existed."""
         return [self.execution_graph.job_vertices[index].id for index in sorted(self._deployment.taken_up.finished)]
 
+    @property
+    def saved_seconds(self) -> float:
+        """How long it took to make what this job did not compute again."""
+        return self._deployment.taken_up.saved_seconds
+
     def not_retained(self) -> dict[str, str]:
         """Return, by the name of a stage, why no later run can use its result."""
         return self._deployment.not_retained

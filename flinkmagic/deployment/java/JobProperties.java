@@ -14,8 +14,10 @@ import scala.collection.Iterator;
  * from Python, although the configuration of a session has a hundred entries.
  */
 public class JobProperties {
+    private static final String GROUP = "spark.jobGroup.id";
+    private static final String DESCRIPTION = "spark.job.description";
     private static final String[] NOT_INHERITED = {
-        "spark.sql.execution.", "callSite.", "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"
+        "spark.sql.execution.", "callSite.", GROUP, DESCRIPTION, "spark.job.interruptOnCancel"
     };
 
     private final IdentityHashMap bySession = new IdentityHashMap();
@@ -23,21 +25,24 @@ public class JobProperties {
     private Properties base;
 
     /**
-     * Copies what the calling thread has set, except what names its own work.
+     * Copies what the calling thread has set, except what names its own work: if the job is that very work, group and
+     * description stay the caller's.
      *
      * @param pool for a job whose caller chose none; null if the session has no pools
      */
-    public void inherit(SparkContext context, String group, String pool) {
+    public void inherit(SparkContext context, String group, String pool, boolean isCallers) {
         this.context = context;
         this.base = new Properties();
         java.util.Iterator names = context.getLocalProperties().stringPropertyNames().iterator();
         while (names.hasNext()) {
             String name = (String) names.next();
-            if (isInherited(name)) {
+            if (isInherited(name) || (isCallers && (name.equals(GROUP) || name.equals(DESCRIPTION)))) {
                 base.setProperty(name, context.getLocalProperties().getProperty(name));
             }
         }
-        base.setProperty("spark.jobGroup.id", group);
+        if (base.getProperty(GROUP) == null) {
+            base.setProperty(GROUP, group);
+        }
         // A task that waits for a Python worker or a socket ends immediately only when its thread is interrupted.
         base.setProperty("spark.job.interruptOnCancel", "true");
         if (pool != null && base.getProperty("spark.scheduler.pool") == null) {
@@ -50,7 +55,9 @@ public class JobProperties {
         Properties properties = (Properties) in(session).clone();
         String users = base.getProperty("spark.job.tags");
         properties.setProperty("spark.job.tags", users == null || users.isEmpty() ? tag : users + "," + tag);
-        properties.setProperty("spark.job.description", description);
+        if (base.getProperty(DESCRIPTION) == null) {
+            properties.setProperty(DESCRIPTION, description);
+        }
         context.setLocalProperties(properties);
         if (session != null) {
             SparkSession.setActiveSession(session);

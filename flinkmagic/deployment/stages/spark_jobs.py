@@ -41,7 +41,8 @@ class JobProperties:
     """The local properties under which a job's Spark jobs run.
 
     They are the caller's own (pool, tags, everything else that was set), without what names the *caller's* work (group,
-    description, SQL execution), and with the job's group added. Made on the thread that starts the job.
+    description, SQL execution), and with the job's group added. A job that is the caller's own work, an action's, keeps
+    group and description if they are set. Made on the thread that starts the job.
 
     Parameters
     ----------
@@ -51,11 +52,13 @@ class JobProperties:
         The Spark job group of all vertices, by which the job is found in Spark's UI.
     pool : str
         The FAIR pool, used if the session runs FAIR and the caller chose none.
+    is_callers : bool
+        Whether the job is the caller's own work.
     """
 
-    def __init__(self, sc: SparkContext, group: str, pool: str) -> None:
+    def __init__(self, sc: SparkContext, group: str, pool: str, *, is_callers: bool = False) -> None:
         self._properties: Any = CLASSES.new_instance(sc._gateway, "JobProperties")
-        self._properties.inherit(sc._jsc.sc(), group, pool if is_fair(sc) else None)
+        self._properties.inherit(sc._jsc.sc(), group, pool if is_fair(sc) else None, is_callers)
 
     def enter(self, tag: str, description: str, jsession: JavaObject | None) -> None:
         """Put this thread's jobs under `tag`, with the SQL configuration of a session.

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.observations import Observations
@@ -251,9 +251,13 @@ class StageRunner:
         run(query_execution, option(self.sc._jvm, name), body)
 
     def _as_python(self, throwable: JavaObject) -> BaseException:
-        from pyspark.errors.exceptions.captured import convert_exception
+        """Return what a call of PySpark's raises for an error of Spark's: py4j's own for one that it does not know."""
+        from pyspark.errors.exceptions.captured import UnknownException, convert_exception
 
-        return convert_exception(throwable)
+        converted = convert_exception(throwable)
+        if isinstance(converted, UnknownException):
+            return Py4JJavaError("An error occurred while running a stage.\n", throwable)
+        return converted
 
 
 class StageRun:

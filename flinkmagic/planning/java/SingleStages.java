@@ -3,12 +3,14 @@ package flinkmagic.planning;
 import java.util.Arrays;
 import java.util.HashSet;
 
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import scala.collection.Iterator;
 
-/** Tells, without planning a query, that Spark will run it as one stage: it only passes the rows of its leaves on. */
+/** Tells, without planning a query, that it only passes on the rows of what it reads: Spark runs that as one stage. */
 public class SingleStages {
     private static final HashSet NARROW = new HashSet(Arrays.asList(new Object[] {
         "CommandResult", "DataSourceV2Relation", "DataSourceV2ScanRelation", "DeserializeToObject", "ExternalRDD",
@@ -21,6 +23,28 @@ public class SingleStages {
     /** Whether it surely has one stage; a query of which this is not known may have one, too. */
     public boolean surely(QueryExecution query) {
         return isNarrow(query.withCachedData());
+    }
+
+    /** Whether a query only passes on the rows of another, or some of them. */
+    public boolean passesOn(LogicalPlan plan, LogicalPlan below) {
+        if (plan == below) {
+            return true;
+        }
+        if (!(NARROW.contains(plan.getClass().getSimpleName()) || isLimit(plan))
+            || !plan.subqueries().isEmpty()) {
+            return false;
+        }
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            if (passesOn((LogicalPlan) children.next(), below)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static boolean isLimit(LogicalPlan plan) {
+        return plan instanceof GlobalLimit || plan instanceof LocalLimit;
     }
 
     private static boolean isNarrow(LogicalPlan plan) {

@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.planning.handles import ResultStageHandle
+from flinkmagic.planning.planner import PlannedJob
+from flinkmagic.planning.sinks import PlannedBoundary
+from flinkmagic.reuse.result_keys import NoKey, ResultKeys
 from flinkmagic.session.compiled_graph import CompiledGraph
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from flinkmagic.session.job import Job
 
 
 class ActionGraph(CompiledGraph):
-    """A query whose last stage is run by the action itself, which takes its rows: a run leaves that vertex out."""
+    """A query whose last stage is run by the action itself, which takes its rows: a run leaves that vertex out.
+
+    Attributes
+    ----------
+    boundaries : tuple of PlannedBoundary
+        The DataFrames whose rows are kept for later actions.
+    """
 
     _collected = True
+    boundaries: tuple[PlannedBoundary, ...]
+
+    def without_key(self) -> list[DataFrame]:
+        """Return the DataFrames whose rows would be kept, and that no later action could find. Ask before a run."""
+        planned = self._unused_plan
+        assert planned is not None
+        keys = ResultKeys(self.spark.sparkContext, planned.relations)
+        kept = [result for result in planned.results if result.kind == "boundary"]
+        names = {one.handle.name for one in kept if isinstance(keys.of(one.plan, *one.names), NoKey)}
+        return [df for boundary in self.boundaries if boundary.name in names for df in boundary.dataframes]
+
+    def release(self) -> None:
+        """Release what the last stage holds in the JVM: the action has its rows."""
+        self.last_stage.let_go()
 
     @property
     def is_single_stage(self) -> bool:
@@ -45,6 +71,11 @@ class ActionGraph(CompiledGraph):
             job.wait()
             raise
         return job
+
+    def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
+        planned = super()._compile(on_progress)
+        self.boundaries = planned.boundaries
+        return planned
 
     @property
     def _last_vertex(self) -> JobVertex:

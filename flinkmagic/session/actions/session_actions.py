@@ -16,6 +16,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.writes.sparks_errors import sparks_own
@@ -30,15 +31,21 @@ from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind
 from flinkmagic.session.actions.action_report import ActionReport
+from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.options import JobOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.hooks.action_call import ActionCall
+    from flinkmagic.capturing.program import Program
     from flinkmagic.session.job import Job
 
+SPARKS_ERRORS = (PySparkException, Py4JJavaError)
+"""What plain PySpark raises; py4j's own for what PySpark does not know."""
+
 _MOST_REPORTS = 1000
+_MOST_GRAPHS = 20
 
 ONE_STAGE = "it is one stage"
 OBSERVED = "its rows are observed, which Spark itself has to see"
@@ -47,7 +54,7 @@ ONLY_SPARK = "Spark plans its queries itself"
 
 
 class SessionActions:
-    """The actions of one session.
+    """The actions of a cell, or of a whole session.
 
     Parameters
     ----------
@@ -61,7 +68,7 @@ class SessionActions:
     """
 
     def __init__(self, options: JobOptions | None = None) -> None:
-        self._options = options or JobOptions(retain="none")
+        self._options = options or JobOptions(retain="session")
         self.reports: deque[ActionReport] = deque(maxlen=_MOST_REPORTS)
 
     def run(self, call: ActionCall) -> Any:
@@ -93,8 +100,26 @@ class SessionActions:
             return OBSERVED
         if _is_surely_one_stage(df):
             return ONE_STAGE
-        graph = ActionGraph(_program(call, df), call.method, self._options)
+        graph = self._compiled(call, df)
         return ONE_STAGE if graph.is_single_stage else graph
+
+    def _compiled(self, call: ActionCall, df: DataFrame) -> ActionGraph:
+        """Compile a query; what it keeps for later actions has a key by which they find it."""
+        while True:
+            graph = ActionGraph(self._program(call, df), call.method, self._options)
+            without_key = graph.without_key()
+            if not without_key:
+                return graph
+            RereadFrames.of(df.sparkSession.sparkContext).give_up(without_key)
+
+    def _program(self, call: ActionCall, df: DataFrame) -> Program:
+        """Return the cell's program with the query as its only result: its calls are the labels of operators."""
+        program = call.program()
+        program.spark = df.sparkSession
+        program.results = {"result": df}
+        if self._options.retain == "session":
+            program.reread = RereadFrames.of(df.sparkSession.sparkContext).within_reach()
+        return program
 
     def _drive(self, call: ActionCall, graph: ActionGraph, report: ActionReport, started: float) -> Any:
         kind, df = _kind_of(call), next(iter(graph.program.results.values()))  # type: ignore[union-attr]
@@ -104,7 +129,7 @@ class SessionActions:
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
         if job.status is not JobStatus.FINISHED:
             raised = _error_of(call, job)
-            if isinstance(raised, (PySparkException, ActionCancelledError)) or job.tasks():
+            if isinstance(raised, (*SPARKS_ERRORS, ActionCancelledError)) or job.tasks():
                 self._note(replace(report, is_driven=True, graph=graph), started)
                 raise raised
             return self._fall_back(call, replace(report, reason=str(raised)), started, raised)
@@ -114,11 +139,13 @@ class SessionActions:
             raise ActionFailedError(call.text, str(call.location), error) from error
         try:
             answer = kind.answer(call, query)
-        except PySparkException as error:
+        except SPARKS_ERRORS as error:
             add_note(error, failed_in(str(call.location), graph.last_vertex_name))
             raise
         finally:
             self._note(_driven(report, graph, job), started)
+            graph.release()
+        RereadFrames.of(df.sparkSession.sparkContext).note(graph, job, call.df)
         return answer
 
     def _fall_back(self, call: ActionCall, report: ActionReport, started: float, error: Exception) -> Any:
@@ -129,12 +156,14 @@ class SessionActions:
 
     def _note(self, report: ActionReport, started: float) -> None:
         self.reports.append(replace(report, seconds=time.monotonic() - started))
+        if len(self.reports) > _MOST_GRAPHS:  # a graph holds a job, and that what it keeps
+            self.reports[-1 - _MOST_GRAPHS] = replace(self.reports[-1 - _MOST_GRAPHS], graph=None)
 
 
 def _run_plainly(call: ActionCall) -> Any:
     try:
         return call.run_plainly()
-    except PySparkException as error:
+    except SPARKS_ERRORS as error:
         add_note(error, failed_in(str(call.location), call.text))
         raise
 
@@ -145,14 +174,6 @@ def _kind_of(call: ActionCall) -> ActionKind:
     return kind
 
 
-def _program(call: ActionCall, df: DataFrame) -> Any:
-    """Return the cell's program with the action's query as its only result: its calls are the labels of operators."""
-    program = call.program()
-    program.spark = df.sparkSession
-    program.results = {"result": df}
-    return program
-
-
 def _is_surely_one_stage(df: DataFrame) -> bool:
     """Return whether Spark runs a query as one stage, if that can be told without planning it."""
     stages: Any = CLASSES.shared_instance(df.sparkSession.sparkContext._gateway, "SingleStages")
@@ -161,8 +182,15 @@ def _is_surely_one_stage(df: DataFrame) -> bool:
 
 def _driven(report: ActionReport, graph: ActionGraph, job: Job) -> ActionReport:
     tasks = sum(task.role != "helper" for task in job.tasks())
-    stages, reused = len(graph.job_graph.vertices), len(job.reused())
-    return replace(report, is_driven=True, graph=graph, stages=stages, tasks=tasks, reused=reused)
+    return replace(
+        report,
+        is_driven=True,
+        graph=graph,
+        stages=len(graph.job_graph.vertices),
+        tasks=tasks,
+        reused=len(job.reused()),
+        saved_seconds=job.saved_seconds,
+    )
 
 
 def _error_of(call: ActionCall, job: Job) -> Exception:

@@ -1,0 +1,72 @@
+"""The DataFrames that actions have read, and may read again.
+
+1. The first action that reads a DataFrame plans it as plain Spark does, with its own columns and filters pushed down.
+2. The next one that computes something of it computes it whole if it is worth that, and its rows are kept for all later
+   ones (`planning.boundaries`, rule 5).
+3. What has no key, because its rows could be others each time, is planned as plain Spark does, always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, ClassVar
+from weakref import WeakKeyDictionary, WeakSet
+
+from flinkmagic.capturing.merging import spanning
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
+
+    from flinkmagic.capturing.program import Program
+    from flinkmagic.session.actions.action_graph import ActionGraph
+    from flinkmagic.session.job import Job
+
+_MOST = 50
+"""How many DataFrames are looked for in a query, the last read first."""
+
+
+class RereadFrames:
+    """The DataFrames that the actions on one SparkContext have read; see `of`."""
+
+    _OF_CONTEXTS: ClassVar[WeakKeyDictionary[SparkContext, RereadFrames]] = WeakKeyDictionary()
+
+    def __init__(self) -> None:
+        self._kept: WeakKeyDictionary[DataFrame, bool] = WeakKeyDictionary()
+        self._never: WeakSet[DataFrame] = WeakSet()
+
+    @classmethod
+    def of(cls, sc: SparkContext) -> RereadFrames:
+        """Return those of a SparkContext."""
+        return cls._OF_CONTEXTS.setdefault(sc, cls())
+
+    def within_reach(self) -> Mapping[DataFrame, bool]:
+        """Return those that a query may use, each with whether its rows were kept."""
+        return dict(list(self._kept.items())[-_MOST:])
+
+    def note(self, graph: ActionGraph, job: Job, df: DataFrame) -> None:
+        """Note what an action that was called on a DataFrame has read and kept."""
+        not_retained = job.not_retained()
+        for boundary in graph.boundaries:
+            if boundary.name not in not_retained:
+                for one in boundary.dataframes:
+                    self._kept[one] = True
+        assert not isinstance(graph.program, dict)
+        for one in _read_by(graph.program, df):
+            if one not in self._never:
+                self._kept.setdefault(one, False)
+
+    def give_up(self, frames: Iterable[DataFrame]) -> None:
+        """Never keep these."""
+        for df in frames:
+            self._never.add(df)
+            self._kept.pop(df, None)
+
+
+def _read_by(program: Program, df: DataFrame) -> Iterable[DataFrame]:
+    """Return the DataFrames that are still referred to among those that a DataFrame is made from, and itself."""
+    whole = spanning(program)
+    number = whole.frame_of(df)
+    living = whole.registry.living()
+    ancestors = whole.ancestors([number]) if number is not None else set()
+    return [df, *(living[each] for each in sorted(ancestors) if each in living)]

@@ -1,0 +1,146 @@
+"""Actions through the machine leave the user's own thread, jobs and session as plain ones do."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+
+import pytest
+
+GROUPED = """
+grouped = spark.range(0, 100, 1, 4).groupBy(F.expr("id % 7 AS k")).count()
+slow = spark.range(0, 2, 1, 2).select(F.udf(lambda id: __import__("time").sleep(60) or id, "long")("id").alias("k"))
+slow = slow.groupBy("k").count()
+"""
+
+NAMES = ("spark.jobGroup.id", "spark.job.description", "spark.job.tags", "spark.scheduler.pool", "users.own")
+
+
+def jobs_of(spark, group):
+    return set(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+
+
+def in_a_second(session, do):
+    """Do something as soon as Spark runs a task of the session."""
+
+    def wait() -> None:
+        tracker = session.spark.sparkContext.statusTracker()
+        for _ in range(600):
+            active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            if any(info is not None and info.numActiveTasks for info in active):
+                do()
+                return
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+def no_task_runs(session):
+    tracker = session.spark.sparkContext.statusTracker()
+    for _ in range(200):
+        if not tracker.getActiveStageIds():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_jobs_carry_the_users_group_and_description_and_the_thread_keeps_its_properties(session) -> None:
+    sc = session.spark.sparkContext
+    session.plain(GROUPED + "None")
+    sc.setJobGroup("mine", "what I do")
+    sc.setLocalProperty("users.own", "kept")
+    try:
+        before = [sc.getLocalProperty(name) for name in NAMES]
+        assert session.cell("grouped.count()") == 7
+        assert session.report.is_driven
+        assert [sc.getLocalProperty(name) for name in NAMES] == before
+        sc._jsc.sc().listenerBus().waitUntilEmpty()
+        found = jobs_of(session.spark, "mine")
+        assert len(found) == 3  # two stages before the last
+        store = sc._jsc.sc().statusStore()
+        assert {store.job(job).description().get() for job in found} == {"what I do"}
+    finally:
+        for name in NAMES:
+            sc.setLocalProperty(name, None)
+
+
+def test_the_users_cancelling_of_the_group_cancels_the_action(session) -> None:
+    sc = session.spark.sparkContext
+    session.plain(GROUPED + "None")
+    errors = []
+    for run in (session.plain, session.cell):
+        sc.setJobGroup("to end", "", interruptOnCancel=True)
+        canceller = in_a_second(session, lambda: sc.cancelJobGroup("to end"))
+        try:
+            with pytest.raises(Exception, match="cancelled") as raised:
+                run("slow.collect()")
+            errors.append(type(raised.value))
+        finally:
+            canceller.join()
+            for name in NAMES:
+                sc.setLocalProperty(name, None)
+        assert no_task_runs(session)
+    assert errors[0] is errors[1]
+
+
+def test_an_interrupt_ends_the_job_and_leaves_the_session_usable(session) -> None:
+    session.plain(GROUPED + "None")
+    interrupter = in_a_second(session, _thread.interrupt_main)
+    with pytest.raises(KeyboardInterrupt):
+        session.cell("slow.count()")
+    interrupter.join()
+    assert no_task_runs(session)
+    assert session.cell("grouped.count()") == 7
+    assert session.report.is_driven
+
+
+def test_configuration_and_active_session_stay(session) -> None:
+    session.plain(GROUPED + "None")
+    spark = session.spark
+    before = spark._jsparkSession.conf().getAll().toString()
+    session.cell("grouped.toPandas()")
+    session.cell("grouped.show()")
+    after = spark._jsparkSession.conf().getAll().toString()
+    assert after == before
+    active = spark._jvm.org.apache.spark.sql.SparkSession.getActiveSession()
+    assert active.get().equals(spark._jsparkSession)
+
+
+def test_a_frame_of_another_session_is_planned_by_that_session(session) -> None:
+    session.plain(
+        """
+        other = spark.newSession()
+        other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        hours = other.range(0, 48, 1, 2).selectExpr("hour(timestamp_seconds(id * 3600)) AS h", "id")
+        hours = hours.groupBy("h").agg(F.min("id").alias("first")).orderBy("h")
+        None
+        """
+    )
+    assert repr(session.cell("hours.collect()")) == repr(session.plain("hours.collect()"))
+    assert session.report.is_driven
+
+
+def test_actions_inside_of_actions_are_spark_s(session) -> None:
+    session.plain(
+        """
+        found = []
+        def batch(df, number):
+            found.append(df.groupBy().count().first()[0])
+        None
+        """
+    )
+    assert (
+        session.cell(
+            """
+            stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+            query = stream.writeStream.foreachBatch(batch).trigger(availableNow=True).start()
+            query.awaitTermination(60)
+            query.exception()
+            """
+        )
+        is None
+    )
+    assert session.namespace["found"]

@@ -1,0 +1,198 @@
+"""What later actions read of earlier ones, and that nothing stale is ever read."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+from flinkmagic.session import SessionActions, retained
+from flinkmagic.session.options import JobOptions
+
+LATE = """
+late = spark.read.parquet(path).where("id >= 0").groupBy(F.expr("id % 10 AS k")).agg(F.sum("id").alias("total"))
+"""
+
+
+@pytest.fixture
+def files(session, tmp_path):
+    session.namespace["path"] = str(tmp_path / "numbers")
+    session.plain("spark.range(0, 100, 1, 2).write.parquet(path)")
+    session.plain(LATE + "None")
+    return tmp_path / "numbers"
+
+
+def rows(answer):
+    return sorted(map(tuple, answer))
+
+
+def test_the_second_action_computes_a_name_whole_and_the_third_reads_it(session, files) -> None:
+    assert session.cell("late.count()") == 10
+    first = session.report
+    assert (first.reused, first.saved_seconds) == (0, 0.0)
+    plain = rows(session.plain("late.groupBy(F.expr('total % 2')).count().collect()"))
+    assert rows(session.cell("late.groupBy(F.expr('total % 2')).count().collect()")) == plain
+    assert session.report.reused == 0
+    session.namespace["parity"] = session.plain("late.groupBy(F.expr('total % 3')).agg(F.max('k'))")
+    for action in (
+        "parity.collect()",
+        "late.count()",
+        "late.toPandas()",
+        "late.show()",
+        "late.where('k = 3').collect()",
+    ):
+        session.cell(action)
+        assert session.report.reused >= 2, action  # neither the files are read nor the groups made
+        assert session.report.saved_seconds > 0
+    assert rows(session.cell("late.collect()")) == rows(session.plain("late.collect()"))
+    assert session.cell("late.where('k = 3').first()['total']") == sum(range(3, 100, 10))
+
+
+def test_the_same_action_again_runs_its_last_stage_only(session, files) -> None:
+    expected = rows(session.plain("late.collect()"))
+    assert rows(session.cell("late.collect()")) == expected
+    stages = session.report.stages
+    assert rows(session.cell("late.collect()")) == expected
+    assert session.report.reused == stages - 1
+    assert len(session.ran.tasks()) == 1
+
+
+def test_names_stay_as_they_are(session, files) -> None:
+    late = session.namespace["late"]
+    plan = late._jdf.queryExecution().analyzed().toString()
+    for _ in range(3):
+        session.cell("late.groupBy('k').count().collect()")
+    assert session.namespace["late"] is late
+    assert late._jdf.queryExecution().analyzed().toString() == plan
+    assert not late.is_cached
+    assert not late.storageLevel.useMemory
+
+
+def test_nothing_is_kept_if_nothing_is_to_be(spark, session, files) -> None:
+    session.actions = SessionActions(JobOptions(retain="none"))
+    for _ in range(3):
+        assert session.cell("late.count()") == 10
+        assert session.report.reused == 0
+    assert retained(spark) == []
+
+
+def used_three_times(session):
+    answers = [rows(session.cell("late.groupBy('k').agg(F.sum('total')).collect()")) for _ in range(3)]
+    assert session.report.reused > 0
+    assert answers[0] == answers[1] == answers[2]
+    return answers[0]
+
+
+def as_plain(session, definition, before):
+    """Both the old DataFrame and one that is defined again give what plain Spark gives."""
+    action = "late.groupBy('k').agg(F.sum('total')).collect()"
+    assert rows(session.cell(action)) == rows(session.plain(action))
+    session.cell(definition + "None")
+    for _ in range(3):
+        answer = rows(session.cell(action))
+        assert answer == rows(session.plain(action))
+        assert answer != before
+
+
+def test_an_appended_file_is_read(session, files) -> None:
+    before = used_three_times(session)
+    session.plain('spark.range(100, 110, 1, 1).write.mode("append").parquet(path)')
+    as_plain(session, LATE, before)
+
+
+def test_an_overwritten_file_is_read(session, files) -> None:
+    before = used_three_times(session)
+    session.plain('spark.range(0, 50, 1, 2).write.mode("overwrite").parquet(path)')
+    session.cell(LATE + "None")
+    for _ in range(3):
+        answer = rows(session.cell("late.groupBy('k').agg(F.sum('total')).collect()"))
+        assert answer == rows(session.plain("late.groupBy('k').agg(F.sum('total')).collect()"))
+        assert answer != before
+
+
+FUNCTION = """
+def changed(value):
+    return value * factor
+late = spark.read.parquet(path).withColumn("v", F.udf(changed, "long")("id")).groupBy(F.expr("id % 10 AS k"))
+late = late.agg(F.sum("v").alias("total"))
+"""
+
+
+def test_a_changed_global_counts(session, files) -> None:
+    session.plain("factor = 2" + FUNCTION + "None")
+    before = used_three_times(session)
+    session.plain("factor = 3\nNone")
+    as_plain(session, FUNCTION, before)
+
+
+def test_an_edited_module_counts(session, files, tmp_path, monkeypatch) -> None:
+    (tmp_path / "fm_action_helper.py").write_text("def changed(value):\n    return value * 2\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    definition = """
+import fm_action_helper
+late = spark.read.parquet(path).withColumn("v", F.udf(lambda id: fm_action_helper.changed(id), "long")("id"))
+late = late.groupBy(F.expr("id % 10 AS k")).agg(F.sum("v").alias("total"))
+"""
+    session.spark.sparkContext.addPyFile(str(tmp_path / "fm_action_helper.py"))
+    session.plain(definition + "None")
+    used_three_times(session)
+    (tmp_path / "fm_action_helper.py").write_text("def changed(value):\n    return value * 31\n")
+    importlib.reload(sys.modules["fm_action_helper"])
+    session.plain(definition + "None")
+    session.cell("late.groupBy('k').agg(F.sum('total')).collect()")
+    assert session.report.reused == 0
+    del sys.modules["fm_action_helper"]
+
+
+def test_a_function_that_is_registered_again_counts(session, files) -> None:
+    query = "late = spark.sql(f'SELECT id % 10 AS k, sum(changes(id)) AS total FROM parquet.`{path}` GROUP BY 1')\n"
+    session.plain('_ = spark.udf.register("changes", lambda value: value * 2, "long")\n' + query + "None")
+    before = used_three_times(session)
+    session.plain('_ = spark.udf.register("changes", lambda value: value * 3, "long")\nNone')
+    as_plain(session, query, before)
+
+
+def test_a_view_that_is_defined_again_counts(session, files) -> None:
+    query = "late = spark.sql('SELECT id % 10 AS k, sum(id) AS total FROM changing GROUP BY 1')\n"
+    session.plain("spark.read.parquet(path).createOrReplaceTempView('changing')\n" + query + "None")
+    before = used_three_times(session)
+    session.plain("spark.read.parquet(path).where('id > 5').createOrReplaceTempView('changing')")
+    as_plain(session, query, before)
+    session.plain("spark.catalog.dropTempView('changing')")
+
+
+def test_a_changed_setting_counts(session, files) -> None:
+    query = "late = spark.read.parquet(path).selectExpr('hour(timestamp_seconds(id * 3600)) AS k', 'id').groupBy('k')"
+    query += ".agg(F.sum('id').alias('total'))\n"
+    session.spark.conf.set("spark.sql.session.timeZone", "UTC")
+    try:
+        session.plain(query + "None")
+        before = used_three_times(session)
+        session.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        as_plain(session, query, before)
+    finally:
+        session.spark.conf.unset("spark.sql.session.timeZone")
+
+
+def test_what_depends_on_chance_is_computed_again(session, files) -> None:
+    session.plain(
+        """
+        from pyspark.sql import types as T
+        chance = F.udf(lambda id: id, "long").asNondeterministic()
+        drawn = spark.read.parquet(path).withColumn("v", chance("id")).groupBy("v").count()
+        None
+        """
+    )
+    for _ in range(3):
+        assert session.cell("drawn.groupBy('count').agg(F.sum('v')).collect()")[0][1] == 4950
+        assert session.report.reused == 0
+    assert len(session.report.graph.job_graph.vertices) == 3  # nothing is kept that no one could find
+
+
+def test_a_limit_is_not_computed_whole(session) -> None:
+    session.plain('wide = spark.range(0, 1000, 1, 20).repartitionByRange(20, "id")\nNone')
+    for _ in range(3):
+        assert [row["id"] for row in session.cell("wide.where('id > 0').take(2)")] == [1, 2]
+        assert session.ran.tasks()[0] == 1
+    assert session.report.reused == 1
