@@ -10,6 +10,7 @@ from flinkmagic.jvm.driver_classes import DriverClasses
 CLASSES = DriverClasses(
     "flinkmagic.deployment",
     (
+        "CollectedRows",
         "InSession",
         "JobProperties",
         "Observations",

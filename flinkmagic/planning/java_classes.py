@@ -17,6 +17,7 @@ CLASSES = DriverClasses(
         "PlanNodes",
         "PlanReader",
         "PlanRebuilder",
+        "SingleStages",
     ),
     uses={
         "LogicalCuts": ("PlanNodes",),

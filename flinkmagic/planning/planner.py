@@ -108,6 +108,7 @@ def plan(
     share: Sharing = "auto",
     storage_level: str = DEFAULT_STORAGE_LEVEL,
     on_progress: Callable[[int, int], None] | None = None,
+    collected: bool = False,
 ) -> PlannedJob:
     """Plan the writes of a program, else its results, else the DataFrames given. Starts no Spark job.
 
@@ -131,6 +132,8 @@ def plan(
         Where the rows of shared DataFrames are kept: the name of one of PySpark's storage levels.
     on_progress : callable, optional
         Called with the number of sinks that are planned and the number of all, after each of them.
+    collected : bool
+        Whether an action collects the rows of results, which nothing keeps; see `SinkRequest`.
 
     Raises
     ------
@@ -143,7 +146,10 @@ def plan(
     name = name or (program.name if program else None) or "job"
     if spark.sparkContext._jsc is None:
         raise SessionEndedError(name)
-    requests = requests_of(program) if program else result_requests(frames or {}, None)
+    if program:
+        requests = requests_of(program, collected=collected)
+    else:
+        requests = result_requests(frames or {}, None, collected=collected)
     if not requests:
         raise NoResultError(name)
     slots = slots or spark.sparkContext.defaultParallelism
@@ -289,7 +295,8 @@ class _Planner:
             self._handles.note_sink(made, request, query, index)
             return made
 
-        return self._translator.sink(index, query, _sink_name(request), handle, self._sink_facts(request, root))
+        facts = self._sink_facts(request, root)
+        return self._translator.sink(index, query, _sink_name(request), handle, facts, collected=request.collected)
 
     def _share_equal(self) -> None:
         """Share the exchanges that were read last with equal ones that were read before."""

@@ -41,6 +41,9 @@ class SinkRequest:
         Of a write: what was captured.
     command : py4j.java_gateway.JavaObject, optional
         For a write whose command hides its query from planning: the command. `logical_plan` is its query then.
+    collected : bool
+        Whether an action collects its rows as they come, and nothing keeps them: a limit on top then reads only as many
+        partitions as it needs, without a shuffle.
     """
 
     name: str
@@ -52,6 +55,7 @@ class SinkRequest:
     location: SourceLocation | None = None
     schema_json: str = ""
     command: JavaObject | None = None
+    collected: bool = False
 
     @property
     def after(self) -> tuple[int, ...]:
@@ -97,10 +101,10 @@ def frames_session(frames: Mapping[str, DataFrame]) -> SparkSession:
     return next(iter(frames.values())).sparkSession
 
 
-def requests_of(program: Program) -> list[SinkRequest]:
+def requests_of(program: Program, *, collected: bool = False) -> list[SinkRequest]:
     """Return a program's writes in order, then its results (a writing program has results only if it is merged)."""
     writes = map(_write_request, program.writes)
-    return [*writes, *result_requests(program.results, program)]
+    return [*writes, *result_requests(program.results, program, collected=collected)]
 
 
 def _write_request(write: DeferredWrite) -> SinkRequest:
@@ -117,7 +121,9 @@ def _write_request(write: DeferredWrite) -> SinkRequest:
     )
 
 
-def result_requests(frames: Mapping[str, DataFrame], program: Program | None) -> list[SinkRequest]:
+def result_requests(
+    frames: Mapping[str, DataFrame], program: Program | None, *, collected: bool = False
+) -> list[SinkRequest]:
     requests = []
     for name, frame in frames.items():
         if type(frame).__module__.startswith("pyspark.sql.connect"):
@@ -137,6 +143,7 @@ def result_requests(frames: Mapping[str, DataFrame], program: Program | None) ->
                 frame=number,
                 location=calls[-1].location if calls else None,
                 schema_json=frame.schema.json(),
+                collected=collected,
             )
         )
     return requests

@@ -90,11 +90,14 @@ class Stage:
         Whether it belongs to a cached plan, which runs as it is: nothing in it can be replaced.
     nodes : list of PlanNode
         Its operators.
+    collects : PlanNode, optional
+        An operator whose rows are collected as they come: it makes no shuffle.
     """
 
     sink: int
     cached: bool = False
     nodes: list[PlanNode] = field(default_factory=list)
+    collects: PlanNode | None = None
 
 
 @dataclass(eq=False)
@@ -157,9 +160,14 @@ class Translator:
         name: str,
         handle: Callable[[Stage, int], StageHandle],
         metadata: dict[str, Any],
+        *,
+        collected: bool = False,
     ) -> SinkTransformation:
-        """Make the sink of one plan: `root` is the query below the write's own operators, or a result's query."""
-        stage = Stage(index)
+        """Make the sink of one plan: `root` is the query below the write's own operators, or a result's query.
+
+        `collected` says that an action collects the rows as they come.
+        """
+        stage = Stage(index, collects=root if collected else None)
         upstream = run(self._input(root, root, stage))
         tasks = self._counts.of(root).number
         made = SinkTransformation(
@@ -219,7 +227,7 @@ class Translator:
 
     def _hides_shuffle(self, node: PlanNode, stage: Stage) -> bool:
         """Return whether the operator will surely shuffle; with one partition it does not, and there is one stage."""
-        if node.kind not in HIDDEN_SHUFFLES or stage.cached:
+        if node.kind not in HIDDEN_SHUFFLES or stage.cached or node is stage.collects:
             return False
         rows = self._counts.of(node.children[0])
         return rows.number > 1 and rows.exact

@@ -13,6 +13,7 @@ Their stage runs once and its rows are kept as Spark keeps a persisted DataFrame
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections.abc import Callable
@@ -157,7 +158,7 @@ class KeptResults:
             plan = kept.plan
             if isinstance(handle, ResultStageHandle) and handle.columns is not None:
                 plan = self._under_columns(plan, handle.columns)
-            frame = DataFrame(self._dataset_class.ofRows(self._spark._jsparkSession, plan), self._spark)
+            frame = DataFrame(dataset_class(self._jvm).ofRows(self._spark._jsparkSession, plan), self._spark)
             frame.is_cached = True
             self._frames[id(handle)] = kept, frame
         return frame
@@ -185,7 +186,7 @@ class KeptResults:
 
     def on_session(self, handle: StageHandle, session: JavaObject) -> JavaObject:
         """Return the kept rows as a Java ``Dataset`` of a session."""
-        return self._dataset_class.ofRows(session, self._kept[id(handle)].plan)
+        return dataset_class(self._jvm).ofRows(session, self._kept[id(handle)].plan)
 
     def held(self, handle: StageHandle) -> Kept | None:
         """Return what is kept for a handle."""
@@ -232,15 +233,17 @@ class KeptResults:
         return Kept(relation, dataset.queryExecution().logical(), dataset)
 
     @property
-    def _dataset_class(self) -> Any:
-        classic = self._jvm.org.apache.spark.sql.classic.Dataset
-        return classic if isinstance(classic, JavaClass) else self._jvm.org.apache.spark.sql.Dataset
-
-    @property
     def _jvm(self) -> Any:
         jvm = self._spark.sparkContext._jvm
         assert jvm is not None
         return jvm
+
+
+@functools.lru_cache(maxsize=4)
+def dataset_class(jvm: Any) -> Any:
+    """Return the class of a classic session's Datasets."""
+    classic = jvm.org.apache.spark.sql.classic.Dataset
+    return classic if isinstance(classic, JavaClass) else jvm.org.apache.spark.sql.Dataset
 
 
 def _kept_boundary(handle: BoundaryStageHandle) -> Kept:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.capture import capture
     from flinkmagic.capturing.with_options import with_options
     from flinkmagic.deployment.session_cluster import submitted_jobs
+    from flinkmagic.session.actions.session_actions import SessionActions
     from flinkmagic.session.compiled_graph import CompiledGraph, compile
     from flinkmagic.session.job import Job
     from flinkmagic.session.releasing import release_retained, retained
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CompiledGraph",
     "Job",
+    "SessionActions",
     "SimulatedRun",
     "capture",
     "compile",
@@ -33,6 +35,7 @@ __all__ = [
 _HOMES = {
     "CompiledGraph": "flinkmagic.session.compiled_graph",
     "Job": "flinkmagic.session.job",
+    "SessionActions": "flinkmagic.session.actions.session_actions",
     "SimulatedRun": "flinkmagic.session.simulated_run",
     "capture": "flinkmagic.capturing.capture",
     "compile": "flinkmagic.session.compiled_graph",

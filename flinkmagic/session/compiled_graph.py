@@ -127,6 +127,9 @@ class CompiledGraph:
         Called with each job that has started, by the thread that started it.
     """
 
+    _collected = False
+    """Whether an action collects the rows of results, which nothing keeps."""
+
     def __init__(
         self,
         program: Program | dict[str, DataFrame],
@@ -360,6 +363,7 @@ class CompiledGraph:
             storage_level=self.options.storage_level,
             name=self.name,
             on_progress=on_progress,
+            collected=self._collected,
         )
         self._unused_plan = planned
         self.sinks = planned.sinks

@@ -9,6 +9,7 @@ from pyspark import RDD
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.driver.impurity import impure_function, impure_reason
+from flinkmagic.capturing.hooks.action_hooks import carried_out
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.capturing.sql import commands
 from flinkmagic.capturing.sql.cached_data import view_cache_effects
@@ -56,6 +57,10 @@ class Hook:
     def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """Return the arguments that the method is called with."""
         return args, kwargs
+
+    def call(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Any:
+        """Make the call."""
+        return self.original(*args, **kwargs)
 
     def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         """Run after a call that returned; return what the user gets."""
@@ -108,6 +113,9 @@ class Action(LazyCall):
             return []
         return [value for value in (*args[1:], *kwargs.values()) if callable(value)]
 
+    def call(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Any:
+        return carried_out(recorder, self.method, self.original, args, kwargs)
+
     def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         if self.method in _CUTS or not is_lazy(result):
             recorder.ran()
@@ -118,11 +126,19 @@ class EagerDisplay(Hook):
     """`repr` of a DataFrame, which reads rows only if eager evaluation is on."""
 
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
-        if recorder.spark.conf.get("spark.sql.repl.eagerEval.enabled", "false") == "true":
+        if self._reads_rows(recorder):
             recorder.use(args[:1])
             recorder.ran()
             if recorder.pending:
                 recorder.pending.settle(Effects(reads_of(args[:1]), fresh=False), recorder.location())
+
+    def call(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Any:
+        if not self._reads_rows(recorder):
+            return super().call(recorder, args, kwargs)
+        return carried_out(recorder, self.method, self.original, args, kwargs)
+
+    def _reads_rows(self, recorder: CallRecorder) -> bool:
+        return bool(recorder.spark.conf.get("spark.sql.repl.eagerEval.enabled", "false") == "true")
 
 
 class HandOver(Hook):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flinkmagic.capturing.sql.sql_writes import StatementRecorder
@@ -10,7 +10,9 @@ from flinkmagic.capturing.sql.sql_writes import StatementRecorder
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.capturing.operator_options import OperatorOptions
+    from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.source_code.source_reader import SourceReader
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.capturing.writes.targets import Source
@@ -23,6 +25,10 @@ class CallRecorder(StatementRecorder, Protocol):
     ----------
     ended : bool
         The session has been stopped: no more calls are noted.
+    immediate : bool
+        Each write is deployed on its own line.
+    thread : int
+        The cell's own thread.
     threads : set of int
         The threads that work for the cell.
     depth : int
@@ -37,15 +43,20 @@ class CallRecorder(StatementRecorder, Protocol):
         The observations that the cell has put into DataFrames.
     awaited : list of DeferredWrite
         Writes that were captured before and have not run.
+    on_action : callable, optional
+        Carries out the actions of the cell's own thread: is called with each, and returns what the user gets.
     """
 
     ended: bool
+    immediate: bool
+    thread: int
     threads: set[int]
     source: SourceReader
     grouped_text: MutableMapping[Any, str]
     local_rdds: set[int]
     observations: list[Any]
     awaited: list[DeferredWrite]
+    on_action: Callable[[ActionCall], Any] | None
 
     @property
     def depth(self) -> int: ...
@@ -79,4 +90,8 @@ class CallRecorder(StatementRecorder, Protocol):
 
     def closed(self) -> None:
         """Note no more calls if the session has been stopped now."""
+        ...
+
+    def so_far(self) -> Program:
+        """Return what the cell has done until now, without its writes."""
         ...

@@ -33,6 +33,7 @@ _made: dict[tuple[type, str], tuple[Any, Any]] = {}
 _ABSENT = object()
 
 _OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OUR_PACKAGE = os.path.dirname(os.path.dirname(_OUR_FOLDER)) + os.sep
 _FRAME_FILES = tuple(
     os.path.join(os.path.dirname(pyspark.__file__), "sql", *parts)
     for parts in (("dataframe.py",), ("classic", "dataframe.py"))
@@ -157,6 +158,11 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
             trace = error.__traceback__
             error.__traceback__ = _without_ours(trace.tb_next if trace is not None else None)
             raise error
+        except KeyboardInterrupt as interrupt:
+            if recorder.immediate:  # otherwise the magic that captures shows it (`captured_cell`)
+                trace = interrupt.__traceback__
+                interrupt.__traceback__ = _up_to_ours(trace.tb_next if trace is not None else None)
+            raise interrupt
         finally:
             hook.finish(args)
             recorder.depth -= 1
@@ -167,10 +173,10 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
 
 def _called(hook: Hook, recorder: CallRecorder, args: Any, kwargs: Any) -> Any:
     if not hook.runs_users_code:
-        return hook.original(*args, **kwargs)
+        return hook.call(recorder, args, kwargs)
     recorder.depth -= 1
     try:
-        return hook.original(*args, **kwargs)
+        return hook.call(recorder, args, kwargs)
     finally:
         recorder.depth += 1
 
@@ -180,9 +186,16 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
     if trace is None:
         return None
     rest = _without_ours(trace.tb_next)
-    if trace.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
+    if trace.tb_frame.f_code.co_filename.startswith(_OUR_PACKAGE):
         return rest
     return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+
+
+def _up_to_ours(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback up to where this package was called: what it waits in is not what the user waits for."""
+    if trace is None or trace.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
+        return None
+    return TracebackType(_up_to_ours(trace.tb_next), trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 
 
 class _JavaHalf:

@@ -62,9 +62,8 @@ def session_query(
     metrics : py4j.java_gateway.JavaObject, optional
         If something is observed: a Scala function that returns the metrics by name.
     """
-    filled = {"/* arguments */": _arguments(sc._jvm)}
     try:
-        made: Any = CLASSES.new_instance(sc._gateway, "SessionQuery", jsession, command, plan, filled=filled)
+        made = query_over_plan(sc, jsession, command, plan)
     except (DriverClassesRefusedError, Py4JError) as error:
         # Rows and configuration are the same without it (`in_session`), so the write continues, and the log says what
         # is missing.
@@ -77,6 +76,18 @@ def session_query(
     if metrics is not None:
         made.observe(metrics)
     return made
+
+
+def query_over_plan(sc: SparkContext, jsession: JavaObject, query: JavaObject, plan: JavaObject) -> Any:
+    """Return a `QueryExecution` of a session for an analysed query that is run by this physical plan.
+
+    Raises
+    ------
+    DriverClassesRefusedError, Py4JError
+        If this Spark makes its queries differently.
+    """
+    filled = {"/* arguments */": _arguments(sc._jvm)}
+    return CLASSES.new_instance(sc._gateway, "SessionQuery", jsession, query, plan, filled=filled)
 
 
 @functools.lru_cache(maxsize=8)

@@ -1,0 +1,66 @@
+"""A query whose stages have run, except the last: DataFrames of the user's session that run only that one.
+
+An action collects, counts or hands out the rows of its DataFrame by Spark's own methods, which run the physical plan of
+the DataFrame's `QueryExecution`. Here that plan is the job's: its exchanges are the very objects whose stages have run,
+so Spark finds them finished and skips them. Seen on 4.3.0: ``collect``, ``toPandas`` (by Arrow, too), ``toArrow``,
+``toLocalIterator``, ``tail`` and ``foreach`` take the plan as it is; what plans a query of its own around the
+DataFrame's (``show``, the statistics) gets a DataFrame over rows instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.deployment.java_classes import CLASSES
+from flinkmagic.deployment.stages.session_queries import query_over_plan
+from flinkmagic.jvm.java import option, static_method
+from flinkmagic.reuse.kept_results import dataset_class
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flinkmagic.planning.handles import ResultStageHandle
+
+
+class FinishedQuery:
+    """The query of a DataFrame, run up to its last stage.
+
+    Parameters
+    ----------
+    df : DataFrame
+        The DataFrame that was planned.
+    handle : ResultStageHandle
+        The handle of its last stage.
+    """
+
+    def __init__(self, df: DataFrame, handle: ResultStageHandle) -> None:
+        self._df = df
+        self._spark: Any = df.sparkSession
+        self._sc = self._spark.sparkContext
+        self._query = df._jdf.queryExecution().commandExecuted()
+        self._plan = handle.plan
+        self._execution = query_over_plan(self._sc, self._spark._jsparkSession, self._query, self._plan)
+
+    def frame(self) -> DataFrame:
+        """Return the DataFrame over the plan: its own actions run the last stage only."""
+        made = dataset_class(self._sc._jvm)(self._execution, self._df._jdf.encoder())
+        return self._as_frame(made)
+
+    def local_frame(self) -> DataFrame:
+        """Collect the rows, and return a DataFrame over them that runs nothing."""
+        body = CLASSES.new_instance(self._sc._gateway, "CollectedRows", self._plan, self._query.output())
+        run = static_method(self._sc._jvm, "org.apache.spark.sql.execution.SQLExecution", "withNewExecutionId")
+        # Without a name, listeners are not told of it: they are of the action that follows.
+        rows = run(self._execution, option(self._sc._jvm, None), body)
+        return self._as_frame(dataset_class(self._sc._jvm).ofRows(self._spark._jsparkSession, rows))
+
+    def rows_frame(self) -> DataFrame:
+        """Return a DataFrame over the rows of the last stage, which each query of it runs again."""
+        schema = self._df._jdf.schema()
+        rows = self._plan.execute()
+        return self._as_frame(self._spark._jsparkSession.internalCreateDataFrame(rows, schema, False))
+
+    def _as_frame(self, jdf: Any) -> DataFrame:
+        from pyspark.sql import DataFrame
+
+        return DataFrame(jdf, self._spark)

@@ -1,0 +1,36 @@
+"""What is said of actions that go through the machine."""
+
+from __future__ import annotations
+
+from flinkmagic.errors.base import FlinkMagicError, UserError
+
+
+class ActionCancelledError(UserError):
+    """An action whose job was cancelled."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self.text, self.where = text, where
+        super().__init__(f"{where}: {text} was cancelled. Run the cell again.")
+
+
+class ActionFailedError(FlinkMagicError):
+    """An action that failed on our side after stages of it had run: a mistake of ours."""
+
+    def __init__(self, text: str, where: str, cause: BaseException) -> None:
+        self.text, self.where = text, where
+        super().__init__(
+            f"{where}: {text} failed after stages of it had run ({type(cause).__name__}: {cause}). This is a bug of "
+            "flinkmagic: please report it. Plain Spark runs the line after %flinkgraph off."
+        )
+
+
+def ran_plainly(text: str, where: str, cause: BaseException) -> str:
+    """Return the line about an action that ran as plain Spark because something of ours failed."""
+    reason = str(cause).strip().splitlines()
+    told = f"{type(cause).__name__}: {reason[0]}" if reason else type(cause).__name__
+    return f"{where}: {text} ran as plain Spark, because flinkmagic failed ({told}). Please report this as a bug."
+
+
+def failed_in(where: str, vertex: str) -> str:
+    """Return the note on an error that Spark raised in a stage."""
+    return f"{where}: raised in {vertex}"

@@ -1,0 +1,41 @@
+package flinkmagic.planning;
+
+import java.util.Arrays;
+import java.util.HashSet;
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import scala.collection.Iterator;
+
+/** Tells, without planning a query, that Spark will run it as one stage: it only passes the rows of its leaves on. */
+public class SingleStages {
+    private static final HashSet NARROW = new HashSet(Arrays.asList(new Object[] {
+        "CommandResult", "DataSourceV2Relation", "DataSourceV2ScanRelation", "DeserializeToObject", "ExternalRDD",
+        "Filter", "Generate", "HiveTableRelation", "LocalRelation", "LogicalRDD",
+        "LogicalRelation", "MapElements", "MapInArrow", "MapInPandas", "MapPartitions", "OneRowRelation", "Project",
+        "PythonMapInArrow", "Range", "ResolvedHint", "Sample", "SerializeFromObject", "SubqueryAlias", "TypedFilter",
+        "Union", "View"
+    }));
+
+    /** Whether it surely has one stage; a query of which this is not known may have one, too. */
+    public boolean surely(QueryExecution query) {
+        return isNarrow(query.withCachedData());
+    }
+
+    private static boolean isNarrow(LogicalPlan plan) {
+        if (plan instanceof InMemoryRelation) {
+            return ((InMemoryRelation) plan).cacheBuilder().isCachedColumnBuffersLoaded();
+        }
+        if (!NARROW.contains(plan.getClass().getSimpleName()) || !plan.subqueries().isEmpty()) {
+            return false;
+        }
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            if (!isNarrow((LogicalPlan) children.next())) {
+                return false;
+            }
+        }
+        return true;
+    }
+}

@@ -1,0 +1,150 @@
+"""Which actions are carried out through the machine, and how: what is planned, and how its rows become the answer.
+
+1. An action that takes the rows of its DataFrame as they come is called on a DataFrame over the finished stages.
+2. An action for which Spark plans a query of its own (`count`, `take`, `show`) is given that query instead.
+3. What `show` prints is made by Spark of the rows that it shows, which are collected before.
+4. A statistic for which Spark runs several queries over the DataFrame gets the rows of the last stage.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flinkmagic.capturing.hooks.action_call import ActionCall
+    from flinkmagic.deployment.stages.finished_queries import FinishedQuery
+
+_MOST_ROWS = 2**31 - 17
+"""Spark rounds greater numbers of rows down (`ByteArrayMethods.MAX_ROUNDED_ARRAY_LENGTH`, less one)."""
+
+
+class PlainCallError(Exception):
+    """A call that Spark answers without running anything, or refuses: it is made as it is."""
+
+
+@dataclass(frozen=True)
+class ActionKind:
+    """How an action is carried out.
+
+    Attributes
+    ----------
+    query : callable
+        Returns the DataFrame whose stages are run. Raises `PlainCallError` if the call is to be made as it is.
+    answer : callable
+        Returns what the action returns, from the call and its query, whose stages but the last have run.
+    """
+
+    query: Callable[[ActionCall], DataFrame]
+    answer: Callable[[ActionCall, FinishedQuery], Any]
+
+
+def action_kind(method: str) -> ActionKind | None:
+    """Return how an action is carried out; None if only Spark itself can."""
+    return _KINDS.get(method)
+
+
+def _arguments(call: ActionCall) -> Mapping[str, Any]:
+    try:
+        bound = inspect.signature(call.original).bind(call.df, *call.args, **call.kwargs)
+    except TypeError:
+        raise PlainCallError from None
+    bound.apply_defaults()
+    return bound.arguments
+
+
+def _first_rows(call: ActionCall, number: Any, more: int = 0) -> DataFrame:
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number + more <= _MOST_ROWS:
+        raise PlainCallError
+    return call.df.limit(number + more)
+
+
+def _taken(call: ActionCall) -> DataFrame:
+    return _first_rows(call, _arguments(call)["num"])
+
+
+def _head(call: ActionCall) -> DataFrame:
+    number = _arguments(call).get("n")
+    return _first_rows(call, 1 if number is None else number)
+
+
+def _head_answer(call: ActionCall, query: FinishedQuery) -> Any:
+    rows = query.frame().collect()
+    if _arguments(call).get("n") is not None:
+        return rows
+    return rows[0] if rows else None
+
+
+def _shown(call: ActionCall) -> DataFrame:
+    # One row more tells Spark whether to say that there are more.
+    return _first_rows(call, _arguments(call)["n"], more=1)
+
+
+def _displayed(call: ActionCall) -> DataFrame:
+    frame: Any = call.df
+    if call.method == "__repr__" and frame._support_repr_html:  # IPython has shown the rows as HTML
+        raise PlainCallError
+    return _first_rows(call, int(frame.sparkSession.conf.get("spark.sql.repl.eagerEval.maxNumRows", "20")), more=1)
+
+
+def _displayed_answer(call: ActionCall, query: FinishedQuery) -> Any:
+    frame: Any = call.df
+    local: Any = query.local_frame()
+    local._support_repr_html = frame._support_repr_html
+    answer = call.original(local)
+    frame._support_repr_html = local._support_repr_html
+    return answer
+
+
+def _statistic(call: ActionCall) -> DataFrame:
+    """Return the columns that a statistic reads, if they are named simply; else the whole DataFrame."""
+    names: list[Any] = []
+    for name, value in _arguments(call).items():
+        if name in ("col", "cols", "col1", "col2"):
+            names += value if isinstance(value, (list, tuple)) else [value]
+    columns = call.df.columns
+    if all(isinstance(name, str) and columns.count(name) == 1 and name.isidentifier() for name in names):
+        return call.df.select(*dict.fromkeys(names))
+    return call.df
+
+
+_WHOLE = ActionKind(
+    lambda call: call.df,
+    lambda call, query: call.original(query.frame(), *call.args, **call.kwargs),
+)
+_STATISTIC = ActionKind(
+    _statistic,
+    lambda call, query: call.original(query.rows_frame(), *call.args, **call.kwargs),
+)
+_DISPLAY = ActionKind(_displayed, _displayed_answer)
+
+_KINDS = {
+    "collect": _WHOLE,
+    "foreach": _WHOLE,
+    "foreachPartition": _WHOLE,
+    "tail": _WHOLE,
+    "toArrow": _WHOLE,
+    "toLocalIterator": _WHOLE,
+    "toPandas": _WHOLE,
+    "count": ActionKind(
+        lambda call: call.df.groupBy().count(),
+        lambda call, query: int(query.frame().collect()[0][0]),
+    ),
+    "isEmpty": ActionKind(
+        lambda call: call.df.select().limit(1),
+        lambda call, query: not query.frame().collect(),
+    ),
+    "take": ActionKind(_taken, lambda call, query: query.frame().collect()),
+    "head": ActionKind(_head, _head_answer),
+    "first": ActionKind(_head, _head_answer),
+    "show": ActionKind(_shown, lambda call, query: call.original(query.local_frame(), *call.args, **call.kwargs)),
+    "__repr__": _DISPLAY,
+    "_repr_html_": _DISPLAY,
+    "approxQuantile": _STATISTIC,
+    "corr": _STATISTIC,
+    "cov": _STATISTIC,
+}

@@ -1,0 +1,51 @@
+"""What became of an action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.session.actions.action_graph import ActionGraph
+
+
+@dataclass(frozen=True)
+class ActionReport:
+    """What became of an action.
+
+    Attributes
+    ----------
+    method : str
+        Its name: ``count``.
+    text : str
+        The call as it was written.
+    location : SourceLocation
+        Its line.
+    seconds : float
+        How long it took.
+    is_driven : bool
+        Whether its stages, except the last, ran under our scheduler.
+    reason : str
+        Why not; empty if they did.
+    stages, tasks : int
+        How many stages its query has, and how many tasks those ran that ran under our scheduler; 0 if none did.
+    reused : int
+        How many stages did not run, because their results existed.
+    saved_seconds : float
+        How long these took when they ran.
+    graph : ActionGraph, optional
+        Its graphs, with the job in them.
+    """
+
+    method: str
+    text: str
+    location: SourceLocation
+    seconds: float
+    is_driven: bool
+    reason: str = ""
+    stages: int = 0
+    tasks: int = 0
+    reused: int = 0
+    saved_seconds: float = 0.0
+    graph: ActionGraph | None = None

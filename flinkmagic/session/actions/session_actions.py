@@ -1,0 +1,182 @@
+"""Carries out the actions of a session through the machine.
+
+The rules, as the code keeps them:
+
+1. An action whose query is one stage is made as it is, and so is one that only Spark itself can carry out.
+2. The stages of any other query run as a job, except the last one; the action itself runs that.
+3. If something of ours fails before a stage has run, the action is made as it is, and a line says so: unless plain
+   Spark fails as well, whose error is the user's then.
+4. What Spark raises in a stage is raised as the plain call raises it, with a note that names the line and the vertex.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from flinkmagic.capturing.writes.sparks_errors import sparks_own
+from flinkmagic.capturing.writes.write_commands import is_observed
+from flinkmagic.deployment.stages.finished_queries import FinishedQuery
+from flinkmagic.display.printable import lines_visible
+from flinkmagic.errors.actions import ActionCancelledError, ActionFailedError, failed_in, ran_plainly
+from flinkmagic.errors.base import add_note
+from flinkmagic.errors.deployment import VertexFailedError
+from flinkmagic.planning.java_classes import CLASSES
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session.actions.action_graph import ActionGraph
+from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind
+from flinkmagic.session.actions.action_report import ActionReport
+from flinkmagic.session.options import JobOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flinkmagic.capturing.hooks.action_call import ActionCall
+    from flinkmagic.session.job import Job
+
+_MOST_REPORTS = 1000
+
+ONE_STAGE = "it is one stage"
+OBSERVED = "its rows are observed, which Spark itself has to see"
+STREAMING = "it is a stream"
+ONLY_SPARK = "Spark plans its queries itself"
+
+
+class SessionActions:
+    """The actions of one session.
+
+    Parameters
+    ----------
+    options : JobOptions, optional
+        How their queries are compiled and run.
+
+    Attributes
+    ----------
+    reports : deque of ActionReport
+        What became of the last actions, oldest first.
+    """
+
+    def __init__(self, options: JobOptions | None = None) -> None:
+        self._options = options or JobOptions(retain="none")
+        self.reports: deque[ActionReport] = deque(maxlen=_MOST_REPORTS)
+
+    def run(self, call: ActionCall) -> Any:
+        """Carry out an action, and return what plain PySpark returns."""
+        started = time.monotonic()
+        report = ActionReport(call.method, call.text, call.location, 0.0, False)
+        try:
+            graph: ActionGraph | str = self._graph(call)
+        except PlainCallError:
+            return _run_plainly(call)
+        except Exception as error:  # noqa: BLE001 - rule 3
+            return self._fall_back(call, replace(report, reason=str(error)), started, error)
+        if isinstance(graph, str):
+            try:
+                return _run_plainly(call)
+            finally:
+                self._note(replace(report, reason=graph), started)
+        return self._drive(call, graph, report, started)
+
+    def _graph(self, call: ActionCall) -> ActionGraph | str:
+        """Compile an action's query; return why not, if it has no stages for us."""
+        kind = action_kind(call.method)
+        if kind is None:
+            return ONLY_SPARK
+        if call.df.isStreaming:
+            return STREAMING
+        df = kind.query(call)
+        if is_observed(df.sparkSession.sparkContext, df._jdf.queryExecution().analyzed()):
+            return OBSERVED
+        if _is_surely_one_stage(df):
+            return ONE_STAGE
+        graph = ActionGraph(_program(call, df), call.method, self._options)
+        return ONE_STAGE if graph.is_single_stage else graph
+
+    def _drive(self, call: ActionCall, graph: ActionGraph, report: ActionReport, started: float) -> Any:
+        kind, df = _kind_of(call), next(iter(graph.program.results.values()))  # type: ignore[union-attr]
+        try:
+            job = graph.run_stages()
+        except Exception as error:  # noqa: BLE001 - rule 3: nothing was submitted
+            return self._fall_back(call, replace(report, reason=str(error)), started, error)
+        if job.status is not JobStatus.FINISHED:
+            raised = _error_of(call, job)
+            if isinstance(raised, (PySparkException, ActionCancelledError)) or job.tasks():
+                self._note(replace(report, is_driven=True, graph=graph), started)
+                raise raised
+            return self._fall_back(call, replace(report, reason=str(raised)), started, raised)
+        try:
+            query = FinishedQuery(df, graph.last_stage)
+        except Exception as error:
+            raise ActionFailedError(call.text, str(call.location), error) from error
+        try:
+            answer = kind.answer(call, query)
+        except PySparkException as error:
+            add_note(error, failed_in(str(call.location), graph.last_vertex_name))
+            raise
+        finally:
+            self._note(_driven(report, graph, job), started)
+        return answer
+
+    def _fall_back(self, call: ActionCall, report: ActionReport, started: float, error: Exception) -> Any:
+        answer = _run_plainly(call)
+        print(lines_visible(ran_plainly(call.text, str(call.location), error)))
+        self._note(report, started)
+        return answer
+
+    def _note(self, report: ActionReport, started: float) -> None:
+        self.reports.append(replace(report, seconds=time.monotonic() - started))
+
+
+def _run_plainly(call: ActionCall) -> Any:
+    try:
+        return call.run_plainly()
+    except PySparkException as error:
+        add_note(error, failed_in(str(call.location), call.text))
+        raise
+
+
+def _kind_of(call: ActionCall) -> ActionKind:
+    kind = action_kind(call.method)
+    assert kind is not None
+    return kind
+
+
+def _program(call: ActionCall, df: DataFrame) -> Any:
+    """Return the cell's program with the action's query as its only result: its calls are the labels of operators."""
+    program = call.program()
+    program.spark = df.sparkSession
+    program.results = {"result": df}
+    return program
+
+
+def _is_surely_one_stage(df: DataFrame) -> bool:
+    """Return whether Spark runs a query as one stage, if that can be told without planning it."""
+    stages: Any = CLASSES.shared_instance(df.sparkSession.sparkContext._gateway, "SingleStages")
+    return bool(stages.surely(df._jdf.queryExecution()))
+
+
+def _driven(report: ActionReport, graph: ActionGraph, job: Job) -> ActionReport:
+    tasks = sum(task.role != "helper" for task in job.tasks())
+    stages, reused = len(graph.job_graph.vertices), len(job.reused())
+    return replace(report, is_driven=True, graph=graph, stages=stages, tasks=tasks, reused=reused)
+
+
+def _error_of(call: ActionCall, job: Job) -> Exception:
+    """Return what a job that did not finish raises: Spark's own error, if it was Spark that raised one."""
+    entries = job.exceptions()
+    if job.status is JobStatus.CANCELED or not entries:
+        return ActionCancelledError(call.text, str(call.location))
+    failed = entries[-1].root.error
+    error = sparks_own(failed)
+    if error is failed:
+        wrapped = ActionFailedError(call.text, str(call.location), failed)
+        wrapped.__cause__ = failed
+        return wrapped
+    vertex = failed.vertex if isinstance(failed, VertexFailedError) else str(entries[-1].root.task_name or "")
+    add_note(error, failed_in(str(call.location), vertex))
+    assert isinstance(error, Exception)
+    return error

@@ -1,0 +1,262 @@
+"""Actions through the machine: what they return, and that Spark ran each stage once."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+
+import pyarrow
+import pytest
+from pyspark.errors import PySparkException
+
+TWO_SHUFFLES = """
+numbers = spark.range(0, 1000, 1, 4).withColumn("k", F.col("id") % 7)
+totals = numbers.groupBy("k").agg(F.sum("id").alias("total"), F.max("id").alias("last")).orderBy("k")
+"""
+"""Four tasks, then some that merge, then the sorted rows."""
+
+RICH = """
+rich = spark.createDataFrame(
+    [(2, "b", [1, None], {"x": 1.5}, (1, "u"), None), (1, "a", [], {}, (2, "v"), b"\\x00\\xff")],
+    "n int not null, s string, l array<int>, m map<string,double>, r struct<i:int,t:string>, raw binary",
+).repartition(3).orderBy("n")
+rich = rich.withColumn("day", F.expr("DATE '2024-02-29'")).withColumn("at", F.expr("TIMESTAMP '2024-03-31 02:30:00.5'"))
+rich = rich.withColumn("money", F.col("n").cast("decimal(12,2)")).withColumn("wait", F.expr("interval 3 hours"))
+"""
+
+ACTIONS = (
+    "totals.collect()",
+    "totals.count()",
+    "totals.first()",
+    "totals.head()",
+    "totals.head(1)",
+    "totals.head(3)",
+    "totals.take(4)",
+    "totals.take(num=100)",
+    "totals.tail(2)",
+    "totals.isEmpty()",
+    "totals.where('k > 99').isEmpty()",
+    "totals.where('k > 99').first()",
+    "totals.where('k > 99').collect()",
+    "totals.where('k > 99').count()",
+    "list(totals.toLocalIterator())",
+    "list(totals.toLocalIterator(prefetchPartitions=True))",
+    "totals.limit(3).collect()",
+    "totals.limit(3).count()",
+    "totals.select('k', 'k').collect()",
+    "totals.corr('k', 'total')",
+    "totals.cov('total', 'last')",
+    "totals.approxQuantile(['k', 'last'], [0.0, 0.5], 0.0)",
+)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_an_action_returns_what_plain_pyspark_returns(session, action) -> None:
+    session.plain(TWO_SHUFFLES + "None")
+    expected, answer = session.plain(action), session.cell(action)
+    assert answer == expected
+    assert repr(answer) == repr(expected)
+    assert type(answer) is type(expected)
+    assert session.report.is_driven, session.report.reason
+    assert session.report.method in action
+    assert str(session.report.location) == "cell 3, line 1"
+
+
+def test_rich_types_come_back_as_they_are(session) -> None:
+    session.plain(RICH + "None")
+    for action in ("rich.collect()", "rich.first()", "rich.take(5)", "rich.tail(1)", "list(rich.toLocalIterator())"):
+        assert repr(session.cell(action)) == repr(session.plain(action)), action
+        assert session.report.is_driven
+    for arrow in ("true", "false"):
+        session.spark.conf.set("spark.sql.execution.arrow.pyspark.enabled", arrow)
+        try:
+            plain = session.plain("rich.drop('wait').toPandas()")
+            driven = session.cell("rich.drop('wait').toPandas()")
+        finally:
+            session.spark.conf.unset("spark.sql.execution.arrow.pyspark.enabled")
+        assert list(driven.dtypes) == list(plain.dtypes)
+        assert repr(driven.to_dict()) == repr(plain.to_dict())
+        assert session.report.is_driven
+    table = session.cell("rich.toArrow()")
+    assert isinstance(table, pyarrow.Table)
+    assert table.equals(session.plain("rich.toArrow()"), check_metadata=True)
+    assert session.report.is_driven
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["show()", "show(1)", "show(2, truncate=3)", "show(2, False)", "show(7)", "show(n=3, vertical=True)", "show(0)"],
+)
+def test_show_prints_the_same_text(session, call) -> None:
+    session.plain(RICH + TWO_SHUFFLES + "None")
+    for frame in ("rich", "totals", "totals.select('k', 'k')", "totals.where('k > 9')"):
+        printed = []
+        for run in (session.plain, session.cell):
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                assert run(f"{frame}.{call}") is None
+            printed.append(out.getvalue())
+        assert printed[0] == printed[1]
+        assert session.report.is_driven, session.report.reason
+
+
+def test_eager_evaluation_shows_the_same(session) -> None:
+    session.plain(TWO_SHUFFLES + "None")
+    session.spark.conf.set("spark.sql.repl.eagerEval.enabled", "true")
+    session.spark.conf.set("spark.sql.repl.eagerEval.maxNumRows", "3")
+    try:
+        lines = "again = totals.where('true')\n[repr(again), again._repr_html_(), repr(again)]"
+        expected = session.plain(lines)
+        assert session.cell(lines) == expected
+        assert [report.is_driven for report in session.actions.reports] == [True, True]
+        assert "only showing top 3 rows" in expected[0]
+    finally:
+        session.spark.conf.unset("spark.sql.repl.eagerEval.enabled")
+        session.spark.conf.unset("spark.sql.repl.eagerEval.maxNumRows")
+    session.actions.reports.clear()
+    assert session.cell("repr(totals)") == "DataFrame[k: bigint, total: bigint, last: bigint]"
+    assert not session.actions.reports
+
+
+@pytest.mark.parametrize("action", ["totals.collect()", "totals.toPandas()", "totals.toArrow()", "totals.tail(9)"])
+def test_each_stage_runs_once(session, action) -> None:
+    session.plain(TWO_SHUFFLES + "None")
+    session.cell(action)
+    tasks = session.ran.tasks()
+    # Reading, sampling for the sort, aggregating, sorting: the rows are few, so each later stage is one task.
+    assert len(tasks) == session.report.stages + 1
+    assert tasks[-1] == 4
+    assert sum(tasks) == session.report.tasks + 2
+    assert session.report.stages == 3
+
+
+def test_an_unsorted_take_reads_only_the_partitions_that_it_needs(session) -> None:
+    session.plain('wide = spark.range(0, 1000, 1, 20).repartitionByRange(20, "id")\nNone')
+    rows = session.cell("wide.take(2)")
+    assert [row["id"] for row in rows] == [0, 1]
+    assert session.report.is_driven
+    tasks = session.ran.tasks()
+    assert tasks[0] == 1  # the last stage
+    assert session.cell("wide.limit(2).count()") == 2
+
+
+def test_foreach_runs_the_function_once_for_each_row(session) -> None:
+    session.plain(TWO_SHUFFLES + "seen = spark.sparkContext.accumulator(0)\nNone")
+    session.cell("totals.foreach(lambda row: seen.add(row['k'] + 1))")
+    assert session.namespace["seen"].value == sum(range(1, 8))
+    assert session.report.is_driven
+    session.cell("totals.foreachPartition(lambda rows: seen.add(sum(100 for _ in rows)))")
+    assert session.namespace["seen"].value == sum(range(1, 8)) + 700
+    assert session.report.is_driven
+
+
+def test_what_is_one_stage_runs_as_plain_spark_runs_it(session) -> None:
+    session.plain('small = spark.range(10).where("id > 3").selectExpr("id * 2 AS twice")\nNone')
+    assert [row["twice"] for row in session.cell("small.take(2)")] == [8, 10]
+    assert (session.report.is_driven, session.report.reason) == (False, "it is one stage")
+    assert session.cell("spark.sql('SHOW TABLES').where(\"tableName = 'none'\").collect()") == []
+    assert not session.report.is_driven
+    session.plain("kept = small.groupBy('twice').count().cache()\nkept.count()")
+    assert len(session.cell("kept.collect()")) == 6
+    assert session.report.reason == "it is one stage"
+    session.plain("kept.unpersist()")
+
+
+def test_a_python_function_runs_once_for_each_row(session) -> None:
+    session.plain(
+        """
+        calls = spark.sparkContext.accumulator(0)
+        count = F.udf(lambda value: calls.add(1) or value % 3, "long")
+        grouped = spark.range(0, 100, 1, 4).withColumn("k", count("id")).groupBy("k").count().orderBy("k")
+        None
+        """
+    )
+    assert [tuple(row) for row in session.cell("grouped.collect()")] == [(0, 34), (1, 33), (2, 33)]
+    assert session.namespace["calls"].value == 100
+    assert session.cell("grouped.count()") == 3
+    assert session.namespace["calls"].value == 200
+
+
+def test_a_failing_stage_raises_what_plain_spark_raises(session) -> None:
+    session.plain(
+        """
+        fails = F.udf(lambda value: 1 // (value - value), "long")
+        below = spark.range(0, 10, 1, 2).withColumn("k", fails("id")).groupBy("k").count()
+        above = spark.range(0, 10, 1, 2).groupBy(F.expr("id % 10 AS id")).count().withColumn("k", fails("id"))
+        None
+        """
+    )
+    for frame in ("below", "above"):
+        for action in ("collect()", "count()", "show()", "toPandas()"):
+            if (frame, action) == ("above", "count()"):  # the function is pruned
+                continue
+            with pytest.raises(PySparkException) as plain:
+                session.plain(f"{frame}.{action}")
+            with pytest.raises(PySparkException) as driven:
+                session.cell(f"{frame}.{action}")
+            assert type(driven.value) is type(plain.value)
+            assert "ZeroDivisionError" in str(driven.value)
+            assert "cell 3, line 1" in driven.value.__notes__[-1]
+            assert session.report.is_driven
+            files = [entry.path for entry in driven.traceback]
+            assert not [file for file in files if "/flinkmagic/session/" in str(file)]
+
+
+def test_refused_arguments_are_refused_by_pyspark(session) -> None:
+    session.plain(TWO_SHUFFLES + "None")
+    for action in (
+        "totals.take('two')",
+        "totals.take()",
+        "totals.show(True)",
+        "totals.take(-1)",
+        "totals.show(9, vertical=3)",
+    ):
+        with pytest.raises(Exception) as plain:  # noqa: PT011 - any that PySpark has
+            session.plain(action)
+        with pytest.raises(type(plain.value)) as driven:
+            session.cell(action)
+        assert str(driven.value).splitlines()[0] == str(plain.value).splitlines()[0]
+
+
+def test_a_failure_of_ours_before_a_stage_ran_is_told_in_one_line(session, monkeypatch, capsys) -> None:
+    from flinkmagic.session.actions import session_actions
+
+    def broken(*_):
+        raise KeyError("no such operator")
+
+    session.plain(TWO_SHUFFLES + "None")
+    monkeypatch.setattr(session_actions, "ActionGraph", broken)
+    assert session.cell("totals.count()") == 7
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == 1
+    assert told[0].startswith("cell 3, line 1: count() ran as plain Spark, because flinkmagic failed (KeyError")
+    assert not session.report.is_driven
+
+
+def test_observed_and_streaming_frames_are_left_to_spark(session) -> None:
+    session.plain(
+        """
+        from pyspark.sql import Observation
+        seen = Observation("seen")
+        watched = spark.range(0, 9, 1, 2).observe(seen, F.count(F.lit(1)).alias("n")).groupBy().sum("id")
+        None
+        """
+    )
+    assert session.cell("watched.collect()")[0][0] == 36
+    assert session.namespace["seen"].get == {"n": 9}
+    assert "observed" in session.report.reason
+    with pytest.raises(PySparkException, match="writeStream"):
+        session.cell("spark.readStream.format('rate').load().groupBy('value').count().collect()")
+
+
+def test_a_background_thread_is_plain(session) -> None:
+    session.plain(TWO_SHUFFLES + "import threading\nNone")
+    assert session.cell(
+        """
+            found = []
+            thread = threading.Thread(target=lambda: found.append(totals.count()))
+            thread.start()
+            thread.join()
+            found
+            """
+    ) == [7]
+    assert not session.actions.reports
