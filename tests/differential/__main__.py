@@ -31,6 +31,8 @@ def session(folder: str) -> SparkSession:
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.buffer.pageSize": "1m",
+            "spark.python.daemon.module": "tests.quick_daemon",
+            "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
             "spark.sql.warehouse.dir": f"{folder}/warehouse",
             "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}/derby",
         },
