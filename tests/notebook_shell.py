@@ -25,6 +25,9 @@ from flinkmagic import session
 if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.writes.deferred_write import Settlement
+    from flinkmagic.session import SessionActions
+    from flinkmagic.session.actions.action_report import ActionReport
+    from flinkmagic.session.options import JobOptions
 
 _UNSTABLE = (
     (re.compile(r"0x[0-9a-f]{6,}"), "0x…"),
@@ -87,6 +90,8 @@ class Left:
         As IPython would show it.
     programs : list of Program
         What was captured in it.
+    reports : list of ActionReport
+        What became of its actions, with the session mode on.
     """
 
     value: Any = None
@@ -96,6 +101,7 @@ class Left:
     error: BaseException | None = None
     traceback: str = ""
     programs: list[Program] = field(default_factory=list)
+    reports: list[ActionReport] = field(default_factory=list)
 
     @property
     def error_class(self) -> str:
@@ -139,9 +145,11 @@ class NotebookShell:
 
     def __init__(self) -> None:
         self._programs: list[Program] = []
+        self._actions: list[SessionActions] = []
 
     def __enter__(self) -> NotebookShell:
         self._main, self._capture = sys.modules["__main__"], session.capture
+        self._carry_out = session.SessionActions
         self._hooks = (sys.displayhook, sys.excepthook)
         InteractiveShell.clear_instance()
         config = Config()
@@ -151,10 +159,11 @@ class NotebookShell:
         self.shell = _Shell.instance(config=config, user_module=types.ModuleType("__main__"))
         self.shell.run_line_magic("load_ext", "flinkmagic")
         session.capture = self._remembered
+        session.SessionActions = self._carrying_out
         return self
 
     def __exit__(self, *raised: object) -> None:
-        session.capture = self._capture
+        session.capture, session.SessionActions = self._capture, self._carry_out
         sys.modules["__main__"] = self._main
         sys.displayhook, sys.excepthook = self._hooks
         _Shell.clear_instance()
@@ -164,6 +173,10 @@ class NotebookShell:
         with self._capture(*arguments, **options) as program:
             self._programs.append(program)
             yield program
+
+    def _carrying_out(self, options: JobOptions) -> SessionActions:
+        self._actions.append(self._carry_out(options))
+        return self._actions[-1]
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -190,7 +203,7 @@ class NotebookShell:
         CellTimeoutError
             Where it takes longer than so many seconds.
         """
-        self._programs = []
+        self._programs, self._actions = [], []
         self.shell.traceback_text = ""
         limit: AbstractContextManager[list[float]] = nullcontext([]) if seconds is None else time_limit(seconds)
         with capture_output() as captured, limit as rung:
@@ -207,6 +220,7 @@ class NotebookShell:
             error=error,
             traceback=self.shell.traceback_text,
             programs=self._programs,
+            reports=[report for actions in self._actions for report in actions.reports],
         )
 
 

@@ -202,7 +202,11 @@ class SessionMode:
             job = graph.run(wait=False)
         except Exception as error:
             raise NotDeployedError(name) from error
-        follow_on_its_line(graph, job, write.text, line.line)
+        try:
+            follow_on_its_line(graph, job, write.text, line.line)
+        except KeyboardInterrupt:
+            job.cancel()
+            raise
         if job.status is JobStatus.CANCELED:
             raise ActionCancelledError(write.text, str(write.location))
 

@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
                 told = {"name": notebook.name, "differences": differences}
                 print(json.dumps({**told, "seconds": round(time.monotonic() - start, 2)}), flush=True)
         session(folder).stop()
-    print(json.dumps({"notebooks": len(chosen), "different": bad}), flush=True)
+    print(json.dumps({"notebooks": len(chosen), "different": bad, "actions": runner.actions}), flush=True)
     return int(bool(bad))
 
 

@@ -1,8 +1,9 @@
-"""Runs a notebook in three ways and says what differs: plain, `%%flinkgraph NAME --run`, compiled and then run.
+"""Runs a notebook in several ways and says what differs from the plain one.
 
-All ways share one process and one session. Each has a folder of its own, which is taken out of all texts, and a
-database of its own in that folder. The third way may instead be refused, if that leaves each file and each table either
-as it was before the cell or as the plain run leaves it; files that lines before the refused one have made may be there.
+The ways are `%%flinkgraph NAME --run`; compiled and then run; with the session mode on, and no magic in the cell. All
+share one process and one session. Each has a folder of its own, which is taken out of all texts, and a database of its
+own in that folder. What is only compiled may instead be refused, if that leaves each file and each table either as it
+was before the cell or as the plain run leaves it; files that lines before the refused one have made may be there.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from flinkmagic.errors.base import FlinkMagicError
+from flinkmagic.session.actions.session_actions import OBSERVED, ONE_STAGE, ONLY_SPARK, STREAMING
 from tests.differential.cells_file import Notebook
 from tests.differential.state import SessionState, files
 from tests.notebook_shell import CellTimeoutError, Left, NotebookShell, comparable, lines_kept, steady
 
 CELL_S = 60.0
+FAILED = "ran as plain Spark, because flinkmagic failed"
+NOT_DRIVEN = frozenset({ONE_STAGE, OBSERVED, STREAMING, ONLY_SPARK})
 WAYS = ("plain", "run", "compile", "session")
 PRELUDE = """\
 import os, pathlib, shutil, subprocess, sqlite3, socket, tempfile, threading, json, glob, io
@@ -40,6 +45,8 @@ class StepLeft:
     """Whether its capture ended in an exception, so that its writes are not going to run."""
     refused: bool = False
     """Whether that exception is one of this package's."""
+    fallbacks: tuple[str, ...] = ()
+    """What plain Spark has run because something of ours failed."""
 
 
 @dataclass
@@ -68,6 +75,11 @@ class Runner:
         Gives the running session, or another one where a cell has stopped it.
     home : Path
         An empty folder.
+
+    Attributes
+    ----------
+    actions : Counter of str
+        With the session mode on: how many actions were driven, fell back, or were not driven, by the reason.
     """
 
     def __init__(self, session: Callable[[], Any], home: Path) -> None:
@@ -76,6 +88,7 @@ class Runner:
         self._shell = NotebookShell()
         self._state = SessionState(self._spark)
         self._template = home / "template"
+        self.actions: Counter[str] = Counter(driven=0, fallbacks=0)
 
     def __enter__(self) -> Runner:
         self._shell.__enter__()
@@ -113,6 +126,7 @@ class Runner:
         """What the other ways leave otherwise than the plain one; nothing where all is well."""
         left = {way: self._run(notebook, way) for way in ("plain", *ways)}
         for way in ways:
+            yield from (f"{way}: {told}" for step in left[way].steps for told in step.fallbacks)
             judge = _refused if left[way].steps[-1].abandoned else _against
             yield from (f"{way}: {one}" for one in judge(left["plain"], left[way], notebook))
 
@@ -173,7 +187,15 @@ class Runner:
         value = _without(value, folder)
         abandoned = bool(head) and left.error is not None
         refused = isinstance(left.error, FlinkMagicError)
-        return StepLeft(value, said, _class(error), _without(str(error), folder)[:400], abandoned, refused)
+        told = _without(str(error), folder)[:400]
+        return StepLeft(value, said, _class(error), told, abandoned, refused, tuple(self._fallbacks(left)))
+
+    def _fallbacks(self, left: Left) -> Iterator[str]:
+        """Count what became of a cell's actions; return what plain Spark has run though nothing was in the way."""
+        for report in left.reports:
+            how = "driven" if report.is_driven else report.reason if report.reason in NOT_DRIVEN else "fallbacks"
+            self.actions[how] += 1
+        yield from (line for line in left.stderr.splitlines() if FAILED in line)
 
 
 def _against(plain: WayLeft, ours: WayLeft, notebook: Notebook) -> Iterator[str]:

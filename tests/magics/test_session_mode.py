@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.completer import provisionalcompleter
 
 from flinkmagic import session
 from flinkmagic.capturing.hooks import current, hook_table
@@ -263,6 +264,48 @@ def interrupt_later(spark: Any) -> Any:
     yield
     over.set()
     thread.join()
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [
+        "flinkmagic.capturing.writes.deferral.Deferral._take",
+        "flinkmagic.session.compiled_graph.CompiledGraph._compile",
+        "flinkmagic.session.compiled_graph.CompiledGraph.run",
+        "flinkmagic.magics.live.follow_beside",
+    ],
+)
+def test_an_interrupt_in_any_phase_leaves_nothing(on, monkeypatch, phase) -> None:
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = attributes()
+    with monkeypatch.context() as patched:
+        patched.setattr(phase, interrupted)
+        cell = on.run(f"{GROUPED}\ng.write.json(f'{{at}}/out')")
+    assert isinstance(cell.error, KeyboardInterrupt)
+    assert current.active == []
+    assert current.listening() is None
+    assert are_plain(before)
+    jobs = [job for job in session.submitted_jobs() if not job.status.is_terminal]
+    assert all(job.status.value == "CANCELLING" for job in jobs)
+    assert on.run("g.write.mode('overwrite').json(f'{at}/out'); spark.read.json(f'{at}/out').count()").value == 3
+
+
+def completed(notebook: Any, text: str) -> list[str]:
+    notebook.shell.set_completer_frame()
+    with provisionalcompleter():
+        return sorted(one.text for one in notebook.shell.Completer.completions(text, len(text)))
+
+
+def test_names_are_completed_between_cells_in_plain_pyspark(on) -> None:
+    on.run("%config Completer.evaluation = 'unsafe'\ndf = spark.range(3)")
+    before = len(session.submitted_jobs())
+    assert completed(on, "df.wri") == ["write", "writeStream", "writeTo"]
+    assert completed(on, "df.rdd.mapPartitionsWithI") == ["mapPartitionsWithIndex"]
+    on.names["completed"] = lambda: completed(on, "df.toLocal")
+    assert on.run("completed()").value == ["toLocalIterator"], "also by code of a cell"
+    assert len(session.submitted_jobs()) == before
 
 
 def test_threads_write_plainly_also_after_their_cell(on) -> None:

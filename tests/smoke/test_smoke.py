@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Window
 from pyspark.sql import functions as F
+from pyspark.sql.utils import AnalysisException
 
 import flinkmagic
 from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError, UndeferrableWriteError
@@ -218,3 +219,31 @@ def test_the_magics_show_and_run_a_cell(spark: Any, source: str, tmp_path: Path,
         assert "FINISHED" in capsys.readouterr().out
     finally:
         InteractiveShell.clear_instance()
+
+
+def test_with_nothing_deferred_each_write_is_written_on_its_line(spark: Any, source: str, tmp_path: Path) -> None:
+    deployed: list[str] = []
+    plain: list[str] = []
+
+    def run(program: Any) -> None:
+        job = flinkmagic.compile(program, name="on_its_line").run()
+        assert job.status is JobStatus.FINISHED
+        deployed.append(program.writes[-1].name)
+
+    by_k = spark.read.parquet(source).groupBy("k").count()
+    with flinkmagic.capture(
+        spark, immediate=True, run_pending=run, on_plain=lambda line, text, why: plain.append(type(why).__name__)
+    ) as program:
+        by_k.write.parquet(str(tmp_path / "out"))
+        assert spark.read.parquet(str(tmp_path / "out")).count() == 7
+        with pytest.raises(AnalysisException):
+            by_k.write.parquet(str(tmp_path / "out"))
+        by_k.write.saveAsTable("smoke_on_its_line")
+        assert spark.table("smoke_on_its_line").count() == 7
+        spark.sql("DROP TABLE smoke_on_its_line")
+        again = spark.read.parquet(source)
+    assert deployed[0] == "out"
+    assert len(deployed) + len(plain) == 2
+    assert set(plain) <= {UndeferrableWriteError.__name__}, "Spark 3.5 makes such a command only to run it"
+    assert program.writes == ()
+    assert program.variables["again"] is again
