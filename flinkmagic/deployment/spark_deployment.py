@@ -140,8 +140,8 @@ class SparkDeployment:
         """
         folder = self._checkpoint_dir
         try:
-            name, is_action = self._prefix.rstrip("-"), self._planned is not None and self._planned.collected
-            self._properties = JobProperties(self._sc, group=name, pool=name, is_callers=is_action)
+            name, is_callers = self._prefix.rstrip("-"), self._planned is not None and self._planned.is_callers
+            self._properties = JobProperties(self._sc, group=name, pool=name, is_callers=is_callers)
             services = FileSystemHaServices(folder) if folder is not None else None
             result = self._cluster.dispatcher.submit_job(self, services)
             if result.done() and result.exception() is not None:

@@ -199,6 +199,7 @@ class SessionMode:
         name = cell.job_name()
         try:
             graph = session.compile(program, name, **self._options())
+            graph.is_callers = True
             job = graph.run(wait=False)
         except Exception as error:
             raise NotDeployedError(name) from error

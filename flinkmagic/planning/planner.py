@@ -84,6 +84,8 @@ class PlannedJob:
         The ``InMemoryRelation`` s of the boundaries.
     collected : bool
         Whether an action collects the rows of its result.
+    is_callers : bool
+        Whether a line of the user's is what runs: Spark's jobs then keep the group and the description that it has.
     """
 
     name: str
@@ -99,6 +101,7 @@ class PlannedJob:
     results: tuple[StageResult, ...] = ()
     relations: tuple[JavaObject, ...] = field(default=(), repr=False)
     collected: bool = False
+    is_callers: bool = False
 
 
 def plan(

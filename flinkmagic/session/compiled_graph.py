@@ -125,10 +125,13 @@ class CompiledGraph:
         The runs of this graph, oldest first.
     started : list of callable
         Called with each job that has started, by the thread that started it.
+    is_callers : bool
+        Whether a line of the user's is what runs: Spark's jobs then keep the group and the description that it has.
     """
 
     _collected = False
     """Whether an action collects the rows of results, which nothing keeps."""
+    is_callers = False
 
     def __init__(
         self,
@@ -202,6 +205,7 @@ class CompiledGraph:
                 self.jobs[-1].restore_names()
             planned = self._unused_plan or self._compile()
             self._unused_plan = None
+            planned.is_callers = self.is_callers
             names = rebinding(self.program, self.options)
             graph = build_execution_graph(self._part(run), SystemClock().now_ms())
             notes = selected_notes(self.sinks, selected) if selected is not None else []

@@ -308,6 +308,23 @@ def test_names_are_completed_between_cells_in_plain_pyspark(on) -> None:
     assert len(session.submitted_jobs()) == before
 
 
+def test_a_writes_jobs_are_in_the_users_group_and_the_thread_keeps_its_properties(on, spark) -> None:
+    names = ("spark.jobGroup.id", "spark.job.description", "users.own")
+    cell = on.run(
+        f"{GROUPED}\n"
+        "sc = spark.sparkContext\n"
+        "sc.setJobGroup('my writes', 'what I do')\n"
+        "sc.setLocalProperty('users.own', 'kept')\n"
+        "g.write.json(f'{at}/out')\n"
+        f"[sc.getLocalProperty(name) for name in {names}]"
+    )
+    assert cell.value == ["my writes", "what I do", "kept"]
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    found = spark.sparkContext.statusTracker().getJobIdsForGroup("my writes")
+    assert len(found) == 2, "of the stage before the exchange, and of the write"
+    on.run(f"for name in {names}: sc.setLocalProperty(name, None)")
+
+
 def test_threads_write_plainly_also_after_their_cell(on) -> None:
     before = len(ran())
     cell = on.run(

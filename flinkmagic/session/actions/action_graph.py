@@ -29,6 +29,7 @@ class ActionGraph(CompiledGraph):
     """
 
     _collected = True
+    is_callers = True
     boundaries: tuple[PlannedBoundary, ...]
 
     def without_key(self) -> list[DataFrame]:
