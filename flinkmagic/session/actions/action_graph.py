@@ -35,6 +35,8 @@ class ActionGraph(CompiledGraph):
         """Return the DataFrames whose rows would be kept, and that no later action could find. Ask before a run."""
         planned = self._unused_plan
         assert planned is not None
+        if not self.boundaries:
+            return []
         keys = ResultKeys(self.spark.sparkContext, planned.relations)
         kept = [result for result in planned.results if result.kind == "boundary"]
         names = {one.handle.name for one in kept if isinstance(keys.of(one.plan, *one.names), NoKey)}

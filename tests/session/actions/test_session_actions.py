@@ -248,6 +248,14 @@ def test_observed_and_streaming_frames_are_left_to_spark(session) -> None:
         session.cell("spark.readStream.format('rate').load().groupBy('value').count().collect()")
 
 
+def test_a_query_that_is_only_defined_is_no_action(session) -> None:
+    session.plain(TWO_SHUFFLES + "None")
+    lines = "described = totals.describe('k')\nlinked = totals.rdd\ndescribed.where(\"summary = 'max'\").first()['k']"
+    assert session.cell(lines) == "6"
+    assert [report.method for report in session.actions.reports] == ["first"]
+    assert session.report.is_driven
+
+
 def test_a_background_thread_is_plain(session) -> None:
     session.plain(TWO_SHUFFLES + "import threading\nNone")
     assert session.cell(
