@@ -103,6 +103,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.driver.memory": "2g",
             # By default a page of an aggregation takes some ten megabytes, which are filled with zeros for each task.
             "spark.buffer.pageSize": "1m",
+            "spark.python.daemon.module": "tests.quick_daemon",
+            "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[1]),
             "spark.sql.warehouse.dir": str(home / "warehouse"),
             "spark.local.dir": str(home / "scratch"),
             "spark.driver.extraJavaOptions": f"-Dderby.system.home={home / 'derby'}",

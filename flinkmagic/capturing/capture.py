@@ -55,6 +55,12 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         Writes that were captured before and have not run.
     on_awaited : callable, optional
         Called with a line that reads the target of an awaited write, and with that write.
+    immediate : bool
+        Nothing is deferred: each write is deployed on its own line through `run_pending`, which it needs. What a write
+        raises is what plain Spark raises.
+    on_plain : callable, optional
+        With `immediate`, called with the line of a write that could not be deployed, and why, once plain Spark has
+        written it. `run_pending` raises `NotDeployedError` for such a write, or this package refuses it.
     on_action : callable, optional
         Called with each action of the block's own thread (an `ActionCall`); returns what the action returns.
 
@@ -86,6 +92,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         on_write: Callable[[int], None] | None = None,
         awaited: Iterable[DeferredWrite] = (),
         on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None,
+        immediate: bool = False,
+        on_plain: Callable[[SourceLocation, Exception], None] | None = None,
         on_action: Callable[[ActionCall], Any] | None = None,
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
@@ -98,7 +106,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         )
         if location is not None:
             remember(location)
-        self._recorder = Recorder(self._program, run_pending, tuple(earlier), on_write)
+        self._recorder = Recorder(self._program, run_pending, tuple(earlier), on_write, immediate=immediate)
+        self._recorder.on_plain = on_plain
         if on_awaited is not None:
             self._recorder.awaited, self._recorder.on_awaited = list(awaited), on_awaited
         self._recorder.on_action = on_action

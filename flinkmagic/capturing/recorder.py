@@ -38,6 +38,8 @@ class Recorder:
     ----------
     ended : bool
         The session has been stopped: no more calls are noted.
+    immediate : bool
+        Each write is deployed on its own line.
     """
 
     def __init__(
@@ -46,13 +48,17 @@ class Recorder:
         run_pending: Callable[[Program], object] | None,
         earlier: tuple[Program, ...] = (),
         on_write: Callable[[int], None] | None = None,
+        *,
+        immediate: bool = False,
     ) -> None:
         self.program = program
+        self.immediate = immediate
         self.on_write = on_write
         self.local_rdds = {number for program in earlier for number in program.local_rdds}
         self.observations: list[Any] = []
         self.awaited: list[DeferredWrite] = []
         self.on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None
+        self.on_plain: Callable[[SourceLocation, Exception], None] | None = None
         self.on_action: Callable[[ActionCall], Any] | None = None
         self._earlier = earlier
         self.spark: Any = program.spark
@@ -190,6 +196,11 @@ class Recorder:
         """Note that a line has changed rows already."""
         self._immediate.append(ImmediateStatement(text, self.location()))
 
+    def ran_plainly(self, location: SourceLocation, refusal: Exception) -> None:
+        """Note that plain Spark has done what could not be deployed."""
+        if self.on_plain is not None:
+            self.on_plain(location, refusal)
+
     def snapshot(self, spark: Any) -> SessionSnapshot:
         """Return the session's state now; the same object as before if nothing changed."""
         state = capture_reader.session_facts(spark)
@@ -241,11 +252,11 @@ class Recorder:
             If a line was refused, and the code around it has dropped the error.
         """
         self.source.end()
-        if self.pending.unheeded is not None:
+        if self.pending.unheeded is not None and not self.immediate:
             raise self.pending.unheeded
         check_overwrites(self.pending.writes)
         self._fill(self.program)
-        name_results(self.program, before, self._without_rebound(before, after))
+        name_results(self.program, before, self._without_rebound(before, after), has_results=not self.immediate)
         if self.ended or is_stopped(self.spark):
             self.program.results = {}
         self.program.awaited_metrics = await_metrics(self.observations, self.program.writes, self.program.name)

@@ -22,11 +22,17 @@ def bound_frames(namespace: Mapping[str, Any]) -> dict[str, DataFrame]:
     }
 
 
-def name_results(program: Program, namespace_before: Mapping[str, Any], namespace_after: Mapping[str, Any]) -> None:
+def name_results(
+    program: Program,
+    namespace_before: Mapping[str, Any],
+    namespace_after: Mapping[str, Any],
+    *,
+    has_results: bool = True,
+) -> None:
     """Set a program's `variables` to the DataFrames that were bound between two states of a namespace.
 
-    Where the program writes nothing, those of them that it did nothing else with become its `results`. A streaming
-    DataFrame is none: it has no rows to keep. Neither is what a command answered: that has run.
+    Where the program writes nothing, those of them that it did nothing else with become its `results`, unless it is to
+    have none. A streaming DataFrame is none: it has no rows to keep. Neither is what a command answered: that has run.
     """
     before, after = bound_frames(namespace_before), bound_frames(namespace_after)
     bound = {name: df for name, df in after.items() if before.get(name) is not df}
@@ -35,7 +41,7 @@ def name_results(program: Program, namespace_before: Mapping[str, Any], namespac
         program.registry.keep(df)
     program.frames = dict(program.registry.kept)
     program.results = {}
-    if program.writes or program.skipped or program.deployed or program.immediate:
+    if not has_results or program.writes or program.skipped or program.deployed or program.immediate:
         return
     used = program.used.union(*(call.inputs for call in program.calls))
     first = {id(df): name for name, df in reversed(program.variables.items())}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flinkmagic.errors.base import UserError
+from flinkmagic.errors.base import FlinkMagicError, UserError
 
 
 class TopLevelAwaitError(UserError):
@@ -82,6 +82,14 @@ class AwaitedMetricsError(UserError):
             f"The metrics {name} come with the write to {write_path} ({write_location}), which has not run yet. First "
             f"{run}."
         )
+
+
+class NotDeployedError(FlinkMagicError):
+    """A job that was to be deployed, and of which nothing has begun; the cause is why."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"Nothing of {name} has begun.")
 
 
 class OverwritesInputError(UserError):

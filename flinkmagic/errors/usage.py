@@ -79,6 +79,23 @@ class InvalidValueError(UserError):
         )
 
 
+class ReservedNameError(UserError):
+    """A graph or a DataFrame under a name that is a word of `%flinkgraph`.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"{name!r} is a word of the magic: %flinkgraph {name} turns the session mode {name}. Choose another name; "
+            f"a DataFrame of this name can have a second one: frame = {name}"
+        )
+
+
 class NotAProgramError(UserError):
     """Something that is neither a captured program nor DataFrames was given to `compile`."""
 
@@ -137,6 +154,14 @@ class JobFailedError(UserError):
     def __init__(self, name: str, causes: list[str]) -> None:
         self.name, self.causes = name, causes
         super().__init__("\n".join([f"The job {name!r} failed.", *causes]))
+
+
+class JobCanceledError(UserError):
+    """A job that a line of a cell waits for, and that was cancelled elsewhere."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"The job {name!r} was cancelled. What it should have written is not, or not all, written.")
 
 
 class CommandLineError(UserError):

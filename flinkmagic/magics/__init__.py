@@ -14,6 +14,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     from flinkmagic.magics.completion import register_completion
     from flinkmagic.magics.flink_magics import FlinkMagics
     from flinkmagic.magics.not_yet_written import MissingTargetNotes
+    from flinkmagic.magics.session_mode import SessionMode
 
     magics = FlinkMagics(shell)
     shell.register_magics(magics)
@@ -21,6 +22,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     # The extension may be loaded again: what it registered before is removed.
     texts = shell.input_transformers_cleanup
     texts[:] = [*(one for one in texts if not isinstance(one, CellText)), CellText(shell)]
+    SessionMode(magics).register()
     events = shell.events
     for callback in events.callbacks["post_run_cell"][:]:
         if isinstance(callback, MissingTargetNotes):

@@ -13,11 +13,19 @@ from pyspark.sql import DataFrame
 from traitlets import Bool, Enum
 
 from flinkmagic import session
+from flinkmagic.capturing.hooks.current import apart
 from flinkmagic.capturing.merging import over_frames
 from flinkmagic.display import to_table
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import TopLevelAwaitError
-from flinkmagic.errors.usage import JobRunningError, NeverRunError, NoGraphError, NotAProgramError, UnknownNameError
+from flinkmagic.errors.usage import (
+    JobRunningError,
+    NeverRunError,
+    NoGraphError,
+    NotAProgramError,
+    ReservedNameError,
+    UnknownNameError,
+)
 from flinkmagic.magics.captured_cell import CapturedCell, plainly_interrupted
 from flinkmagic.magics.cell import is_blank
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
@@ -25,7 +33,7 @@ from flinkmagic.magics.jobs import errors_text, jobs_table, retained_table
 from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.words import parsed, with_help
-from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
+from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
 
 RUN_HELP = "run a cell's graph as soon as it is compiled"
 
@@ -45,6 +53,9 @@ class FlinkMagics(ConfiguredOptions, Magics):
     """The magics of flinkmagic; `%config FlinkMagics` lists and sets their defaults."""
 
     run = Bool(False, help=f"{RUN_HELP[0].upper()}{RUN_HELP[1:]}.").tag(config=True)
+    session = Bool(
+        False, help="Drive each cell's writes and actions, without a magic in the cell (%flinkgraph on)."
+    ).tag(config=True)
     progress = Enum(
         ["widget", "line"],
         "widget",
@@ -86,7 +97,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         """Run a cell that awaits at its top level (see `cell_text`)."""
         __tracebackhide__ = True
         run = CapturedCell(self, line, cell)
-        with plainly_interrupted(self.shell):
+        with apart(), plainly_interrupted(self.shell):
             with run.captured():
                 value = await run.body.run_awaiting(self.shell.user_ns)
             run.finish()
@@ -95,7 +106,12 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @with_help
     @no_var_expand
     @magic_arguments("flinkgraph")
-    @argument("names", nargs="*", metavar="WHAT", help="a graph, or DataFrames: names, expressions; none: all graphs")
+    @argument(
+        "names",
+        nargs="*",
+        metavar="WHAT",
+        help="on or off: the session mode; or a graph, or DataFrames: names, expressions; none: all graphs",
+    )
     @argument("--name", help="the name of the graph made from DataFrames (job), or from all graphs")
     @job_arguments
     @argument("--view", choices=VIEWS, help="show this one of its graphs")
@@ -105,8 +121,14 @@ class FlinkMagics(ConfiguredOptions, Magics):
         """Show a graph again, or compile DataFrames that were made outside a %%flinkgraph cell.
 
         Without names: all that the session has defined, as one graph. With --name it is kept, and can be run.
+
+        While the session mode is on, each cell is captured as it runs: nothing is deferred, and what it writes is
+        driven as a graph. It turns on with the word on, and off with the word off.
         """
         options = parsed(self.flinkgraph_line, line)
+        if not RESERVED.isdisjoint(options.names):
+            self._turn_session(options.names)
+            return None
         values = {name: self._value(name) for name in options.names}
         graph = next(iter(values.values())) if len(values) == 1 else None
         if not isinstance(graph, session.CompiledGraph):
@@ -291,6 +313,21 @@ class FlinkMagics(ConfiguredOptions, Magics):
                 f"The variable {graph.name} stays what it is ({type(holds).__name__}). The magics know the graph by "
                 f"its name: %flinkgraph {graph.name}, %flinkrun {graph.name}"
             )
+
+    def _turn_session(self, words: Sequence[str]) -> None:
+        """Turn the session mode on or off; the word may be meant as a name if there are others."""
+        word = next(word for word in words if word in RESERVED)
+        if len(words) > 1:
+            raise ReservedNameError(word)
+        if word == ON:
+            running_session(self.shell)  # refuses one of Spark Connect
+        self.session = word == ON
+        if self.session:
+            print("The session mode is on: each cell's writes run as graphs, on their lines. Off: %flinkgraph off")
+        else:
+            print("The session mode is off.")
+        if isinstance(self.shell.user_ns.get(word), DataFrame):
+            print(f"The DataFrame {word} can be shown under a second name: frame = {word}")
 
     def _known(self, name: str) -> CompiledGraph | None:
         value = self.shell.user_ns.get(name)

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 from IPython.core.error import UsageError
 
+from flinkmagic.capturing.hooks.current import apart
+
 _Magic = TypeVar("_Magic", bound=Callable[..., Any])
 
 _OPENING, _CLOSING = "([{", ")]}"
@@ -18,7 +20,10 @@ _HELP = frozenset({"-h", "--help"})
 
 
 def with_help(magic: _Magic) -> _Magic:
-    """Make a magic print its help if ``--help`` is among its words (the outermost of its decorators)."""
+    """Make a magic print its help if ``--help`` is among its words (the outermost of its decorators).
+
+    What the magic itself asks of Spark belongs to no cell that is captured around it.
+    """
 
     @functools.wraps(magic)
     def call(magics: Any, line: str, *cell: str) -> Any:
@@ -27,7 +32,8 @@ def with_help(magic: _Magic) -> _Magic:
             # IPython's help is text for its documentation, where it is an indented block.
             print(magic.parser.format_help().removeprefix("::").strip("\n"))  # type: ignore[attr-defined]
             return None
-        return magic(magics, line, *cell)
+        with apart():
+            return magic(magics, line, *cell)
 
     return call  # type: ignore[return-value]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 
-from flinkmagic.errors.usage import InvalidValueError
+from flinkmagic.errors.usage import InvalidValueError, ReservedNameError
 
 VIEWS = ("stream", "job", "execution", "regions")
 """The graphs that can be shown alone."""
@@ -19,6 +19,11 @@ FORMATS = (".svg", ".dot", ".txt", ".json")
 """The suffixes of files that a graph can be written to."""
 
 
+ON, OFF = "on", "off"
+RESERVED = frozenset({ON, OFF})
+"""What `%flinkgraph` takes for itself: the words that turn the session mode on and off."""
+
+
 def check_name(name: str) -> str:
     """Return a graph's name, which must be able to be a variable.
 
@@ -26,8 +31,12 @@ def check_name(name: str) -> str:
     ------
     InvalidValueError
         If it is no identifier, or a keyword.
+    ReservedNameError
+        If `%flinkgraph` would take it for one of its own words.
     """
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         expected = "a Python identifier and no keyword, such as delays"
         raise InvalidValueError(str(name), expected, "a graph's name (it becomes a variable)")
+    if name in RESERVED:
+        raise ReservedNameError(name)
     return name

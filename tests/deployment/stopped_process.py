@@ -1,4 +1,4 @@
-"""Stops the session while a job runs on it; prints what became of the job as JSON. For `test_stopped_session`."""
+"""Stops sessions while jobs run on them; prints what became of each job as JSON. For `test_stopped_session`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import flinkmagic
 from flinkmagic.errors.deployment import SessionEndedError
 
 
-def main(folder: Path, end: str, restart: str) -> None:
+def stop_under_a_job(folder: Path, end: str, restart: str) -> dict[str, object]:
     def wait(value):
         import time
 
@@ -22,7 +22,6 @@ def main(folder: Path, end: str, restart: str) -> None:
         time.sleep(100)
         return value
 
-    logging.basicConfig()
     spark = flinkmagic.local_session(
         "stopped", "local[2]", {"spark.ui.enabled": "false", "spark.driver.memory": "600m"}
     )
@@ -51,8 +50,17 @@ def main(folder: Path, end: str, restart: str) -> None:
         graph.run()
     except SessionEndedError as ended:
         told["again"] = str(ended)
+    return told
+
+
+def main(home: Path) -> None:
+    logging.basicConfig()
+    told = {}
+    for end, restart in (("running", "none"), ("running", "fixed-delay:2:100ms"), ("cancelled", "none")):
+        (folder := home / f"{end}-{len(told)}").mkdir()
+        told[f"{end} {restart}"] = stop_under_a_job(folder, end, restart)
     print(json.dumps(told))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])
+    main(Path(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""A cell that stops its session and starts another; prints what it left as JSON. For `test_stopped_session`."""
+"""Cells that stop their session and start another; prints what each left as JSON. For `test_stopped_session`."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ def session():
     return made
 
 
-def main(folder: Path, line: str, options: str) -> None:
+def run(folder: Path, line: str, options: str) -> list[object]:
     shell = InteractiveShell.instance()
-    shell.run_line_magic("load_ext", "flinkmagic")
+    shell.run_line_magic("reload_ext", "flinkmagic")
+    shell.user_ns.pop("told", None)
     shell.user_ns.update(session=session, spark=session(), folder=str(folder))
     errors = []
     for source in (CELL.replace("LINE", line).replace("OPTIONS", options), NEXT):
@@ -55,9 +56,17 @@ def main(folder: Path, line: str, options: str) -> None:
         shell.user_ns["spark"].stop()
         assert session().range(9).count() == 9  # nothing has started a context of its own
     files = sorted(path.name for path in folder.iterdir())
+    return [errors, shell.user_ns.get("told"), files]
+
+
+def main(home: Path) -> None:
+    told = {}
+    for line, options in (("spark.stop()", "--run"), ("with spark.sparkContext: pass", "--run"), ("spark.stop()", "")):
+        (folder := home / str(len(told))).mkdir()
+        told[f"{line} {options}"] = run(folder, line, options)
     print()
-    print(json.dumps([errors, shell.user_ns.get("told"), files]))
+    print(json.dumps(told))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])
+    main(Path(sys.argv[1]))

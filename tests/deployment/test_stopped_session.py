@@ -8,16 +8,27 @@ import pytest
 from own_process import told_by
 
 
-def told(folder, *arguments):
-    script = Path(__file__).with_name("stopped_process.py")
-    found = told_by(str(script), str(folder), *arguments)
+def told_of(script, folder):
+    return told_by(str(Path(__file__).with_name(script)), str(folder))
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """What became of jobs whose sessions were stopped, one after the other, by how they were to end."""
+    found = told_of("stopped_process.py", tmp_path_factory.mktemp("stopped"))
     assert "bug in flinkmagic" not in found.warnings
     return found.value
 
 
+@pytest.fixture(scope="module")
+def stopping(tmp_path_factory):
+    """What cells left that stop their session, by the line that stops it and the magic's option."""
+    return told_of("stopping_process.py", tmp_path_factory.mktemp("stopping")).value
+
+
 @pytest.mark.parametrize("restart", ["none", "fixed-delay:2:100ms"])
-def test_a_job_ends_with_its_session(tmp_path, restart):
-    found = told(tmp_path, "running", restart)
+def test_a_job_ends_with_its_session(stopped, restart):
+    found = stopped[f"running {restart}"]
     assert found["status"] == "FAILED"
     assert found["seconds"] < 20
     assert found["errors"] == [
@@ -27,20 +38,16 @@ def test_a_job_ends_with_its_session(tmp_path, restart):
     assert "has been stopped. Start a session, and run the cells" in found["again"]
 
 
-def test_a_job_that_was_cancelled_just_before_is_canceled(tmp_path):
-    found = told(tmp_path, "cancelled", "none")
+def test_a_job_that_was_cancelled_just_before_is_canceled(stopped):
+    found = stopped["cancelled none"]
     assert (found["status"], found["errors"]) == ("CANCELED", [])
     assert found["seconds"] < 20
 
 
 @pytest.mark.parametrize("line", ["spark.stop()", "with spark.sparkContext: pass"])
-def test_a_cell_that_stops_its_session_goes_on_as_a_plain_one(tmp_path, line):
-    script = Path(__file__).with_name("stopping_process.py")
-    found = told_by(str(script), str(tmp_path), line, "--run").value
-    assert found == [["NoneType", "NoneType", "NoneType"], [3, 5, 6, 3], ["a", "b", "c"]]
+def test_a_cell_that_stops_its_session_goes_on_as_a_plain_one(stopping, line):
+    assert stopping[f"{line} --run"] == [["NoneType", "NoneType", "NoneType"], [3, 5, 6, 3], ["a", "b", "c"]]
 
 
-def test_without_run_the_stop_is_refused(tmp_path):
-    script = Path(__file__).with_name("stopping_process.py")
-    found = told_by(str(script), str(tmp_path), "spark.stop()", "").value
-    assert found == [["PendingWriteError"], None, []]
+def test_without_run_the_stop_is_refused(stopping):
+    assert stopping["spark.stop() "] == [["PendingWriteError"], None, []]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from flinkmagic.local_spark import local_session
 from tests.differential.cells_file import all_notebooks
-from tests.differential.runner import Runner
+from tests.differential.runner import WAYS, Runner
 from tests.quick_driver import quicken
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def session(folder: str) -> SparkSession:
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.buffer.pageSize": "1m",
+            "spark.python.daemon.module": "tests.quick_daemon",
+            "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
             "spark.sql.warehouse.dir": f"{folder}/warehouse",
             "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}/derby",
         },
@@ -43,6 +45,7 @@ def session(folder: str) -> SparkSession:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.differential")
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--ways", nargs="+", choices=WAYS[1:], help="these, whatever a notebook is for")
     options = parser.parse_args(arguments)
     chosen = [one for one in all_notebooks() if not options.names or any(name in one.name for name in options.names)]
     bad = 0
@@ -51,7 +54,7 @@ def main(arguments: list[str]) -> int:
         with Runner(lambda: session(folder), home) as runner:
             for notebook in chosen:
                 start = time.monotonic()
-                differences = list(runner.differences(notebook))
+                differences = list(runner.differences(notebook, options.ways or notebook.ways))
                 bad += bool(differences)
                 told = {"name": notebook.name, "differences": differences}
                 print(json.dumps({**told, "seconds": round(time.monotonic() - start, 2)}), flush=True)

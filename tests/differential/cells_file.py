@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CELLS = Path(__file__).parent / "cells"
+ALSO_SESSION = ("exceptions", "threads", "writes")
+"""The kinds that are about where and how a write runs, or fails: the session mode has to keep that."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,14 @@ class Notebook:
     departs: tuple[str, ...] = ()
     refuses: bool = False
     earlier: tuple[str, ...] = ()
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """How it runs beside the plain run."""
+        kind = self.name.partition("/")[0]
+        if kind == "session":
+            return ("session",)
+        return ("run", "compile", "session") if kind in ALSO_SESSION else ("run", "compile")
 
 
 def read(path: Path) -> list[Notebook]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tests.differential.state import SessionState, files
 from tests.notebook_shell import CellTimeoutError, Left, NotebookShell, comparable, lines_kept, steady
 
 CELL_S = 60.0
-WAYS = ("plain", "run", "compile")
+WAYS = ("plain", "run", "compile", "session")
 PRELUDE = """\
 import os, pathlib, shutil, subprocess, sqlite3, socket, tempfile, threading, json, glob, io
 from pyspark.sql import Row, Window, functions as F
@@ -109,10 +109,10 @@ class Runner:
         (self._template / "lines.txt").write_text("one\ntwo\ntwo\n", encoding="utf-8")
         (self._template / "factor.txt").write_text("2", encoding="utf-8")
 
-    def differences(self, notebook: Notebook) -> Iterator[str]:
-        """What the two other ways leave otherwise than the plain one; nothing where all is well."""
-        left = {way: self._run(notebook, way) for way in WAYS}
-        for way in WAYS[1:]:
+    def differences(self, notebook: Notebook, ways: Sequence[str]) -> Iterator[str]:
+        """What the other ways leave otherwise than the plain one; nothing where all is well."""
+        left = {way: self._run(notebook, way) for way in ("plain", *ways)}
+        for way in ways:
             judge = _refused if left[way].steps[-1].abandoned else _against
             yield from (f"{way}: {one}" for one in judge(left["plain"], left[way], notebook))
 
@@ -126,6 +126,7 @@ class Runner:
             self._state.begin(folder)
             self._shell.begin(spark=self._spark, sc=self._spark.sparkContext)
             self._shell.run(PRELUDE)
+            self._shell.magics.session = way == "session"
             for step in notebook.steps:
                 if step.graph and way != "plain":
                     left.before = self._everything(folder)
@@ -138,6 +139,7 @@ class Runner:
             left.after = self._everything(folder)
             return left
         finally:
+            self._shell.magics.session = False
             os.chdir(here)
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -153,7 +155,7 @@ class Runner:
 
     def _step(self, text: str, graph: str, way: str, folder: Path) -> StepLeft:
         name = "" if graph == "?" else graph
-        head = "" if way == "plain" or not graph else f"%%flinkgraph {name}{' --run' * (way == 'run')}\n"
+        head = "" if way in ("plain", "session") or not graph else f"%%flinkgraph {name}{' --run' * (way == 'run')}\n"
         known = dict(self._shell.magics.graphs)
         left = self._cell(head + text)
         errors, printed = [left.error], left.stdout
@@ -169,7 +171,7 @@ class Runner:
         except Exception as lost:  # noqa: BLE001 - a value that cannot be computed is compared by why
             value = ("not computed", type(lost).__name__)
         value = _without(value, folder)
-        abandoned = way != "plain" and bool(graph) and left.error is not None
+        abandoned = bool(head) and left.error is not None
         refused = isinstance(left.error, FlinkMagicError)
         return StepLeft(value, said, _class(error), _without(str(error), folder)[:400], abandoned, refused)
 

@@ -12,6 +12,7 @@ import pytest
 
 pexpect = pytest.importorskip("pexpect")
 
+ON = "import asyncio\nawait asyncio.sleep(0)\nspark.range(0, 3, 1, 1).write.mode('overwrite').json('on')"
 CELLS = (
     "%load_ext flinkmagic",
     "import flinkmagic\nfrom pyspark.sql import functions as F\n"
@@ -25,6 +26,10 @@ CELLS = (
     "sums.write.mode('overwrite').json('totals')\n",
     "%flinkrun totals",
     "print('-- shown'); get_ipython().run_line_magic('flinkshow', 'totals')",
+    "%flinkgraph on",
+    # The cells of a notebook that is run are silent, which IPython tells no extension of.
+    f"get_ipython().run_cell({ON!r}, store_history=True);",
+    "%flinkgraph off",
     "print('-- fails')",
     "%%flinkgraph fails --run\n"
     "def check(value):\n    raise ValueError('bad \\x1b[31mrow\\x1b[0m \\u202e' + str(value))\n"
@@ -104,3 +109,9 @@ def test_a_failure_is_told_once_and_its_control_characters_are_written_out(scree
     assert "\x1b[31m" not in shown
     assert "\u202e" not in shown
     assert ", line 3, in check" in shown
+
+
+def test_with_the_session_mode_on_a_write_is_one_line(screen: str) -> None:
+    shown = [line for line in lines(screen) if "json('on')" in line]
+    assert len(shown) == 1
+    assert shown[0].startswith("write.mode('overwrite').json('on') · line 3 · 1 stage, 1 task · ")

@@ -25,6 +25,8 @@ class CallRecorder(StatementRecorder, Protocol):
     ----------
     ended : bool
         The session has been stopped: no more calls are noted.
+    immediate : bool
+        Each write is deployed on its own line.
     thread : int
         The cell's own thread.
     threads : set of int
@@ -46,6 +48,7 @@ class CallRecorder(StatementRecorder, Protocol):
     """
 
     ended: bool
+    immediate: bool
     thread: int
     threads: set[int]
     source: SourceReader

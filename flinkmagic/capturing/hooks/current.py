@@ -7,10 +7,11 @@ widgets, and flinkmagic's own) belong to no cell.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,18 @@ def leave(token: Token[Any]) -> None:
         In a context other than the one it was begun in.
     """
     _recorder.reset(token)
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """Let calls of this thread and context belong to no capture, as those of a magic's own that a cell calls."""
+    around = _recorder.get()
+    _recorder.set(None)
+    try:
+        yield
+    finally:
+        if _recorder.get() is None:  # otherwise a capture has begun, and goes on
+            _recorder.set(around if around in active else None)
 
 
 def working_for(recorder: CallRecorder, work: Callable[..., Any]) -> Callable[..., Any]:

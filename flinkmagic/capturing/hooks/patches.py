@@ -158,6 +158,11 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
             trace = error.__traceback__
             error.__traceback__ = _without_ours(trace.tb_next if trace is not None else None)
             raise error
+        except KeyboardInterrupt as interrupt:
+            if recorder.immediate:  # otherwise the magic that captures shows it (`captured_cell`)
+                trace = interrupt.__traceback__
+                interrupt.__traceback__ = _up_to_ours(trace.tb_next if trace is not None else None)
+            raise interrupt
         finally:
             hook.finish(args)
             recorder.depth -= 1
@@ -184,6 +189,13 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
     if trace.tb_frame.f_code.co_filename.startswith(_OUR_PACKAGE):
         return rest
     return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+
+
+def _up_to_ours(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback up to where this package was called: what it waits in is not what the user waits for."""
+    if trace is None or trace.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
+        return None
+    return TracebackType(_up_to_ours(trace.tb_next), trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 
 
 class _JavaHalf:

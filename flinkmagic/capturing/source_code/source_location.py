@@ -20,12 +20,16 @@ class CellSource:
         The text that was compiled under that name: its line numbers are those of the frames.
     labels : mapping of str to str
         File names of other cells and their labels, for calls that go through functions defined there.
+    above : mapping of str to int
+        File names under which a part of the cell is compiled that begins below its first line (`%%time` has one of its
+        own), and how many lines of the cell are above that part.
     """
 
     label: str
     filename: str
     source: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    above: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

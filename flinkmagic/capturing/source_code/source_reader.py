@@ -83,7 +83,7 @@ class SourceReader:
         if frame is None:
             return SourceLocation("unknown", "", 0, "")
         called_from = None
-        if self._cell is not None and frame.f_code.co_filename != self._cell.filename:
+        if self._cell is not None and not self._is_cells(frame.f_code.co_filename):
             outer = next((f for f in _frames(frame.f_back) if f.f_code.co_filename == self._cell.filename), None)
             called_from = self._line(outer) if outer is not None else None
         return self._line(frame, called_from)
@@ -142,19 +142,24 @@ class SourceReader:
         filename = frame.f_code.co_filename
         lines = self._lines(filename, frame)
         code = lines[line - 1].strip() if 0 < line <= len(lines) else ""
-        return SourceLocation(self._label(filename), filename, line, code, called_from)
+        above = self._cell.above.get(filename, 0) if self._cell is not None else 0
+        return SourceLocation(self._label(filename), filename, line + above, code, called_from)
+
+    def _is_cells(self, filename: str) -> bool:
+        return self._cell is not None and (filename == self._cell.filename or filename in self._cell.above)
 
     def _label(self, filename: str) -> str:
         if self._cell is not None:
-            if filename == self._cell.filename:
+            if self._is_cells(filename):
                 return self._cell.label
             if filename in self._cell.labels:
                 return self._cell.labels[filename]
         return os.path.basename(filename)
 
     def _lines(self, filename: str, frame: FrameType) -> Sequence[str]:
-        if self._cell is not None and filename == self._cell.filename:
-            return self._cell.source.splitlines()
+        if self._cell is not None and self._is_cells(filename):
+            lines = self._cell.source.splitlines()
+            return lines if filename == self._cell.filename else lines[self._cell.above[filename] :]
         return linecache.getlines(filename, frame.f_globals)
 
     def call_text(self, frame: FrameType | None, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

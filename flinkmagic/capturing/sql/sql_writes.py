@@ -167,9 +167,17 @@ class _Statement:
             location, writes_of = self._recorder.location(), self._recorder.writes
             if writes_of.must_run("sql", location):
                 return self._run(sql, arguments, nodes)
-            if writes_of.arrange(location, lambda: self._defer(deferred, of_deferred, effects)):
+            answers: list[Any] = []
+
+            def run() -> bool:
+                answers.append(self._run(sql, arguments, nodes))
+                return False
+
+            if writes_of.arrange(location, lambda: self._defer(deferred, of_deferred, effects), run):
                 self.is_deferred = True
                 return self._spark._jsparkSession.emptyDataFrame()
+            if answers:
+                return answers[0]
         self._recorder.settle(effects)
         return self._run(sql, arguments, nodes)
 

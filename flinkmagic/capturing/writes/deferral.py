@@ -11,28 +11,26 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.errors.exceptions.captured import UnknownException, convert_exception
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from flinkmagic.capturing.driver.impurity import functions_of
 from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.capturing.writes import write_commands
-from flinkmagic.capturing.writes.captured_session import CapturedSession
 from flinkmagic.capturing.writes.command_facts import facts_of, in_full
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite, SkippedWrite
 from flinkmagic.capturing.writes.open_files import files_open_for_writing
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.pruned_reads import pruned_sources
+from flinkmagic.capturing.writes.sparks_errors import failed_vertex, sparks_own
 from flinkmagic.capturing.writes.tables import named_table
 from flinkmagic.capturing.writes.targets import Source, Target, sources_of
 from flinkmagic.capturing.writes.write_facts import WriteFacts
 from flinkmagic.capturing.writes.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
+from flinkmagic.errors.base import add_note
 from flinkmagic.errors.capturing import (
     HandledWriteError,
+    NotDeployedError,
     OverwritesInputError,
     ThreadWriteError,
     UndeferrableWriteError,
@@ -40,45 +38,11 @@ from flinkmagic.errors.capturing import (
 from flinkmagic.jvm.java import simple_name
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.frames import FrameRegistry
+    from flinkmagic.capturing.writes.write_recorder import WriteRecorder
 
 _T = TypeVar("_T")
 _COARSE = 5
 """Linux's CLOCK_REALTIME_COARSE, which Python does not name."""
-
-
-class WriteRecorder(CapturedSession, Protocol):
-    """What deferring a write asks of a capture's recorder, and tells it.
-
-    Attributes
-    ----------
-    thread : int
-        The cell's own thread.
-    frames : FrameRegistry
-        Numbers what is written, and keeps it.
-    on_write : callable, optional
-        Called for each deferred write with the number of those that are pending.
-    """
-
-    thread: int
-    frames: FrameRegistry
-    on_write: Callable[[int], None] | None
-
-    def handler(self) -> SourceLocation | None:
-        """Return the ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""
-        ...
-
-    def snapshot(self, spark: Any) -> SessionSnapshot:
-        """Return the session's state now; the same object as before where nothing changed."""
-        ...
-
-    def skip(self, write: SkippedWrite) -> None:
-        """Note a write that has nothing to do."""
-        ...
-
-    def note_immediate(self, text: str) -> None:
-        """Note that a line has changed rows already."""
-        ...
 
 
 class Deferral:
@@ -95,6 +59,7 @@ class Deferral:
         self._pending = recorder.pending
         self._names: set[str] = set()
         self._checked: dict[tuple[object, ...], SessionSnapshot] = {}
+        self._ran = 0
 
     def take(self, df: Any, call: WriterCall, text: str) -> None:
         """Take over a write.
@@ -112,7 +77,7 @@ class Deferral:
             call.run()
             self._recorder.note_immediate(text)
         else:
-            self.arrange(location, lambda: self._take(df, call, text, location))
+            self.arrange(location, lambda: self._take(df, call, text, location), call.run)
 
     def must_run(self, method: str, location: SourceLocation) -> bool:
         """Return whether a write has to run now because it is on another thread; what is pending has run then.
@@ -129,8 +94,17 @@ class Deferral:
         self._pending.settle(Effects(unknown=True, cause=Cause.THREAD), location)
         return True
 
-    def arrange(self, location: SourceLocation, take: Callable[[], _T]) -> _T:
-        """Take writes over, and run them on their line if a handler waits for what they raise.
+    def arrange(self, location: SourceLocation, take: Callable[[], _T], run: Callable[[], _T]) -> _T:
+        """Take writes over, and run them on their line if a handler waits for what they raise or nothing is deferred.
+
+        Parameters
+        ----------
+        location : SourceLocation
+            Their line.
+        take : callable
+            Takes them over.
+        run : callable
+            Writes as plain Spark does, which it is asked to where nothing is deferred and `take` refuses to defer.
 
         Raises
         ------
@@ -138,8 +112,31 @@ class Deferral:
             If they may not run there.
         """
         with self._pending.lock:
+            if self._recorder.immediate:
+                return self._arrange_immediate(location, take, run)
             handler = self._recorder.handler()
             return take() if handler is None else self._arrange_handled(location, handler, take)
+
+    def _arrange_immediate(self, location: SourceLocation, take: Callable[[], _T], run: Callable[[], _T]) -> _T:
+        """Take writes over and deploy them; where that fails before anything has run, plain Spark is asked to write."""
+        pending = self._pending
+        ran = self._ran, len(pending.settlements)
+        try:
+            result = take()
+            if pending.writes:
+                self._deploy(location, Cause.SESSION, pending.writes[-1])
+            return result
+        except Exception as error:  # noqa: BLE001 - raised again, or what plain Spark raises instead
+            has_failed = pending.unheeded is not None and not isinstance(error, NotDeployedError)
+            if has_failed or (self._ran, len(pending.settlements)) != ran:
+                pending.unheeded = None
+                raise sparks_own(error) from None
+            refusal = error
+        pending.writes.clear()
+        pending.unheeded = None
+        result = run()
+        self._recorder.ran_plainly(location, refusal)
+        return result
 
     def _arrange_handled(self, location: SourceLocation, handler: SourceLocation, take: Callable[[], _T]) -> _T:
         """Take writes over so that what Spark refuses, and what fails, reaches the handler as in a plain run."""
@@ -154,12 +151,23 @@ class Deferral:
         if not self._pending.can_deploy:
             del self._pending.writes[before:]
             raise self._pending.refused(HandledWriteError(write.path, location, handler))
-        try:
-            self._pending.deploy(location, Cause.HANDLER, "is", write)
-        except Exception as error:  # noqa: BLE001 - raised again as what Spark raised
-            self._pending.unheeded = None
-            raise sparks_own(error) from None
+        self._deploy(location, Cause.HANDLER, write)
         return result
+
+    def _deploy(self, location: SourceLocation, cause: Cause, write: DeferredWrite) -> None:
+        """Deploy what is pending; raise what Spark raised, with the line and the vertex that failed."""
+        try:
+            self._pending.deploy(location, cause, "is", write)
+            self._ran += 1
+        except NotDeployedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - raised again as what Spark raised
+            self._ran += 1
+            self._pending.unheeded = None
+            raised, vertex = sparks_own(error), failed_vertex(error)
+            if vertex is not None and cause is Cause.SESSION:
+                add_note(raised, f"{location}: the write to {write.path} failed in {vertex}.")
+            raise raised.with_traceback(None) from None
 
     def _take(self, df: Any, call: WriterCall, text: str, location: SourceLocation) -> None:
         recorder = self._recorder
@@ -295,6 +303,7 @@ class Deferral:
             sources = sources_of(df._jdf.queryExecution().analyzed())
             changes = self._changes(call) if target is None else (target,)
             self._pending.settle(Effects(sources, changes or (), changes is None, fresh=False), location)
+        self._ran += 1
         call.run()
 
     def _changes(self, call: WriterCall) -> tuple[Target, ...] | None:
@@ -364,16 +373,3 @@ def _file_clock_ms() -> int:
 
 def _overlapping(sources: tuple[Source, ...], target: Target) -> Source | None:
     return next((source for source in sources if source.overlaps(target)), None)
-
-
-def sparks_own(error: BaseException) -> BaseException:
-    """Return what Spark raised inside an error about a failed job; the error itself if Spark raised nothing."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, PySparkException):
-            return cause
-        if isinstance(cause, Py4JJavaError):
-            converted = convert_exception(cause.java_exception)
-            return cause if isinstance(converted, UnknownException) else converted
-        cause = cause.__cause__
-    return error

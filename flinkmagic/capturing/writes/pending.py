@@ -49,6 +49,8 @@ class Cause(str, Enum):
     HANDLER = "handler"
     """A write inside a ``try`` that has handlers."""
     EXCEPTION = "exception"
+    SESSION = "session"
+    """A write of a capture that defers nothing."""
 
     def __str__(self) -> str:
         return self.value

@@ -20,7 +20,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.hooks.call_hooks import is_lazy
-from flinkmagic.capturing.writes.deferral import sparks_own
+from flinkmagic.capturing.writes.sparks_errors import sparks_own
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.deployment.stages.finished_queries import FinishedQuery
 from flinkmagic.display.printable import lines_visible

@@ -1,0 +1,254 @@
+"""The session mode: each cell is captured as it runs, without a magic in it, and nothing is deferred.
+
+IPython's events begin and end the capture of a cell. ``pre_run_cell`` is triggered in the context in which the cell
+then runs, be it the task of a cell that awaits, so that the capture's context variable reaches the cell's code (seen on
+IPython 8.39 and 9.18, in a terminal and in a kernel). ``post_run_cell`` may be triggered outside of that task. Between
+cells PySpark is as it was, whether the mode is on or off.
+
+A capture belongs to one Spark session from its start. A cell that finds no session runs plainly, also once it has made
+one; so does what follows in a cell that stops its session. The next cell is captured.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+from flinkmagic import session
+from flinkmagic.capturing.source_code.source_location import CellSource
+from flinkmagic.display.printable import lines_visible
+from flinkmagic.errors.base import UserError
+from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
+from flinkmagic.magics.cell import cell_labels, is_blank
+from flinkmagic.magics.spark_session import running_session
+from flinkmagic.session.options import NO_RETENTION, OPTIONS, JobOptions
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    from flinkmagic.capturing.program import Program
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.magics.flink_magics import FlinkMagics
+
+_TIMED = ("<timed exec>", "<timed eval>")
+"""The file names under which `%%time` compiles a cell's body."""
+
+
+@dataclass(eq=False)
+class RunningCell:
+    """A cell that IPython runs; `%%capture` and the like run another one inside it.
+
+    Attributes
+    ----------
+    info : ExecutionInfo
+        IPython's own description of it, which tells cells apart.
+    number : int
+        Its number; that of the outermost cell if it runs inside one.
+    capture : context manager, optional
+        What captures it; None while nothing does.
+    program : Program, optional
+        What is captured.
+    jobs : int
+        How many jobs its lines have needed.
+    """
+
+    info: ExecutionInfo
+    number: int
+    capture: AbstractContextManager[Program] | None = None
+    program: Program | None = None
+    jobs: int = 0
+
+    def job_name(self) -> str:
+        """Return a name for the job of its next line: no job takes up what another one of the cell has written."""
+        self.jobs += 1
+        return f"cell_{self.number}" if self.jobs == 1 else f"cell_{self.number}_{self.jobs}"
+
+
+class SessionMode:
+    """Captures cells while `FlinkMagics.session` is set.
+
+    Parameters
+    ----------
+    magics : FlinkMagics
+        Whose setting and options it follows.
+    """
+
+    def __init__(self, magics: FlinkMagics) -> None:
+        self._magics = magics
+        self._shell = magics.shell
+        self._running: list[RunningCell] = []
+        self._programs: list[Program] = []
+        self._is_connect_told = False
+
+    def register(self) -> None:
+        """Follow the shell's cells; what an earlier loading of the extension has registered is removed."""
+        events = self._shell.events
+        for event in ("pre_run_cell", "post_run_cell"):
+            for callback in events.callbacks[event][:]:
+                mode = getattr(callback, "__self__", None)
+                if isinstance(mode, SessionMode):
+                    mode.off()
+                    events.unregister(event, callback)
+        events.register("pre_run_cell", self.begin)
+        events.register("post_run_cell", self.end)
+        self._magics.observe(lambda change: self.on() if change["new"] else self.off(), "session")
+
+    def begin(self, info: ExecutionInfo) -> None:
+        """Begin a cell (IPython's ``pre_run_cell``)."""
+        number = self._running[0].number if self._running else self._number(info)
+        self._running.append(RunningCell(info, number))
+        if self._magics.session:
+            self.on()
+
+    def end(self, result: ExecutionResult | None) -> None:
+        """End a cell (IPython's ``post_run_cell``), however it has ended.
+
+        A blank cell has not begun. IPython makes another description of a cell that ends in an exception of its event
+        loop, and gives no result for a cell that was cancelled.
+        """
+        info = getattr(result, "info", None)
+        found = next((place for place, cell in enumerate(self._running) if cell.info is info), None)
+        if found is None and self._running and (info is None or info.raw_cell == self._running[-1].info.raw_cell):
+            found = len(self._running) - 1
+        while found is not None and len(self._running) > found:
+            self._leave(self._running.pop())
+
+    def on(self) -> None:
+        """Capture the cell that runs, if one does, from here on."""
+        cell = self._running[-1] if self._running else None
+        if cell is None or cell.capture is not None or is_blank(cell.info.raw_cell):
+            return
+        try:
+            spark = self._session()
+            source = self._source(cell) if spark is not None else None
+            if spark is not None and source is not None:
+                self._enter(cell, spark, source)
+        except Exception as error:  # noqa: BLE001 - the cell runs plainly, and the user is told why
+            self._magics.session = False
+            reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            print(f"The session mode is off, this cell runs plainly: {reason}", file=sys.stderr)
+
+    def off(self) -> None:
+        """Capture nothing any more, from here on."""
+        for cell in reversed(self._running):
+            self._leave(cell)
+
+    def _enter(self, cell: RunningCell, spark: SparkSession, source: CellSource) -> None:
+        entered = session.capture(
+            spark,
+            name=f"cell_{cell.number}",
+            location=source,
+            namespace=self._shell.user_ns,
+            run_pending=lambda program: self._run(cell, program),
+            earlier=[*self._magics.graphs.programs(spark.sparkContext), *self._known(spark.sparkContext)],
+            immediate=True,
+            on_plain=_say_plain,
+            on_action=session.SessionActions(JobOptions(**self._options())).run,
+        )
+        cell.program = entered.__enter__()
+        cell.capture = entered
+        session.warm_up(spark)
+
+    def _leave(self, cell: RunningCell) -> None:
+        """End a cell's capture; what later cells may continue from is kept as long as it has a name."""
+        capture, program = cell.capture, cell.program
+        cell.capture = cell.program = None
+        if capture is None or program is None:
+            return
+        # An exception of the cell is none of the capture's: nothing is pending that would depend on it.
+        capture.__exit__(None, None, None)
+        if program.calls and program.variables:
+            program.settlements = ()
+            self._programs.append(program)
+
+    def _known(self, context: SparkContext) -> list[Program]:
+        """Return what earlier cells have captured on a SparkContext and the notebook still has names for."""
+        names = self._shell.user_ns
+        self._programs = [
+            program
+            for program in self._programs
+            if program.spark.sparkContext is context
+            and any(names.get(name) is df for name, df in program.variables.items())
+        ]
+        return self._programs
+
+    def _run(self, cell: RunningCell, program: Program) -> None:
+        """Deploy what one line writes.
+
+        Raises
+        ------
+        NotDeployedError
+            If nothing of it has begun.
+        """
+        from flinkmagic.magics.live import follow_on_its_line
+
+        write = program.writes[-1]
+        line = write.location.called_from or write.location
+        name = cell.job_name()
+        try:
+            graph = session.compile(program, name, **self._options())
+            job = graph.run(wait=False)
+        except Exception as error:
+            raise NotDeployedError(name) from error
+        follow_on_its_line(graph, job, write.text, line.line)
+
+    def _options(self) -> dict[str, Any]:
+        """Return the options of a line's graph."""
+        options = {option.name: getattr(self._magics, option.name) for option in OPTIONS}
+        if options["retain"] != NO_RETENTION:
+            options["retain"] = "session"
+        # A line that runs again writes again, also in another kernel.
+        return {**options, "checkpoint_dir": None}
+
+    def _session(self) -> SparkSession | None:
+        """Return the session that a cell is captured on; None if none runs, or none that can be captured."""
+        try:
+            return running_session(self._shell)
+        except SparkConnectSessionError as error:
+            if not self._is_connect_told:
+                print(f"The session mode is on, and cells run plainly: {error}", file=sys.stderr)
+            self._is_connect_told = True
+        except (Py4JError, OSError):  # the JVM is gone, as the cell will find, or mends
+            pass
+        return None
+
+    def _number(self, info: ExecutionInfo) -> int:
+        """Return the number of a cell that is about to run: the history does not hold it yet."""
+        if info.store_history:
+            return len(self._shell.history_manager.input_hist_parsed)
+        return int(self._shell.execution_count)
+
+    def _source(self, cell: RunningCell) -> CellSource | None:
+        """Return the cell's text as IPython is going to compile it; None if it is none that compiles."""
+        raw = cell.info.raw_cell
+        text = getattr(cell.info, "transformed_cell", None)
+        if text is None:  # before IPython 9
+            try:
+                text = self._shell.transform_cell(raw)
+            except SyntaxError:  # which IPython is about to show
+                return None
+        filename = self._shell.compile.get_code_name(raw, text, self._number_in_name(cell))
+        above = dict.fromkeys(_TIMED, 1) if raw.startswith("%%time") else {}
+        # A magic gives a body a last line end.
+        outer, body = self._running[0].info.raw_cell.rstrip("\n"), raw.rstrip("\n")
+        if cell is not self._running[0] and outer.endswith(body):
+            above = {filename: outer.removesuffix(body).count("\n")}
+        # The body of a cell under a magic is a text that the magic is called with.
+        source = f"# {raw}" if raw.startswith("%%") else text
+        return CellSource(f"cell {cell.number}", filename, source, cell_labels(self._shell), above)
+
+    def _number_in_name(self, cell: RunningCell) -> int:
+        return cell.number if cell.info.store_history else self._number(cell.info)
+
+
+def _say_plain(location: SourceLocation, refusal: Exception) -> None:
+    """Say which line plain Spark has run because it could not be driven."""
+    reason = refusal.__cause__ or refusal if isinstance(refusal, NotDeployedError) else refusal
+    told = str(reason) if isinstance(reason, UserError) else f"{type(reason).__name__}: {reason}"
+    print(lines_visible(f"{location}: written by plain Spark: {told.splitlines()[0]}"), file=sys.stderr)

@@ -1,0 +1,341 @@
+"""`%flinkgraph on`: cells without a magic leave what they leave in plain PySpark, and their writes are graphs."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flinkmagic import session
+from flinkmagic.capturing.hooks import current, hook_table
+from flinkmagic.errors.usage import ReservedNameError
+
+GROUPED = "g = spark.range(60).selectExpr('id', 'id % 3 AS k').groupBy('k').count()"
+
+
+@pytest.fixture
+def on(notebook: Any, tmp_path: Path) -> Any:
+    """A notebook with the mode on, and `at`, its folder."""
+    notebook.names["at"] = str(tmp_path)
+    notebook.run("%flinkgraph on")
+    yield notebook
+    notebook.run("%flinkgraph off")
+    assert current.active == []
+
+
+def attributes() -> dict[tuple[Any, str], object]:
+    return {(owner, name): vars(owner).get(name) for owner, name, _ in hook_table.entries()}
+
+
+def are_plain(before: dict[tuple[Any, str], object]) -> bool:
+    return all(vars(owner).get(name) is value for (owner, name), value in before.items())
+
+
+def ran() -> list[str]:
+    """The names of the jobs that writes have had."""
+    return [job.name for job in session.submitted_jobs() if job.name.startswith("cell_")]
+
+
+def lines(cell: Any) -> list[str]:
+    """The lines of text that a terminal gets for the cell's calls."""
+    return [line.rpartition("\r")[2] for line in cell.stderr.splitlines() if " · line " in line]
+
+
+def test_attributes_are_plain_between_cells_and_after_off(notebook, tmp_path) -> None:
+    before = attributes()
+    notebook.names["is_plain"] = lambda: are_plain(before)
+    notebook.run("%flinkgraph on")
+    assert are_plain(before)
+    assert notebook.run("is_plain()").value is False
+    assert are_plain(before)
+    notebook.run("1 / 0")
+    assert are_plain(before)
+    assert notebook.run("off = is_plain()\n%flinkgraph off\noff, is_plain()").value == (False, True)
+    assert notebook.run("is_plain()").value is True
+    begun = notebook.run(f"%flinkgraph on\nspark.range(3).write.json('{tmp_path}/begun')\nis_plain()")
+    assert begun.value is False, "it begins where it is turned on"
+    assert len(lines(begun)) == 1
+    notebook.run("%config FlinkMagics.session = False")
+    assert notebook.run("is_plain()").value is True
+
+
+def test_a_write_is_written_when_its_line_has_run(on) -> None:
+    before = len(ran())
+    cell = on.run(
+        f"{GROUPED}\n"
+        "g.write.parquet(f'{at}/out')\n"
+        "once = sorted(map(tuple, spark.read.parquet(f'{at}/out').collect()))\n"
+        "for _ in range(2):\n"
+        "    g.write.mode('append').parquet(f'{at}/out')\n"
+        "g.write.mode('ignore').parquet(f'{at}/out')\n"
+        "once, spark.read.parquet(f'{at}/out').count()"
+    )
+    assert cell.error is None
+    assert cell.value == ([(0, 20), (1, 20), (2, 20)], 9)
+    assert len(ran()) - before == 3, "driven, each on its line; one had nothing to do"
+    assert [line.split(" · ")[:2] for line in lines(cell)] == [
+        ["write.parquet(f'{at}/out')", "line 2"],
+        ["write.mode('append').parquet(f'{at}/out')", "line 5"],
+        ["write.mode('append').parquet(f'{at}/out')", "line 5"],
+    ]
+    assert cell.stdout.startswith("Out["), "nothing of ours is on standard output"
+
+
+def test_statements_write_on_their_lines(on) -> None:
+    before = len(ran())
+    cell = on.run(
+        "spark.sql('CREATE TABLE on_its_line USING parquet AS SELECT 1 AS a')\n"
+        "spark.sql('INSERT INTO on_its_line SELECT 2')\n"
+        "spark.range(3, 5).selectExpr('CAST(id AS INT) AS a').write.insertInto('on_its_line')\n"
+        "found = sorted(row.a for row in spark.table('on_its_line').collect())\n"
+        "spark.sql('DROP TABLE on_its_line')\n"
+        "found"
+    )
+    assert cell.error is None
+    assert cell.value == [1, 2, 3, 4]
+    assert len(ran()) - before == 3
+
+
+def test_what_a_later_cell_continues_from_is_known_as_long_as_it_has_a_name(on) -> None:
+    on.run("base = spark.range(9).withColumnRenamed('id', 'n')")
+    on.run("base.groupBy('n').count().write.json(f'{at}/grouped')")
+    (program,) = session_mode(on)._programs
+    assert [call.method for call in program.calls] == ["range", "withColumnRenamed"]
+    frame = weakref.ref(on.names["base"])
+    on.run("base = None")
+    on.run("pass")
+    assert session_mode(on)._programs == []
+    del program
+    on.shell.displayhook.flush()
+    gc.collect()
+    assert frame() is None
+
+
+def session_mode(notebook: Any) -> Any:
+    (callback,) = [one for one in notebook.shell.events.callbacks["pre_run_cell"] if "SessionMode" in repr(one)]
+    return callback.__self__
+
+
+def test_a_failed_write_raises_what_spark_raises_with_its_line_and_its_vertex(on) -> None:
+    code = (
+        "def broken(value):\n"
+        "    raise ValueError('bad row')\n"
+        "rows = spark.range(3).select(F.udf(broken, 'long')('id').alias('id'))\n"
+        "try:\n"
+        "    rows.write.parquet(f'{at}/out_caught')\n"
+        "except Exception as error:\n"
+        "    caught = error\n"
+        "rows.write.parquet(f'{at}/out')"
+    )
+    cell = on.run(code)
+    number = on.shell.execution_count - 1
+    on.run("%flinkgraph off")
+    plain = on.run(code.replace("/out", "/plain"))
+    assert type(cell.error) is type(plain.error)
+    assert type(on.names["caught"]) is type(plain.error)
+    assert "bad row" in str(cell.error)
+    (note,) = cell.error.__notes__
+    assert note.startswith(f"cell {number}, line 8: the write to ")
+    assert " failed in Source: Range -> " in note
+    shown = cell.stdout.partition("Traceback")[2]
+    assert "----> 8 rows.write.parquet(f'{at}/out')" in shown
+    assert "flinkmagic/" not in shown
+    assert not Path(on.names["at"], "out", "_SUCCESS").exists()
+
+
+def test_what_spark_refuses_it_refuses_on_the_line(on) -> None:
+    for code in (
+        "spark.range(3).write.parquet(f'{at}/out')\nspark.range(3).write.parquet(f'{at}/out')",
+        "spark.read.parquet(f'{at}/out').write.mode('overwrite').parquet(f'{at}/out')",
+        "spark.range(3).write.format('none such').save(f'{at}/other')",
+        "spark.range(3).write.insertInto('no_such_table')",
+    ):
+        on.run("import shutil; shutil.rmtree(f'{at}/out', ignore_errors=True); spark.range(9).write.json(f'{at}/out')")
+        cell = on.run(code)
+        on.run("%flinkgraph off")
+        plain = on.run(code.replace("/out'", "/plain'"))
+        on.run("%flinkgraph on")
+        assert type(cell.error) is type(plain.error)
+        assert cell.error is not None
+    assert current.active == []
+
+
+def test_a_write_that_cannot_be_deployed_is_plain_sparks_and_told(on, monkeypatch) -> None:
+    def broken(*arguments: Any, **options: Any) -> None:
+        raise KeyError("a mistake of ours")
+
+    monkeypatch.setattr(session, "compile", broken)
+    cell = on.run(
+        f"{GROUPED}\ng.write.json(f'{{at}}/out')\nspark.sql('CREATE TABLE by_spark AS SELECT 1 AS a').count()"
+    )
+    number = on.shell.execution_count - 1
+    assert cell.error is None
+    assert cell.value == 0
+    assert on.run("spark.table('by_spark').count(), spark.read.json(f'{at}/out').count()").value == (1, 3)
+    on.run("spark.sql('DROP TABLE by_spark')")
+    assert [line for line in cell.stderr.splitlines() if "plain Spark" in line] == [
+        f"cell {number}, line 2: written by plain Spark: KeyError: 'a mistake of ours'",
+        f"cell {number}, line 3: written by plain Spark: KeyError: 'a mistake of ours'",
+    ]
+    failed = on.run("g.selectExpr('no_such_column').write.json(f'{at}/out')")
+    assert "plain Spark" not in failed.stderr
+
+
+def test_a_cell_under_another_magic_is_captured_too(on) -> None:
+    on.run(GROUPED)
+    before = len(ran())
+    timed = on.run("%%time\ng.write.csv(f'{at}/timed')\ng.count()")
+    assert timed.value == 3
+    assert "Wall time" in timed.stdout
+    assert lines(timed)[0].startswith("write.csv(f'{at}/timed') · line 2 · ")
+    quiet = on.run("%%capture said\ng.write.csv(f'{at}/captured')\nprint('heard')")
+    assert quiet.stdout == quiet.stderr == ""
+    assert on.names["said"].stdout == "heard\n"
+    assert "write.csv(f'{at}/captured') · line 2 · " in on.names["said"].stderr
+    once = on.run("%time g.write.csv(f'{at}/once')")
+    assert once.error is None
+    assert len(ran()) - before == 3
+    assert {"timed", "captured", "once"} <= set(os.listdir(on.names["at"]))
+
+
+def test_a_cell_with_the_magic_defers_as_always(on) -> None:
+    on.run(GROUPED)
+    on.run("%%flinkgraph later\ng.write.csv(f'{at}/later')")
+    assert not Path(on.names["at"], "later").exists()
+    assert on.run("%flinkrun later").error is None
+    assert Path(on.names["at"], "later", "_SUCCESS").exists()
+    assert on.run("g.write.csv(f'{at}/now')\n%flinkgraph later --save later.txt").error is None
+
+
+def test_a_cell_that_awaits_is_captured(on) -> None:
+    before = len(ran())
+    cell = on.run(
+        "import asyncio\n"
+        "await asyncio.sleep(0)\n"
+        "spark.range(3).write.json(f'{at}/awaited')\n"
+        "await asyncio.sleep(0)\n"
+        "len(spark.read.json(f'{at}/awaited').collect())"
+    )
+    assert cell.value == 3
+    assert len(ran()) - before == 1
+    failed = on.run("await asyncio.sleep(0)\nraise KeyError('mine')")
+    assert isinstance(failed.error, KeyError)
+    assert current.active == []
+    assert current.listening() is None
+
+
+def test_an_interrupt_cancels_the_write_and_leaves_nothing(on, interrupt_later) -> None:
+    cell = on.run(
+        "nap = F.udf(lambda value: __import__('time').sleep(30) or value, 'long')\n"
+        "spark.range(2).repartition(2).select(nap('id')).write.json(f'{at}/slow')"
+    )
+    assert isinstance(cell.error, KeyboardInterrupt)
+    assert "----> 2 spark.range(2)" in cell.stdout
+    assert "flinkmagic/" not in cell.stdout
+    assert [job.status.value for job in session.submitted_jobs()][-1] == "CANCELED"
+    assert current.active == []
+    assert on.run("spark.range(3).count()").value == 3
+
+
+@pytest.fixture
+def interrupt_later(spark: Any) -> Any:
+    """Interrupt the main thread once a write's second stage runs."""
+
+    def interrupt() -> None:
+        while not over.wait(0.05):
+            running = [job for job in session.submitted_jobs() if job.status.value == "RUNNING"]
+            if any(job.finished_tasks for job in running) and spark.sparkContext.statusTracker().getActiveJobsIds():
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                return
+
+    over = threading.Event()
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
+def test_threads_write_plainly_also_after_their_cell(on) -> None:
+    before = len(ran())
+    cell = on.run(
+        "import threading\n"
+        "go = threading.Event()\n"
+        "def write(name, wait):\n"
+        "    go.wait(20) if wait else None\n"
+        "    spark.range(3).write.json(f'{at}/{name}')\n"
+        "within = threading.Thread(target=write, args=('within', False)); within.start(); within.join()\n"
+        "beyond = threading.Thread(target=write, args=('beyond', True)); beyond.start()\n"
+    )
+    assert cell.error is None
+    assert on.run("go.set(); beyond.join()").error is None
+    assert {"within", "beyond"} <= set(os.listdir(on.names["at"]))
+    assert len(ran()) == before
+
+
+def test_its_words_are_no_names(on) -> None:
+    assert isinstance(on.run("%%flinkgraph on\ndf = spark.range(3)").error, ReservedNameError)
+    on.run("df = spark.range(3)\noff = df")
+    for line in ("%flinkgraph df --name off", "%flinkgraph off df"):
+        error = on.run(line).error
+        assert isinstance(error, ReservedNameError)
+        assert error.name == "off"
+        assert "frame = off" in str(error)
+    with pytest.raises(ReservedNameError):
+        session.compile(on.names["df"], name="on")
+    assert "frame = off" in on.run("%flinkgraph off").stdout
+
+
+def test_loaded_again_it_follows_each_cell_only_once(on) -> None:
+    on.run("%reload_ext flinkmagic")
+    assert on.run("import flinkmagic.capturing.hooks.current as c; len(c.active)").value == 0, "as a new one, it is off"
+    on.run("%flinkgraph on")
+    assert on.run("len(c.active)").value == 1
+
+
+def test_a_profile_has_it_on_from_the_start(notebook) -> None:
+    from traitlets.config import Config
+
+    notebook.shell.config.merge(Config({"FlinkMagics": {"session": True}}))
+    try:
+        notebook.run("%reload_ext flinkmagic")
+        assert notebook.run("import flinkmagic.capturing.hooks.current as c; len(c.active)").value == 1
+    finally:
+        del notebook.shell.config["FlinkMagics"]
+        notebook.run("%reload_ext flinkmagic")
+
+
+def test_in_a_kernel_a_cell_is_captured_once_there_is_a_session(bare_kernel) -> None:
+    bare_kernel.run("%load_ext flinkmagic\n%config FlinkMagics.session = True")
+    first = bare_kernel.run(
+        "import flinkmagic, asyncio, os\n"
+        "spark = flinkmagic.local_session('kernel', 'local[2]', {'spark.ui.enabled': 'false', "
+        "'spark.driver.memory': '1g', 'spark.ui.showConsoleProgress': 'false'})\n"
+        "spark.range(3).write.json('plain')\n"
+        "sorted(os.listdir())[-1]"
+    )
+    assert first.status == "ok", first.error
+    assert first.displays == []
+    for name, code in (("sync", "pass"), ("awaiting", "await asyncio.sleep(0)")):
+        cell = bare_kernel.run(f"{code}\nspark.range(3).write.json('{name}')\n{code}\nos.listdir('{name}')[-1] != ''")
+        assert cell.status == "ok", cell.error
+        (shown,) = cell.displays
+        assert shown["text/plain"].startswith(f"write.json('{name}') · line 2 · 1 stage, ")
+        assert cell.value["text/plain"] == "True"
+    stopped = bare_kernel.run(
+        "spark.stop()\n"
+        "spark = flinkmagic.local_session('again', 'local[2]', {'spark.ui.enabled': 'false'})\n"
+        "spark.range(3).write.json('again')"
+    )
+    assert stopped.status == "ok", stopped.error
+    assert stopped.displays == []
+    assert len(bare_kernel.run("spark.range(3).write.json('last')").displays) == 1
+    assert bare_kernel.run("import flinkmagic.capturing.hooks.current as c; len(c.active)").value["text/plain"] == "1"
+    bare_kernel.run("%flinkgraph off")
+    assert bare_kernel.run("c.active, c._recorder.get()").value["text/plain"] == "([], None)"
