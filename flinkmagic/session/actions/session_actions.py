@@ -103,12 +103,11 @@ class SessionActions:
 
     def _compiled(self, call: ActionCall, df: DataFrame) -> ActionGraph:
         """Compile a query; what it keeps for later actions has a key by which they find it."""
-        while True:
+        reread = RereadFrames.of(df.sparkSession.sparkContext)
+        graph = ActionGraph(self._program(call, df), call.method, self._options)
+        while reread.revise(graph):
             graph = ActionGraph(self._program(call, df), call.method, self._options)
-            without_key = graph.without_key()
-            if not without_key:
-                return graph
-            RereadFrames.of(df.sparkSession.sparkContext).give_up(without_key)
+        return graph
 
     def _program(self, call: ActionCall, df: DataFrame) -> Program:
         """Return the cell's program with the query as its only result: its calls are the labels of operators."""
