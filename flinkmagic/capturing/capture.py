@@ -59,8 +59,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         Nothing is deferred: each write is deployed on its own line through `run_pending`, which it needs. What a write
         raises is what plain Spark raises.
     on_plain : callable, optional
-        With `immediate`, called with the line of a write that could not be deployed, and why, once plain Spark has
-        written it. `run_pending` raises `NotDeployedError` for such a write, or this package refuses it.
+        With `immediate`, called with the line and the text of a write that could not be deployed, and why, once plain
+        Spark has written it. `run_pending` raises `NotDeployedError` for such a write, or this package refuses it.
     on_action : callable, optional
         Called with each action of the block's own thread (an `ActionCall`); returns what the action returns.
 
@@ -93,7 +93,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         awaited: Iterable[DeferredWrite] = (),
         on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None,
         immediate: bool = False,
-        on_plain: Callable[[SourceLocation, Exception], None] | None = None,
+        on_plain: Callable[[SourceLocation, str, Exception], None] | None = None,
         on_action: Callable[[ActionCall], Any] | None = None,
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):

@@ -58,7 +58,7 @@ class Recorder:
         self.observations: list[Any] = []
         self.awaited: list[DeferredWrite] = []
         self.on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None
-        self.on_plain: Callable[[SourceLocation, Exception], None] | None = None
+        self.on_plain: Callable[[SourceLocation, str, Exception], None] | None = None
         self.on_action: Callable[[ActionCall], Any] | None = None
         self._earlier = earlier
         self.spark: Any = program.spark
@@ -196,10 +196,10 @@ class Recorder:
         """Note that a line has changed rows already."""
         self._immediate.append(ImmediateStatement(text, self.location()))
 
-    def ran_plainly(self, location: SourceLocation, refusal: Exception) -> None:
+    def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
         """Note that plain Spark has done what could not be deployed."""
         if self.on_plain is not None:
-            self.on_plain(location, refusal)
+            self.on_plain(location, text, refusal)
 
     def snapshot(self, spark: Any) -> SessionSnapshot:
         """Return the session's state now; the same object as before if nothing changed."""

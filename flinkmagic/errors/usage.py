@@ -156,14 +156,6 @@ class JobFailedError(UserError):
         super().__init__("\n".join([f"The job {name!r} failed.", *causes]))
 
 
-class JobCanceledError(UserError):
-    """A job that a line of a cell waits for, and that was cancelled elsewhere."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"The job {name!r} was cancelled. What it should have written is not, or not all, written.")
-
-
 class CommandLineError(UserError):
     """A command whose words do not fit together."""
 

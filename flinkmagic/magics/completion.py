@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
+from flinkmagic.session.checks import RESERVED
+
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -71,7 +73,9 @@ def _choices(
         return map(str, option.choices or getattr(option.type, "suggestions", None) or ())
     if kind == "cell":
         return ()
-    return (*magics.graphs, *(_frames(magics.shell.user_ns) if parser.prog.endswith("flinkgraph") else ()))
+    if not parser.prog.endswith("flinkgraph"):
+        return tuple(magics.graphs)
+    return (*magics.graphs, *_frames(magics.shell.user_ns), *(() if words else RESERVED))
 
 
 def _open_option(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Action | None:

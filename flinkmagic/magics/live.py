@@ -12,7 +12,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle, display
 
 from flinkmagic.display import call_line, progress_line, to_table, to_text
-from flinkmagic.errors.usage import JobCanceledError, JobFailedError
+from flinkmagic.errors.usage import JobFailedError
 from flinkmagic.magics.live_view import LiveView, Shown, final_bundle, follow_beside
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job
@@ -78,14 +78,10 @@ def follow_on_its_line(graph: CompiledGraph, job: Job, what: str, line: int) -> 
     ------
     JobFailedError
         If the job failed.
-    JobCanceledError
-        If it was cancelled elsewhere.
     KeyboardInterrupt
         If the kernel was interrupted; the job has been cancelled by then.
     """
     _follow(graph, job, _NotebookCall(job, what, line) if in_notebook() else _TerminalCall(job, what, line))
-    if job.status is JobStatus.CANCELED:
-        raise JobCanceledError(graph.name)
 
 
 def _follow(graph: CompiledGraph, job: Job, shown: Shown, *, detach: bool = False) -> None:

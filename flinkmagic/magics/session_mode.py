@@ -21,10 +21,12 @@ from py4j.protocol import Py4JError
 from flinkmagic import session
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.display.printable import lines_visible
+from flinkmagic.errors.actions import ActionCancelledError, ran_plainly
 from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
 from flinkmagic.magics.cell import cell_labels, is_blank
 from flinkmagic.magics.spark_session import running_session
+from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.options import NO_RETENTION, OPTIONS, JobOptions
 
 if TYPE_CHECKING:
@@ -161,8 +163,11 @@ class SessionMode:
         cell.capture = cell.program = None
         if capture is None or program is None:
             return
-        # An exception of the cell is none of the capture's: nothing is pending that would depend on it.
-        capture.__exit__(None, None, None)
+        try:
+            # An exception of the cell is none of the capture's: nothing is pending that would depend on it.
+            capture.__exit__(None, None, None)
+        except (Py4JError, OSError):  # the JVM is gone, and has taken with it what could be continued from
+            return
         if program.calls and program.variables:
             program.settlements = ()
             self._programs.append(program)
@@ -185,6 +190,8 @@ class SessionMode:
         ------
         NotDeployedError
             If nothing of it has begun.
+        ActionCancelledError
+            If its job was cancelled elsewhere: what it should have written is not there, or not all.
         """
         from flinkmagic.magics.live import follow_on_its_line
 
@@ -197,6 +204,8 @@ class SessionMode:
         except Exception as error:
             raise NotDeployedError(name) from error
         follow_on_its_line(graph, job, write.text, line.line)
+        if job.status is JobStatus.CANCELED:
+            raise ActionCancelledError(write.text, str(write.location))
 
     def _options(self) -> dict[str, Any]:
         """Return the options of a line's graph."""
@@ -247,8 +256,10 @@ class SessionMode:
         return cell.number if cell.info.store_history else self._number(cell.info)
 
 
-def _say_plain(location: SourceLocation, refusal: Exception) -> None:
-    """Say which line plain Spark has run because it could not be driven."""
+def _say_plain(location: SourceLocation, text: str, refusal: Exception) -> None:
+    """Say which line plain Spark has run because it could not be deployed: a rule of ours, or a mistake."""
     reason = refusal.__cause__ or refusal if isinstance(refusal, NotDeployedError) else refusal
-    told = str(reason) if isinstance(reason, UserError) else f"{type(reason).__name__}: {reason}"
-    print(lines_visible(f"{location}: written by plain Spark: {told.splitlines()[0]}"), file=sys.stderr)
+    told = ran_plainly(text, str(location), reason)
+    if isinstance(reason, UserError):
+        told = f"{location}: {text} ran as plain Spark, because it could not be deployed: {str(reason).splitlines()[0]}"
+    print(lines_visible(told), file=sys.stderr)

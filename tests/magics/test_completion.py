@@ -38,6 +38,8 @@ def magics(spark):
         ("%flinkrun delays --only by_hour by", ["by_line"]),
         ("%flinkrun delays --only by_hour --f", ["--full"]),
         ("%flinkgraph fl", ["flights"]),
+        ("%flinkgraph o", ["off", "on"]),
+        ("%flinkgraph delays o", []),
         ("%flinkgraph delays --view ", ["execution", "job", "regions", "stream"]),
         ("%flinkgraph delays --view s", ["stream"]),
         ("%%flinkgraph delays --p", ["--parallelism"]),

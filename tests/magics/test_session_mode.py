@@ -179,9 +179,12 @@ def test_a_write_that_cannot_be_deployed_is_plain_sparks_and_told(on, monkeypatc
     assert cell.value == 0
     assert on.run("spark.table('by_spark').count(), spark.read.json(f'{at}/out').count()").value == (1, 3)
     on.run("spark.sql('DROP TABLE by_spark')")
-    assert [line for line in cell.stderr.splitlines() if "plain Spark" in line] == [
-        f"cell {number}, line 2: written by plain Spark: KeyError: 'a mistake of ours'",
-        f"cell {number}, line 3: written by plain Spark: KeyError: 'a mistake of ours'",
+    assert [
+        line.partition(" (")[0] for line in cell.stderr.splitlines() if "KeyError: 'a mistake of ours'" in line
+    ] == [
+        f"cell {number}, line 2: write.json(f'{{at}}/out') ran as plain Spark, because flinkmagic failed",
+        f"cell {number}, line 3: sql('CREATE TABLE by_spark AS SELECT 1 AS a') ran as plain Spark, because flinkmagic "
+        "failed",
     ]
     failed = on.run("g.selectExpr('no_such_column').write.json(f'{at}/out')")
     assert "plain Spark" not in failed.stderr
@@ -339,3 +342,8 @@ def test_in_a_kernel_a_cell_is_captured_once_there_is_a_session(bare_kernel) -> 
     assert bare_kernel.run("import flinkmagic.capturing.hooks.current as c; len(c.active)").value["text/plain"] == "1"
     bare_kernel.run("%flinkgraph off")
     assert bare_kernel.run("c.active, c._recorder.get()").value["text/plain"] == "([], None)"
+    bare_kernel.run("%flinkgraph on")
+    gone = bare_kernel.run("os.kill(spark.sparkContext._gateway.proc.pid, 9)\nspark.sparkContext._gateway.proc.wait()")
+    assert gone.status == "ok", gone.error
+    after = bare_kernel.run("1 + 1")
+    assert (gone.stderr, after.stderr, after.value["text/plain"]) == ("", "", "2")

@@ -173,7 +173,7 @@ class _Statement:
                 answers.append(self._run(sql, arguments, nodes))
                 return False
 
-            if writes_of.arrange(location, lambda: self._defer(deferred, of_deferred, effects), run):
+            if writes_of.arrange(location, self._text, lambda: self._defer(deferred, of_deferred, effects), run):
                 self.is_deferred = True
                 return self._spark._jsparkSession.emptyDataFrame()
             if answers:

@@ -77,7 +77,7 @@ class Deferral:
             call.run()
             self._recorder.note_immediate(text)
         else:
-            self.arrange(location, lambda: self._take(df, call, text, location), call.run)
+            self.arrange(location, text, lambda: self._take(df, call, text, location), call.run)
 
     def must_run(self, method: str, location: SourceLocation) -> bool:
         """Return whether a write has to run now because it is on another thread; what is pending has run then.
@@ -94,13 +94,15 @@ class Deferral:
         self._pending.settle(Effects(unknown=True, cause=Cause.THREAD), location)
         return True
 
-    def arrange(self, location: SourceLocation, take: Callable[[], _T], run: Callable[[], _T]) -> _T:
+    def arrange(self, location: SourceLocation, text: str, take: Callable[[], _T], run: Callable[[], _T]) -> _T:
         """Take writes over, and run them on their line if a handler waits for what they raise or nothing is deferred.
 
         Parameters
         ----------
         location : SourceLocation
             Their line.
+        text : str
+            The call as it was written.
         take : callable
             Takes them over.
         run : callable
@@ -113,11 +115,13 @@ class Deferral:
         """
         with self._pending.lock:
             if self._recorder.immediate:
-                return self._arrange_immediate(location, take, run)
+                return self._arrange_immediate(location, text, take, run)
             handler = self._recorder.handler()
             return take() if handler is None else self._arrange_handled(location, handler, take)
 
-    def _arrange_immediate(self, location: SourceLocation, take: Callable[[], _T], run: Callable[[], _T]) -> _T:
+    def _arrange_immediate(
+        self, location: SourceLocation, text: str, take: Callable[[], _T], run: Callable[[], _T]
+    ) -> _T:
         """Take writes over and deploy them; where that fails before anything has run, plain Spark is asked to write."""
         pending = self._pending
         ran = self._ran, len(pending.settlements)
@@ -135,7 +139,7 @@ class Deferral:
         pending.writes.clear()
         pending.unheeded = None
         result = run()
-        self._recorder.ran_plainly(location, refusal)
+        self._recorder.ran_plainly(location, text, refusal)
         return result
 
     def _arrange_handled(self, location: SourceLocation, handler: SourceLocation, take: Callable[[], _T]) -> _T:

@@ -50,6 +50,6 @@ class WriteRecorder(CapturedSession, Protocol):
         """Note that a line has changed rows already."""
         ...
 
-    def ran_plainly(self, location: SourceLocation, refusal: Exception) -> None:
+    def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
         """Note that plain Spark has done what could not be deployed."""
         ...

@@ -11,6 +11,7 @@ The rules, as the code keeps them:
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from dataclasses import replace
@@ -157,7 +158,7 @@ class SessionActions:
 
     def _fall_back(self, call: ActionCall, report: ActionReport, started: float, error: Exception) -> Any:
         answer = _run_plainly(call)
-        print(lines_visible(ran_plainly(call.text, str(call.location), error)))
+        print(lines_visible(ran_plainly(call.text, str(call.location), error)), file=sys.stderr)
         self._note(report, started)
         return answer
 

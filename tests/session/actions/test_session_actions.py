@@ -232,7 +232,7 @@ def test_a_failure_of_ours_before_a_stage_ran_is_told_in_one_line(session, monke
     session.plain(TWO_SHUFFLES + "None")
     monkeypatch.setattr(session_actions, "ActionGraph", broken)
     assert session.cell("totals.count()") == 7
-    told = capsys.readouterr().out.splitlines()
+    told = capsys.readouterr().err.splitlines()
     assert len(told) == 1
     assert told[0].startswith("cell 3, line 1: count() ran as plain Spark, because flinkmagic failed (KeyError")
     assert not session.report.is_driven
