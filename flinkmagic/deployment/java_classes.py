@@ -19,4 +19,5 @@ CLASSES = DriverClasses(
         "StageBody",
         "TaskMonitor",
     ),
+    filled=("SessionQuery",),
 )

@@ -60,12 +60,21 @@ class DriverClasses:
         The names of the classes. Each has one constructor.
     uses : mapping of str to sequence of str, optional
         Which other classes of the package a class names.
+    filled : sequence of str
+        The classes that are asked for with text for places in their source.
     """
 
-    def __init__(self, package: str, classes: Sequence[str], uses: Mapping[str, Sequence[str]] | None = None) -> None:
+    def __init__(
+        self,
+        package: str,
+        classes: Sequence[str],
+        uses: Mapping[str, Sequence[str]] | None = None,
+        filled: Sequence[str] = (),
+    ) -> None:
         self._package = package
         self._classes = frozenset(classes)
         self._uses = uses or {}
+        self._filled = frozenset(filled)
         # Code that is notified of what a thread does (files that it opens, calls of the JVM) may ask for a class
         # meanwhile.
         self._lock = threading.RLock()
@@ -112,6 +121,20 @@ class DriverClasses:
             if name not in compiled.shared:
                 compiled.shared[name] = compiled.constructors[name].newInstance(java_array(gateway.jvm))
             return compiled.shared[name]
+
+    def compile_all(self, gateway: JavaGateway | None) -> None:
+        """Compile the classes, except those whose text only the running version of Spark can complete.
+
+        Raises
+        ------
+        DriverClassesRefusedError
+            If this JVM does not let us compile.
+        """
+        assert gateway is not None
+        for name in sorted(self._classes):
+            if name not in self._filled:
+                with self._lock:  # not for all of them: others may wait for one
+                    self._compile(gateway, name, {})
 
     def _compile(self, gateway: JavaGateway, name: str, filled: Mapping[str, str]) -> _Compiled:
         compiled = self._compiled.get(gateway)

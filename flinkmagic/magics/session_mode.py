@@ -155,6 +155,7 @@ class SessionMode:
         )
         cell.program = entered.__enter__()
         cell.capture = entered
+        session.warm_up(spark)
 
     def _leave(self, cell: RunningCell) -> None:
         """End a cell's capture; what later cells may continue from is kept as long as it has a name."""

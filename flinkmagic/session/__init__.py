@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.with_options import with_options
     from flinkmagic.deployment.session_cluster import submitted_jobs
     from flinkmagic.session.actions.session_actions import SessionActions
+    from flinkmagic.session.actions.warm_up import warm_up
     from flinkmagic.session.compiled_graph import CompiledGraph, compile
     from flinkmagic.session.job import Job
     from flinkmagic.session.releasing import release_retained, retained
@@ -29,6 +30,7 @@ __all__ = [
     "retained",
     "simulate_graph",
     "submitted_jobs",
+    "warm_up",
     "with_options",
 ]
 
@@ -43,6 +45,7 @@ _HOMES = {
     "retained": "flinkmagic.session.releasing",
     "simulate_graph": "flinkmagic.session.simulated_run",
     "submitted_jobs": "flinkmagic.deployment.session_cluster",
+    "warm_up": "flinkmagic.session.actions.warm_up",
     "with_options": "flinkmagic.capturing.with_options",
 }
 

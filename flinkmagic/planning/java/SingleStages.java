@@ -25,9 +25,9 @@ public class SingleStages {
         return isNarrow(query.withCachedData());
     }
 
-    /** Whether a query only passes on the rows of another, or some of them. */
+    /** Whether a query only passes on the rows of another, or some of them; that one, or a copy of it, is inside it. */
     public boolean passesOn(LogicalPlan plan, LogicalPlan below) {
-        if (plan == below) {
+        if (plan == below || plan.canonicalized().equals(below.canonicalized())) {
             return true;
         }
         if (!(NARROW.contains(plan.getClass().getSimpleName()) || isLimit(plan))

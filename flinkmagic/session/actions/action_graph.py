@@ -10,12 +10,10 @@ from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.planning.handles import ResultStageHandle
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary
-from flinkmagic.reuse.result_keys import NoKey, ResultKeys
+from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.session.compiled_graph import CompiledGraph
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from flinkmagic.session.job import Job
 
 
@@ -32,14 +30,17 @@ class ActionGraph(CompiledGraph):
     is_callers = True
     boundaries: tuple[PlannedBoundary, ...]
 
-    def without_key(self) -> list[DataFrame]:
-        """Return the DataFrames whose rows would be kept, and that no later action could find. Ask before a run."""
+    def kept_keys(self) -> list[tuple[PlannedBoundary, ResultKey | NoKey]]:
+        """Return the DataFrames whose rows would be kept, with the keys of these. Ask before a run."""
         planned = self._unused_plan
         assert planned is not None
+        if not self.boundaries:
+            return []
         keys = ResultKeys(self.spark.sparkContext, planned.relations)
-        kept = [result for result in planned.results if result.kind == "boundary"]
-        names = {one.handle.name for one in kept if isinstance(keys.of(one.plan, *one.names), NoKey)}
-        return [df for boundary in self.boundaries if boundary.name in names for df in boundary.dataframes]
+        results = {id(one.handle): one for one in planned.results}
+        tails = {node.id: node for vertex in self.job_graph.vertices.values() for node in vertex.operators}
+        kept = [(one, results[id(tails[one.tail_id].operator_factory)]) for one in self.boundaries]
+        return [(boundary, keys.of(result.plan, *result.names)) for boundary, result in kept]
 
     def release(self) -> None:
         """Release what the last stage holds in the JVM: the action has its rows."""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from flinkmagic.capturing.merging import spanning
+from flinkmagic.reuse.result_keys import NoKey
+from flinkmagic.reuse.retained_results import retained_results
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -56,11 +58,21 @@ class RereadFrames:
             if one not in self._never:
                 self._kept.setdefault(one, False)
 
-    def give_up(self, frames: Iterable[DataFrame]) -> None:
-        """Never keep these."""
-        for df in frames:
-            self._never.add(df)
-            self._kept.pop(df, None)
+    def revise(self, graph: ActionGraph) -> bool:
+        """Check what a query would keep; return whether it has to be compiled again without some of it."""
+        store = retained_results(graph.spark.sparkContext)
+        is_revised = False
+        for boundary, key in graph.kept_keys():
+            if isinstance(key, NoKey):
+                is_revised = True
+                for df in boundary.dataframes:
+                    self._never.add(df)
+                    self._kept.pop(df, None)
+            elif any(self._kept.get(df, False) for df in boundary.dataframes):
+                is_gone = store.find("", key.digest, of_session=True) is None
+                is_revised |= is_gone
+                self._kept.update((df, not is_gone) for df in boundary.dataframes)
+        return is_revised
 
 
 def _read_by(program: Program, df: DataFrame) -> Iterable[DataFrame]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from flinkmagic.capturing.hooks.call_hooks import is_lazy
 from flinkmagic.capturing.writes.sparks_errors import sparks_own
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.deployment.stages.finished_queries import FinishedQuery
@@ -83,10 +84,7 @@ class SessionActions:
         except Exception as error:  # noqa: BLE001 - rule 3
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
         if isinstance(graph, str):
-            try:
-                return _run_plainly(call)
-            finally:
-                self._note(replace(report, reason=graph), started)
+            return self._leave_to_spark(call, replace(report, reason=graph), started)
         return self._drive(call, graph, report, started)
 
     def _graph(self, call: ActionCall) -> ActionGraph | str:
@@ -106,12 +104,11 @@ class SessionActions:
 
     def _compiled(self, call: ActionCall, df: DataFrame) -> ActionGraph:
         """Compile a query; what it keeps for later actions has a key by which they find it."""
-        while True:
+        reread = RereadFrames.of(df.sparkSession.sparkContext)
+        graph = ActionGraph(self._program(call, df), call.method, self._options)
+        while reread.revise(graph):
             graph = ActionGraph(self._program(call, df), call.method, self._options)
-            without_key = graph.without_key()
-            if not without_key:
-                return graph
-            RereadFrames.of(df.sparkSession.sparkContext).give_up(without_key)
+        return graph
 
     def _program(self, call: ActionCall, df: DataFrame) -> Program:
         """Return the cell's program with the query as its only result: its calls are the labels of operators."""
@@ -121,6 +118,16 @@ class SessionActions:
         if self._options.retain == "session":
             program.reread = RereadFrames.of(df.sparkSession.sparkContext).within_reach()
         return program
+
+    def _leave_to_spark(self, call: ActionCall, report: ActionReport, started: float) -> Any:
+        is_action = True
+        try:
+            answer = _run_plainly(call)
+            is_action = not is_lazy(answer) or report.reason != ONLY_SPARK
+            return answer
+        finally:
+            if is_action:
+                self._note(report, started)
 
     def _drive(self, call: ActionCall, graph: ActionGraph, report: ActionReport, started: float) -> Any:
         kind, df = _kind_of(call), next(iter(graph.program.results.values()))  # type: ignore[union-attr]

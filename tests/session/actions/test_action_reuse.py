@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from flinkmagic.session import SessionActions, retained
+from flinkmagic.session import SessionActions, release_retained, retained
 from flinkmagic.session.options import JobOptions
 
 LATE = """
@@ -196,3 +196,12 @@ def test_a_limit_is_not_computed_whole(session) -> None:
         assert [row["id"] for row in session.cell("wide.where('id > 0').take(2)")] == [1, 2]
         assert session.ran.tasks()[0] == 1
     assert session.report.reused == 1
+
+
+def test_what_was_released_is_computed_as_plain_spark_does(session, files) -> None:
+    used_three_times(session)
+    for graph in {one.graph for one in retained(session.spark)}:
+        release_retained(session.spark, graph)
+    assert rows(session.cell("late.collect()")) == rows(session.plain("late.collect()"))
+    assert session.report.reused == 0
+    assert session.report.stages == 2  # nothing is computed only to be kept

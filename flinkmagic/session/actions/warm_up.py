@@ -1,0 +1,55 @@
+"""Makes ready, beside the user's own work, what the first action of a session needs.
+
+Our Java classes are compiled in the session's driver when they are first asked for, and our modules are imported then.
+For the first action that would be all of them, one after the other.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import threading
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from py4j.protocol import Py4JError
+
+from flinkmagic.capturing.driver import java_classes as of_capturing
+from flinkmagic.deployment import java_classes as of_deployment
+from flinkmagic.errors.deployment import DriverClassesRefusedError
+from flinkmagic.planning import java_classes as of_planning
+from flinkmagic.reuse import java_classes as of_reuse
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger(__name__)
+_WARM: WeakSet[SparkContext] = WeakSet()
+_LOCK = threading.Lock()
+
+
+def warm_up(spark: SparkSession) -> threading.Thread | None:
+    """Begin to make a session ready for actions, once for each SparkContext; return the thread that does so.
+
+    It starts no Spark job and touches nothing of the session's. What fails here fails again, and is told of, when it is
+    needed.
+    """
+    sc = spark.sparkContext
+    with _LOCK:
+        if sc in _WARM:
+            return None
+        _WARM.add(sc)
+    thread = threading.Thread(target=_make_ready, args=(sc,), name="flinkmagic-warm-up", daemon=True)
+    thread.start()
+    return thread
+
+
+def _make_ready(sc: SparkContext) -> None:
+    importlib.import_module("flinkmagic.session.actions.session_actions")
+    try:
+        # In the order in which an action asks for them.
+        for package in (of_capturing, of_planning, of_reuse, of_deployment):
+            package.CLASSES.compile_all(sc._gateway)
+    except (DriverClassesRefusedError, Py4JError, OSError) as error:
+        _LOG.debug("the session is not made ready for actions: %s", error)
