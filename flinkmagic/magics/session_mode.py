@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from flinkmagic import session
+from flinkmagic.capturing.hooks.current import apart
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import ActionCancelledError, ran_plainly
@@ -155,7 +156,8 @@ class SessionMode:
         )
         cell.program = entered.__enter__()
         cell.capture = entered
-        session.warm_up(spark)
+        with apart():  # its thread is none of the cell's
+            session.warm_up(spark)
 
     def _leave(self, cell: RunningCell) -> None:
         """End a cell's capture; what later cells may continue from is kept as long as it has a name."""
