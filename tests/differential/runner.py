@@ -1,8 +1,9 @@
-"""Runs a notebook in three ways and says what differs: plain, `%%flinkgraph NAME --run`, compiled and then run.
+"""Runs a notebook in several ways and says what differs from the plain one.
 
-All ways share one process and one session. Each has a folder of its own, which is taken out of all texts, and a
-database of its own in that folder. The third way may instead be refused, if that leaves each file and each table either
-as it was before the cell or as the plain run leaves it; files that lines before the refused one have made may be there.
+The others are: compiled and then run, `%%flinkgraph NAME --run`, plain cells with the session mode on. All share one
+process and one session. Each has a folder of its own, which is taken out of all texts, and a database of its own in
+that folder. What is compiled first may instead be refused, if that leaves each file and each table either as it was
+before the cell or as the plain run leaves it; files that lines before the refused one have made may be there.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from flinkmagic.capturing.program import Program
 from flinkmagic.errors.base import FlinkMagicError
 from tests.differential.cells_file import Notebook
 from tests.differential.state import SessionState, files
 from tests.notebook_shell import CellTimeoutError, Left, NotebookShell, comparable, lines_kept, steady
 
 CELL_S = 60.0
-WAYS = ("plain", "run", "compile", "session")
+WAYS = ("plain", "compile", "run", "session")
 PRELUDE = """\
 import os, pathlib, shutil, subprocess, sqlite3, socket, tempfile, threading, json, glob, io
 from pyspark.sql import Row, Window, functions as F
@@ -40,6 +42,8 @@ class StepLeft:
     """Whether its capture ended in an exception, so that its writes are not going to run."""
     refused: bool = False
     """Whether that exception is one of this package's."""
+    defers: bool = True
+    """Whether its capture left writes that nothing in it needed, and has run nothing."""
 
 
 @dataclass
@@ -57,6 +61,11 @@ class WayLeft:
     steps: list[StepLeft] = field(default_factory=list)
     before: dict[str, object] = field(default_factory=dict)
     after: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def only_defers(self) -> bool:
+        """Whether no cell did more than to defer its writes: ``--run`` deploys the very same at the end of the cell."""
+        return all(step.defers for step in self.steps)
 
 
 class Runner:
@@ -109,10 +118,17 @@ class Runner:
         (self._template / "lines.txt").write_text("one\ntwo\ntwo\n", encoding="utf-8")
         (self._template / "factor.txt").write_text("2", encoding="utf-8")
 
-    def differences(self, notebook: Notebook, ways: Sequence[str]) -> Iterator[str]:
-        """What the other ways leave otherwise than the plain one; nothing where all is well."""
-        left = {way: self._run(notebook, way) for way in ("plain", *ways)}
-        for way in ways:
+    def differences(self, notebook: Notebook, ways: Sequence[str], *, is_each_run: bool = False) -> Iterator[str]:
+        """What the other ways leave otherwise than the plain one; nothing where all is well.
+
+        ``run`` repeats ``compile`` where a notebook's cells only defer: it is left out there unless each way is to run.
+        """
+        left: dict[str, WayLeft] = {}
+        for way in WAYS:
+            repeats = way == "run" and "compile" in left and left["compile"].only_defers and not is_each_run
+            if way == "plain" or (way in ways and not repeats):
+                left[way] = self._run(notebook, way)
+        for way in list(left)[1:]:
             judge = _refused if left[way].steps[-1].abandoned else _against
             yield from (f"{way}: {one}" for one in judge(left["plain"], left[way], notebook))
 
@@ -173,7 +189,13 @@ class Runner:
         value = _without(value, folder)
         abandoned = bool(head) and left.error is not None
         refused = isinstance(left.error, FlinkMagicError)
-        return StepLeft(value, said, _class(error), _without(str(error), folder)[:400], abandoned, refused)
+        defers = not head or (error is None and all(map(_only_defers, left.programs)))
+        return StepLeft(value, said, _class(error), _without(str(error), folder)[:400], abandoned, refused, defers)
+
+
+def _only_defers(program: Program) -> bool:
+    ran = (program.settlements, program.immediate, program.skipped, program.results)
+    return bool(program.writes) and not any(ran)
 
 
 def _against(plain: WayLeft, ours: WayLeft, notebook: Notebook) -> Iterator[str]:
