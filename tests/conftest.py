@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -34,8 +35,11 @@ FIRST = (
 )
 """Files that take long for few tests, most of it in other processes: begun last, one would keep a worker alone."""
 
-LAST = ("conformance", "display", "functions", "graph", "scheduling", "simulation")
-"""Folders of tests that take milliseconds, which fill up what is left."""
+EARLY = ("conformance", "graph")
+"""Folders of tests that take milliseconds and no JVM, while the archive is made."""
+
+LAST = ("display", "functions", "scheduling", "simulation")
+"""Folders of such tests that fill up what is left."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -68,6 +72,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     def turn(item: pytest.Item) -> int:
         place = item.path.relative_to(tests)
+        if place.parts[0] in EARLY:
+            return -len(FIRST) - 1
         if place.as_posix() in FIRST:
             return FIRST.index(place.as_posix()) - len(FIRST)
         return int(place.parts[0] in LAST)
@@ -75,9 +81,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=turn)
 
 
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Let a worker wait for the archive, which is made while it collects tests."""
-    if hasattr(session.config, "workerinput") and ARCHIVE in os.environ:
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Keep what thousands of collected tests consist of out of each later garbage collection."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let a worker wait for the archive before its first test that may start a JVM."""
+    if ARCHIVE in os.environ and item.path.relative_to(Path(__file__).parent).parts[0] not in EARLY:
         from tests import class_archive
 
         class_archive.wait(Path(os.environ[ARCHIVE]))

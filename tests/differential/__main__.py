@@ -54,7 +54,9 @@ def main(arguments: list[str]) -> int:
         with Runner(lambda: session(folder), home) as runner:
             for notebook in chosen:
                 start = time.monotonic()
-                differences = list(runner.differences(notebook, options.ways or notebook.ways))
+                differences = list(
+                    runner.differences(notebook, options.ways or notebook.ways, is_each_run=options.ways is not None)
+                )
                 bad += bool(differences)
                 told = {"name": notebook.name, "differences": differences}
                 print(json.dumps({**told, "seconds": round(time.monotonic() - start, 2)}), flush=True)

@@ -1,9 +1,9 @@
 """Runs a notebook in several ways and says what differs from the plain one.
 
-The ways are `%%flinkgraph NAME --run`; compiled and then run; with the session mode on, and no magic in the cell. All
-share one process and one session. Each has a folder of its own, which is taken out of all texts, and a database of its
-own in that folder. What is only compiled may instead be refused, if that leaves each file and each table either as it
-was before the cell or as the plain run leaves it; files that lines before the refused one have made may be there.
+The others are: compiled and then run, `%%flinkgraph NAME --run`, plain cells with the session mode on. All share one
+process and one session. Each has a folder of its own, which is taken out of all texts, and a database of its own in
+that folder. What is compiled first may instead be refused, if that leaves each file and each table either as it was
+before the cell or as the plain run leaves it; files that lines before the refused one have made may be there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from flinkmagic.capturing.program import Program
 from flinkmagic.errors.base import FlinkMagicError
 from flinkmagic.session.actions.session_actions import OBSERVED, ONE_STAGE, ONLY_SPARK, STREAMING
 from tests.differential.cells_file import Notebook
@@ -26,7 +27,7 @@ from tests.notebook_shell import CellTimeoutError, Left, NotebookShell, comparab
 CELL_S = 60.0
 FAILED = "ran as plain Spark, because flinkmagic failed"
 NOT_DRIVEN = frozenset({ONE_STAGE, OBSERVED, STREAMING, ONLY_SPARK})
-WAYS = ("plain", "run", "compile", "session")
+WAYS = ("plain", "compile", "run", "session")
 PRELUDE = """\
 import os, pathlib, shutil, subprocess, sqlite3, socket, tempfile, threading, json, glob, io
 from pyspark.sql import Row, Window, functions as F
@@ -47,6 +48,8 @@ class StepLeft:
     """Whether that exception is one of this package's."""
     fallbacks: tuple[str, ...] = ()
     """What plain Spark has run because something of ours failed."""
+    defers: bool = True
+    """Whether its capture left writes that nothing in it needed, and has run nothing."""
 
 
 @dataclass
@@ -64,6 +67,11 @@ class WayLeft:
     steps: list[StepLeft] = field(default_factory=list)
     before: dict[str, object] = field(default_factory=dict)
     after: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def only_defers(self) -> bool:
+        """Whether no cell did more than to defer its writes: ``--run`` deploys the very same at the end of the cell."""
+        return all(step.defers for step in self.steps)
 
 
 class Runner:
@@ -122,10 +130,17 @@ class Runner:
         (self._template / "lines.txt").write_text("one\ntwo\ntwo\n", encoding="utf-8")
         (self._template / "factor.txt").write_text("2", encoding="utf-8")
 
-    def differences(self, notebook: Notebook, ways: Sequence[str]) -> Iterator[str]:
-        """What the other ways leave otherwise than the plain one; nothing where all is well."""
-        left = {way: self._run(notebook, way) for way in ("plain", *ways)}
-        for way in ways:
+    def differences(self, notebook: Notebook, ways: Sequence[str], *, is_each_run: bool = False) -> Iterator[str]:
+        """What the other ways leave otherwise than the plain one; nothing where all is well.
+
+        ``run`` repeats ``compile`` where a notebook's cells only defer: it is left out there unless each way is to run.
+        """
+        left: dict[str, WayLeft] = {}
+        for way in WAYS:
+            repeats = way == "run" and "compile" in left and left["compile"].only_defers and not is_each_run
+            if way == "plain" or (way in ways and not repeats):
+                left[way] = self._run(notebook, way)
+        for way in list(left)[1:]:
             yield from (f"{way}: {told}" for step in left[way].steps for told in step.fallbacks)
             judge = _refused if left[way].steps[-1].abandoned else _against
             yield from (f"{way}: {one}" for one in judge(left["plain"], left[way], notebook))
@@ -187,8 +202,9 @@ class Runner:
         value = _without(value, folder)
         abandoned = bool(head) and left.error is not None
         refused = isinstance(left.error, FlinkMagicError)
-        told = _without(str(error), folder)[:400]
-        return StepLeft(value, said, _class(error), told, abandoned, refused, tuple(self._fallbacks(left)))
+        defers = not head or (error is None and all(map(_only_defers, left.programs)))
+        told, fallbacks = _without(str(error), folder)[:400], tuple(self._fallbacks(left))
+        return StepLeft(value, said, _class(error), told, abandoned, refused, fallbacks, defers)
 
     def _fallbacks(self, left: Left) -> Iterator[str]:
         """Count what became of a cell's actions; return what plain Spark has run though nothing was in the way."""
@@ -196,6 +212,11 @@ class Runner:
             how = "driven" if report.is_driven else report.reason if report.reason in NOT_DRIVEN else "fallbacks"
             self.actions[how] += 1
         yield from (line for line in left.stderr.splitlines() if FAILED in line)
+
+
+def _only_defers(program: Program) -> bool:
+    ran = (program.settlements, program.immediate, program.skipped, program.results)
+    return bool(program.writes) and not any(ran)
 
 
 def _against(plain: WayLeft, ours: WayLeft, notebook: Notebook) -> Iterator[str]:
