@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 import flinkmagic
 from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError, UndeferrableWriteError
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session import SessionActions
 
 
 @pytest.fixture(scope="module")
@@ -218,3 +219,23 @@ def test_the_magics_show_and_run_a_cell(spark: Any, source: str, tmp_path: Path,
         assert "FINISHED" in capsys.readouterr().out
     finally:
         InteractiveShell.clear_instance()
+
+
+def test_actions_through_the_machine_return_what_plain_ones_return(spark: Any, source: str, capsys: Any) -> None:
+    by_k = spark.read.parquet(source).groupBy("k").agg(F.sum("m").alias("total")).orderBy("k")
+    more = by_k.groupBy(F.expr("total % 2 AS odd")).count().orderBy("odd")
+
+    def actions() -> list[Any]:
+        more.show()
+        answers = [by_k.count(), by_k.take(2), by_k.first(), by_k.collect(), more.collect(), by_k.tail(1)]
+        return [*answers, list(by_k.toLocalIterator()), by_k.toPandas().to_dict(), by_k.isEmpty()]
+
+    plain, printed = actions(), capsys.readouterr().out
+    machine = SessionActions()
+    with flinkmagic.capture(spark, on_action=machine.run):
+        answers = actions()
+    assert answers == plain
+    assert capsys.readouterr().out == printed
+    assert [report.reason for report in machine.reports] == [""] * len(machine.reports)
+    assert len(machine.reports) == 10
+    assert max(report.reused for report in machine.reports) > 0
