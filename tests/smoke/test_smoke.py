@@ -17,6 +17,7 @@ from pyspark.sql.utils import AnalysisException
 import flinkmagic
 from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError, UndeferrableWriteError
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session import SessionActions
 
 
 @pytest.fixture(scope="module")
@@ -247,3 +248,23 @@ def test_with_nothing_deferred_each_write_is_written_on_its_line(spark: Any, sou
     assert set(plain) <= {UndeferrableWriteError.__name__}, "Spark 3.5 makes such a command only to run it"
     assert program.writes == ()
     assert program.variables["again"] is again
+
+
+def test_actions_through_the_machine_return_what_plain_ones_return(spark: Any, source: str, capsys: Any) -> None:
+    by_k = spark.read.parquet(source).groupBy("k").agg(F.sum("m").alias("total")).orderBy("k")
+    more = by_k.groupBy(F.expr("total % 2 AS odd")).count().orderBy("odd")
+
+    def actions() -> list[Any]:
+        more.show()
+        answers = [by_k.count(), by_k.take(2), by_k.first(), by_k.collect(), more.collect(), by_k.tail(1)]
+        return [*answers, list(by_k.toLocalIterator()), by_k.toPandas().to_dict(), by_k.isEmpty()]
+
+    plain, printed = actions(), capsys.readouterr().out
+    machine = SessionActions()
+    with flinkmagic.capture(spark, on_action=machine.run):
+        answers = actions()
+    assert answers == plain
+    assert capsys.readouterr().out == printed
+    assert [report.reason for report in machine.reports] == [""] * len(machine.reports)
+    assert len(machine.reports) == 10
+    assert max(report.reused for report in machine.reports) > 0
