@@ -5,6 +5,8 @@ from __future__ import annotations
 import own_process
 import pytest
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def told():

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from own_process import told_by
+
+pytestmark = pytest.mark.long
 
 
 def test_writes_to_hive_s_tables_are_deferred_and_give_the_rows_of_plain_ones(tmp_path):

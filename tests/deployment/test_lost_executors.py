@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 KINDS = ("map", "between", "write", "worker")
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 def told_of(*kinds):

@@ -10,6 +10,8 @@ import own_process
 import pyspark
 import pytest
 
+pytestmark = pytest.mark.long
+
 
 def told_by(folder, script, **environment):
     """What a script of this folder says that has a session of its own."""

@@ -8,6 +8,8 @@ from collections import Counter
 import pytest
 from own_process import told_by
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory):

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from own_process import told_by
 
+pytestmark = pytest.mark.long
+
 
 def told_of(script, folder):
     return told_by(str(Path(__file__).with_name(script)), str(folder))

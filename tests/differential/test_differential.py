@@ -29,6 +29,8 @@ from tests.differential.cells_file import Notebook, all_notebooks
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.long
+
 
 class Differences:
     """What differs in each notebook, as a process tells it that runs them in this order.
