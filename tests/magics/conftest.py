@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,13 +114,21 @@ class Kernel:
     def close(self) -> None:
         self.leave()
         self.manager.shutdown_kernel(now=True)
+        shutil.rmtree(Path(self.manager.connection_file).parent)
 
 
 def _start(folder: Path) -> Kernel:
-    manager = KernelManager(kernel_name="python3")
-    with (folder / "kernel.log").open("w") as log:
-        manager.start_kernel(cwd=str(folder), stdout=log, stderr=log)
-    return Kernel(manager)
+    # Ports of TCP are chosen here and bound by the kernel a second later: another process may have them by then.
+    # The name of a socket's file is short: Linux allows 107 characters.
+    sockets = Path(tempfile.mkdtemp(prefix="kernel-"))
+    manager = KernelManager(kernel_name="python3", transport="ipc", connection_file=str(sockets / "kernel.json"))
+    log = folder / "kernel.log"
+    with log.open("w") as said:
+        manager.start_kernel(cwd=str(folder), stdout=said, stderr=said)
+    try:
+        return Kernel(manager)
+    except RuntimeError as error:
+        raise RuntimeError(f"{error}. It said:\n{log.read_text(errors='replace')[-4000:]}") from error
 
 
 @pytest.fixture

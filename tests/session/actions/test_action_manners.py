@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _thread
+import signal
 import threading
 import time
 
@@ -88,10 +88,16 @@ def test_the_users_cancelling_of_the_group_cancels_the_action(session) -> None:
 
 def test_an_interrupt_ends_the_job_and_leaves_the_session_usable(session) -> None:
     session.plain(GROUPED + "None")
-    interrupter = in_a_second(session, _thread.interrupt_main)
-    with pytest.raises(KeyboardInterrupt):
-        session.cell("slow.count()")
-    interrupter.join()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    main = threading.main_thread().ident
+    # A signal, as Jupyter sends it: `_thread.interrupt_main` would not wake a thread that waits.
+    interrupter = in_a_second(session, lambda: signal.pthread_kill(main, signal.SIGINT))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            session.cell("slow.count()")
+        interrupter.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert no_task_runs(session)
     assert session.cell("grouped.count()") == 7
     assert session.report.is_driven
