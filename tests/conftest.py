@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -144,3 +147,21 @@ def nothing_retained(request: pytest.FixtureRequest) -> Iterator[None]:
         session = request.getfixturevalue("spark")
         for graph in {one.graph for one in retained(session)}:
             release_retained(session, graph)
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Write modules into a folder on the path; forgotten after the test."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+
+    def write(**sources: str) -> None:
+        for name, source in sources.items():
+            path = tmp_path / (name.replace("__", "/", 1) + ".py")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(textwrap.dedent(source))
+        importlib.invalidate_caches()
+
+    yield write
+    for name in set(sys.modules) - before:
+        del sys.modules[name]

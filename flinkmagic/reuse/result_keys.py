@@ -3,7 +3,7 @@
 A key is made from
 
 - the physical plan with expression ids renamed, in which Python functions are replaced by a fingerprint of their code
-  (`functions.code_fingerprint`), with return type and kind of evaluation, and literals by value:
+  (`code_fingerprint`), with return type and kind of evaluation, and literals by value:
   ``current_timestamp()`` is a literal once a plan is physical, so two runs never agree on it; on ``current_date()``
   they do until midnight;
 - the files that the DataFrame listed, by path, length and modification time;
@@ -31,9 +31,9 @@ from py4j.protocol import Py4JJavaError
 
 from flinkmagic.capturing.driver.capture_reader import hadoop_settings
 from flinkmagic.capturing.session_snapshot import read_conf
-from flinkmagic.functions.code_fingerprint import fingerprint
 from flinkmagic.functions.purity import impurity
 from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources
+from flinkmagic.reuse.code_fingerprint import fingerprint
 from flinkmagic.reuse.java_classes import CLASSES
 
 if TYPE_CHECKING:

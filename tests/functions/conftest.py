@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 import textwrap
 
 import pytest
@@ -22,21 +20,3 @@ def why():
         return impurity(cloudpickle.dumps((namespace["f"], "return type")))
 
     return judge
-
-
-@pytest.fixture
-def modules(tmp_path, monkeypatch):
-    """Write modules into a folder on the path; forgotten after the test."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    before = set(sys.modules)
-
-    def write(**sources):
-        for name, source in sources.items():
-            path = tmp_path / (name.replace("__", "/", 1) + ".py")
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(textwrap.dedent(source))
-        importlib.invalidate_caches()
-
-    yield write
-    for name in set(sys.modules) - before:
-        del sys.modules[name]

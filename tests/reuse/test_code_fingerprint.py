@@ -12,8 +12,8 @@ import textwrap
 import pytest
 from pyspark import cloudpickle
 
-from flinkmagic.functions.code_fingerprint import fingerprint
 from flinkmagic.functions.user_modules import CannotCompareError
+from flinkmagic.reuse.code_fingerprint import fingerprint
 
 BASE = "def f(x, y=1):\n    return x + y + 2\n"
 
@@ -166,7 +166,7 @@ def test_another_process_finds_the_same(tmp_path):
     script = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
         "from pyspark import cloudpickle\n"
-        "from flinkmagic.functions.code_fingerprint import fingerprint\n"
+        "from flinkmagic.reuse.code_fingerprint import fingerprint\n"
         "namespace = {'__name__': '__main__', 'table': {'d', 'e', 'f'}}\n"
         f"exec(compile({source!r}, 'a', 'exec'), namespace)\n"
         "print(fingerprint(cloudpickle.dumps((namespace['f'], 'return type'))).digest)\n"
