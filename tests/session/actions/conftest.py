@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 
 import pytest
 from pyspark.sql import functions as F
@@ -11,6 +10,7 @@ from pyspark.sql import functions as F
 import flinkmagic
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.session import SessionActions
+from tests.status_store import StatusStore
 
 CELL_FILE = "/tmp/ipykernel_1/4242.py"
 
@@ -19,31 +19,14 @@ class Ran:
     """What Spark has run since this object was made: by stage the number of tasks that succeeded."""
 
     def __init__(self, spark):
-        self._sc = spark.sparkContext
-        self._store = self._sc._jsc.sc().statusStore()
-        self._before = self._job_ids()
+        self._status = StatusStore(spark)
+        self._before = self._status.jobs()
 
     def tasks(self):
-        done = Counter()
-        nothing = self._sc._jvm.java.util.ArrayList()
-        quantiles = self._sc._gateway.new_array(self._sc._jvm.double, 0)
-        for stage in self._stages(self._job_ids() - self._before):
-            attempts = self._store.stageData(stage, False, nothing, False, quantiles)
-            for number in range(attempts.size()):
-                done[stage] += attempts.apply(number).numCompleteTasks()
-        return sorted(tasks for tasks in done.values() if tasks)
-
-    def _jobs(self):
-        self._sc._jsc.sc().listenerBus().waitUntilEmpty()
-        jobs = self._store.jobsList(None)
-        return [jobs.apply(number) for number in range(jobs.size())]
-
-    def _job_ids(self):
-        return {job.jobId() for job in self._jobs()}
-
-    def _stages(self, job_ids):
-        jobs = [job for job in self._jobs() if job.jobId() in job_ids]
-        return {stage for job in jobs for stage in map(job.stageIds().apply, range(job.stageIds().size()))}
+        ids = [job.stageIds() for job in self._status.since(self._before)]
+        stages = {some.apply(place) for some in ids for place in range(some.size())}
+        done = [self._status.store.lastStageAttempt(stage).numCompleteTasks() for stage in stages]
+        return sorted(tasks for tasks in done if tasks)
 
 
 class Session:

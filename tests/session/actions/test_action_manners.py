@@ -10,8 +10,16 @@ import pytest
 
 GROUPED = """
 grouped = spark.range(0, 100, 1, 4).groupBy(F.expr("id % 7 AS k")).count()
-slow = spark.range(0, 2, 1, 2).select(F.udf(lambda id: __import__("time").sleep(60) or id, "long")("id").alias("k"))
-slow = slow.groupBy("k").count()
+"""
+
+SLOW = """
+def nap(id):
+    import pathlib, time
+    pathlib.Path(begun).touch()
+    time.sleep(60)
+    return id
+slow = spark.range(0, 2, 1, 2).select(F.udf(nap, "long")("id").alias("k")).groupBy("k").count()
+None
 """
 
 NAMES = ("spark.jobGroup.id", "spark.job.description", "spark.job.tags", "spark.scheduler.pool", "users.own")
@@ -21,21 +29,28 @@ def jobs_of(spark, group):
     return set(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
 
 
-def in_a_second(session, do):
-    """Do something as soon as Spark runs a task of the session."""
+def in_a_task(begun, do):
+    """Do something as soon as a task of `SLOW` runs: Spark's status store may learn of it ten seconds later."""
 
     def wait() -> None:
-        tracker = session.spark.sparkContext.statusTracker()
         for _ in range(600):
-            active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            if any(info is not None and info.numActiveTasks for info in active):
+            if begun.exists():
                 do()
                 return
             time.sleep(0.05)
 
+    begun.unlink(missing_ok=True)
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     return thread
+
+
+@pytest.fixture
+def begun(session, tmp_path):
+    """The file that a task of `SLOW` makes when it begins."""
+    session.namespace["begun"] = str(tmp_path / "begun")
+    session.plain(SLOW)
+    return tmp_path / "begun"
 
 
 def no_task_runs(session):
@@ -67,13 +82,13 @@ def test_jobs_carry_the_users_group_and_description_and_the_thread_keeps_its_pro
             sc.setLocalProperty(name, None)
 
 
-def test_the_users_cancelling_of_the_group_cancels_the_action(session) -> None:
+def test_the_users_cancelling_of_the_group_cancels_the_action(session, begun) -> None:
     sc = session.spark.sparkContext
     session.plain(GROUPED + "None")
     errors = []
     for run in (session.plain, session.cell):
         sc.setJobGroup("to end", "", interruptOnCancel=True)
-        canceller = in_a_second(session, lambda: sc.cancelJobGroup("to end"))
+        canceller = in_a_task(begun, lambda: sc.cancelJobGroup("to end"))
         try:
             with pytest.raises(Exception, match="cancelled") as raised:
                 run("slow.collect()")
@@ -86,12 +101,12 @@ def test_the_users_cancelling_of_the_group_cancels_the_action(session) -> None:
     assert errors[0] is errors[1]
 
 
-def test_an_interrupt_ends_the_job_and_leaves_the_session_usable(session) -> None:
+def test_an_interrupt_ends_the_job_and_leaves_the_session_usable(session, begun) -> None:
     session.plain(GROUPED + "None")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     main = threading.main_thread().ident
     # A signal, as Jupyter sends it: `_thread.interrupt_main` would not wake a thread that waits.
-    interrupter = in_a_second(session, lambda: signal.pthread_kill(main, signal.SIGINT))
+    interrupter = in_a_task(begun, lambda: signal.pthread_kill(main, signal.SIGINT))
     try:
         with pytest.raises(KeyboardInterrupt):
             session.cell("slow.count()")
