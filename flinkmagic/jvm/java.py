@@ -69,8 +69,15 @@ def _skip_commands(jvm: Any) -> Any:
 
 
 def query_execution(jvm: Any, state: Any, logical_plan: Any) -> Any:
-    """Spark's ``QueryExecution`` of a logical plan in a session with this state; a command in it is not run."""
+    """Return Spark's ``QueryExecution`` of a logical plan in a session with this state; no command in it is run."""
     return state.executePlan(logical_plan, _skip_commands(jvm))
+
+
+@functools.lru_cache(maxsize=4)
+def dataset_class(jvm: Any) -> Any:
+    """Return the class of a classic session's Datasets."""
+    classic = java_class(jvm, "org.apache.spark.sql.classic.Dataset")  # since 4.0
+    return classic if isinstance(classic, JavaClass) else java_class(jvm, "org.apache.spark.sql.Dataset")
 
 
 def java_array(jvm: Any, *values: Any) -> Any:
