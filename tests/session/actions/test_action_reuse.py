@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from flinkmagic.reuse import retained_results
 from flinkmagic.session import SessionActions, release_retained, retained
 from flinkmagic.session.options import JobOptions
 
@@ -205,3 +206,12 @@ def test_what_was_released_is_computed_as_plain_spark_does(session, files) -> No
     assert rows(session.cell("late.collect()")) == rows(session.plain("late.collect()"))
     assert session.report.reused == 0
     assert session.report.stages == 2  # nothing is computed only to be kept
+
+
+def test_a_long_session_keeps_a_bounded_number_of_results(session, files, monkeypatch) -> None:
+    monkeypatch.setattr(retained_results, "MOST_OF_ACTIONS", 4)
+    used_three_times(session)
+    for number in range(4):
+        session.cell(f"late.where('k != {number}').groupBy('total').count().collect()")
+        assert session.report.reused == 2  # what is used again stays
+        assert len(retained(session.spark)) == 4
