@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaClass
+from py4j.protocol import Py4JError
 
 
 @functools.lru_cache(maxsize=64)
@@ -47,6 +48,14 @@ def is_stopped(spark: Any) -> bool:
     """Return whether the context of a session has been stopped, by PySpark or in the JVM."""
     context = spark.sparkContext._jsc
     return context is None or bool(context.sc().isStopped())
+
+
+def is_gone(spark: Any) -> bool:
+    """Return whether the context of a session is stopped, or its JVM does not answer."""
+    try:
+        return is_stopped(spark)
+    except (Py4JError, OSError):
+        return True
 
 
 def java_words(text: str) -> str:
