@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from IPython.core.completer import provisionalcompleter
+from py4j.protocol import Py4JError
 
 from flinkmagic import session
 from flinkmagic.capturing.hooks import current, hook_table
@@ -46,6 +47,17 @@ def ran() -> list[str]:
 def lines(cell: Any) -> list[str]:
     """The lines of text that a terminal gets for the cell's calls."""
     return [line.rpartition("\r")[2] for line in cell.stderr.splitlines() if " · line " in line]
+
+
+@pytest.mark.parametrize("error", [Py4JError("no such method"), OSError("broken pipe")])
+def test_an_error_of_a_jvm_that_lives_is_told(on, monkeypatch, error) -> None:
+    def broken(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("flinkmagic.magics.session_mode.running_session", broken)
+    cell = on.run("spark.range(3).count()")
+    assert cell.value == 3
+    assert f"The session mode is off, this cell runs plainly: {type(error).__name__}: {error}" in cell.stderr
 
 
 def test_attributes_are_plain_between_cells_and_after_off(notebook, tmp_path) -> None:

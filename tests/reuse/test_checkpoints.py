@@ -12,10 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import flinkmagic
 from flinkmagic.errors.job_store import CheckpointInUseError
+from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
 
@@ -158,6 +160,20 @@ def test_what_was_appended_and_then_overwritten_is_not_taken_for_written(spark, 
     mended = run(appends=True, overwrites=False, limit=10**9)
     assert mended.status is JobStatus.FINISHED
     assert spark.read.json(str(folder / "both")).count() == 3 + 7
+
+
+def test_a_write_that_cannot_be_recorded_is_written_all_the_same(spark, folder, monkeypatch, caplog):
+    def refuse(*_):
+        raise PySparkException("no such file system")
+
+    monkeypatch.setattr(Checkpoints, "record_write", refuse)
+    with flinkmagic.capture(spark, name="unnoted") as program:
+        spark.range(3).write.json(str(folder / "unnoted"))
+    job = flinkmagic.compile(program, parallelism=2, checkpoint_dir=folder / "checkpoints").run()
+    assert job.status is JobStatus.FINISHED
+    assert spark.read.json(str(folder / "unnoted")).count() == 3
+    assert "is done, but that could not be recorded" in caplog.text
+    assert stored(folder).writes == {}
 
 
 def test_one_process_at_a_time(spark, folder):
