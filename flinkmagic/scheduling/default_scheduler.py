@@ -274,7 +274,7 @@ class DefaultScheduler(SchedulerBase):
         self.strategy.on_vertices_reset(vertices)
         for vertex in vertices:
             self._reset(vertex)
-        self.strategy.restart_at_once(vertices)
+        self.strategy.restart_immediately(vertices)
         return True
 
     def _handle_task_failure(self, vertex: int, error: BaseException) -> None:

@@ -47,7 +47,7 @@ def write_handle(name, tasks, *, exact=True):
 
 
 def graph_of(vertices):
-    """An execution graph of ``{name: (tasks, inputs)}``, all exchanges blocking; what nobody reads is a write.
+    """An execution graph of ``{name: (tasks, inputs)}``, all exchanges blocking; what no other reads is a write.
 
     An input ``"~Map"`` is in the same stage, in a vertex of its own.
     """
@@ -81,7 +81,7 @@ def _edge(upstream, name):
 
 
 class FakeStage:
-    """Stands for `StageRun`."""
+    """Takes the place of `StageRun`."""
 
     def __init__(self, handle, tag, description, earlier, on_outcome):
         self.handle, self.tag, self.description, self.on_outcome = handle, tag, description, on_outcome
@@ -108,7 +108,7 @@ class FakeStage:
 
 
 class FakeSlots:
-    """Stands for `SessionSlots`."""
+    """Takes the place of `SessionSlots`."""
 
     def __init__(self, total):
         self.total = total
@@ -128,7 +128,7 @@ class FakeSlots:
 
 
 class FakeMonitor:
-    """Stands for `TaskMonitor`."""
+    """Takes the place of `TaskMonitor`."""
 
     def __init__(self):
         self.flushed = []

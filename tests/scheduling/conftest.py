@@ -71,7 +71,7 @@ def make_job(
 class Bench:
     """A scheduler, its slot provider, its one task executor and its listener in one.
 
-    With `auto_slots` requests are fulfilled at once, else by `give_slot`. Tasks go nowhere unless told to.
+    With `auto_slots` requests are fulfilled immediately, else by `give_slot`. Tasks go nowhere unless told to.
     """
 
     def __init__(self, job_graph: JobGraph, *, auto_slots: bool = True, **options: Any) -> None:

@@ -290,7 +290,7 @@ def test_a_restarted_task_is_struck_out_of_the_journal(tmp_path: Path, job_graph
     kernel.service.finish(*MAP)
     kernel.settle(JOURNAL_SYNC_MS)
     assert len(kernel.stored.finished) == 2
-    kernel.service.scheduler.handle_global_failure(ValueError("everything anew"))
+    kernel.service.scheduler.handle_global_failure(ValueError("everything again"))
     for descriptor in kernel.service.submitted:
         canceled = TaskExecutionStateTransition(descriptor.attempt_id, S.CANCELED)
         kernel.service.scheduler.update_task_execution_state(canceled)

@@ -148,7 +148,7 @@ def test_lost_outputs_are_made_by_new_executions_of_their_vertex():
     assert spark.scheduler.request_job().number_of_restarts == 0
 
 
-def test_a_fetch_failure_fails_the_reader_and_makes_its_input_anew():
+def test_a_fetch_failure_fails_the_reader_and_makes_its_input_again():
     spark = FakeSpark(CHAIN)
     spark.run("Map")
     shuffle = spark.stage("Map").stage_id

@@ -344,7 +344,7 @@ def test_a_job_without_slots_fails_with_what_it_needs(job, batch: bool, message:
 
 
 def test_regions_that_share_slots_wait_for_all_of_them_together(job) -> None:
-    # The pipelined region shares the slots of the sources, which do not need them at once; it does.
+    # The pipelined region shares the slots of the sources, which do not need them simultaneously; it does.
     red = {"slot_sharing_group": "red"}
     stages = [("a", 3, ()), ("b", 1, ()), ("c", 3, ("b:hash",)), ("d", 3, ("c:hash/PIPELINED",))]
     j = Job(job(stages, a=red, c=red, d=red), slot_request_timeout_ms=2_000.0)

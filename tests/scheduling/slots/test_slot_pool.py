@@ -238,7 +238,7 @@ def wanting(name: str, *preferred: str) -> PhysicalSlotRequest:
     return PhysicalSlotRequest(name, (0,), preferred_resource_ids=preferred)
 
 
-def test_matching_by_preference_serves_nobody_before_his_turn() -> None:
+def test_matching_by_preference_keeps_the_order_of_requests() -> None:
     slots = [slot("s1", "x"), slot("s2", "y")]
     requests = [wanting("a"), wanting("b", "x"), wanting("c", "x", "y")]
     matches = PreferredAllocationRequestSlotMatchingStrategy().match(slots, requests)
