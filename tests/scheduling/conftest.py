@@ -23,6 +23,7 @@ from flinkmagic.scheduling.task_executor_gateway import (
     TaskDeploymentDescriptor,
     TaskExecutionStateTransition,
 )
+from tests.virtual_time import run_until
 
 JOB_ID = "00000000000000000000000000000001"
 S = ExecutionState
@@ -178,7 +179,7 @@ class Bench:
 
     def settle(self, ms: float = 0.0) -> None:
         """Run what is due, and what will be within so many milliseconds."""
-        self.main_thread.run_until(self.clock.now_ms() + ms)
+        run_until(self.main_thread, self.clock.now_ms() + ms)
         self.scheduler.validate()
 
     def take_calls(self) -> list[list[int]]:

@@ -178,7 +178,7 @@ def test_a_block_without_a_namespace_keeps_its_variables(spark: Any, tmp_path: A
     assert counts is original
 
 
-def test_what_is_defined_anew_sees_new_files(notebook: Notebook, tmp_path: Any) -> None:
+def test_what_is_defined_again_sees_new_files(notebook: Notebook, tmp_path: Any) -> None:
     spark, path = notebook.spark, str(tmp_path / "grows")
     spark.range(10).selectExpr("id % 2 AS k").write.parquet(path)
     notebook.names["path"] = path
