@@ -32,7 +32,7 @@ DEFAULT_BYTES = 8 * 2**30
 MOST_RESULTS = 500
 """How many results are kept. Each holds objects of the driver: its plan, and what its plan reads."""
 
-MOST_OF_ACTIONS = 64
+MOST_OF_ACTIONS = 48
 """How many of them may come from actions, each of which leaves some, in a session of any length."""
 
 DRIVER_SHARE = 1 / 8

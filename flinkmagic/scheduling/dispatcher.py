@@ -8,7 +8,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.scheduling.job_manager_runner import SUSPENSION_S, JobManagerRunner, JobMasterServiceFactory
+from flinkmagic.scheduling.job_manager_runner import ANSWER_S, JobManagerRunner, JobMasterServiceFactory
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.high_availability import HighAvailabilityServices, StandaloneHaServices
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
@@ -85,7 +85,7 @@ class Dispatcher:
         except BaseException:
             # An interrupt, for example: no one may find the job led from here, and nothing of it may run on.
             runner.close()
-            wait([runner.result], SUSPENSION_S)
+            wait([runner.result], ANSWER_S)
             raise
         return runner.result
 

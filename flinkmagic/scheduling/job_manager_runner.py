@@ -24,8 +24,8 @@ JOURNAL_SYNC_MS = 200.0
 """How long a finished region may wait for the disk: short tasks end by the hundred."""
 
 
-SUSPENSION_S = 10.0
-"""How long a caller waits for a job's suspension."""
+ANSWER_S = 10.0
+"""How long a caller waits for what it asks of a job's master."""
 
 OnCompletion = Callable[["ExecutionGraphInfo"], None]
 """Called with the end of a job (of Flink's `OnCompletionActions`)."""
@@ -37,6 +37,10 @@ class JobMasterService(Protocol):
     @property
     def job_id(self) -> str:
         """The job."""
+        ...
+
+    def recover(self) -> None:
+        """Take over what a former leader has done, and run nothing; on its main thread."""
         ...
 
     def start(self) -> None:
@@ -130,15 +134,21 @@ class JobMasterServiceProcess:
         graph = factory.execution_graph
         if store is None:
             self.job_master = factory.create_job_master_service(None, None, (), self._over)
+            self._recover()
             return
         journal = store.begin_journal(graph.job_graph, former)
         self._writer = JournalWriter(journal, graph, factory.main_thread, JOURNAL_SYNC_MS)
         try:
             self.job_master = factory.create_job_master_service(former, journal, (self._writer,), self._over)
+            # The new journal replaces the old one once it says all that is known; then the job may go on.
+            self._recover()
             journal.publish()
         except BaseException:
             self._writer.close()
             raise
+
+    def _recover(self) -> None:
+        ask(self._main_thread, self.job_master.recover, ANSWER_S)
 
     def start(self) -> None:
         """Start the master."""
@@ -157,7 +167,7 @@ class JobMasterServiceProcess:
             if self._writer is not None:
                 self._writer.close()
 
-        ask(self._main_thread, suspend, SUSPENSION_S)
+        ask(self._main_thread, suspend, ANSWER_S)
 
 
 class JobManagerRunner:

@@ -139,8 +139,8 @@ def test_writes_to_one_folder_are_known_by_what_the_last_of_them_left(spark, fol
     assert spark.read.json(str(folder / "appended" / "day=1")).count() == 7
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_what_was_appended_and_then_overwritten_is_not_taken_for_written(spark, folder, at_once):
+@pytest.mark.parametrize("immediately", [True, False])
+def test_what_was_appended_and_then_overwritten_is_not_taken_for_written(spark, folder, immediately):
     """Whether in one run, or by a run that did not append any more."""
 
     def run(*, appends, overwrites, limit):
@@ -153,8 +153,8 @@ def test_what_was_appended_and_then_overwritten_is_not_taken_for_written(spark, 
             sums.select(refused_above(limit)).write.mode("overwrite").json(str(folder / "failing"))
         return flinkmagic.compile(program, parallelism=2, checkpoint_dir=folder / "checkpoints", retain="none").run()
 
-    assert run(appends=True, overwrites=at_once, limit=1).status is JobStatus.FAILED
-    if not at_once:
+    assert run(appends=True, overwrites=immediately, limit=1).status is JobStatus.FAILED
+    if not immediately:
         assert run(appends=False, overwrites=True, limit=1).status is JobStatus.FAILED
     assert spark.read.json(str(folder / "both")).count() == 3
     mended = run(appends=True, overwrites=False, limit=10**9)

@@ -34,6 +34,7 @@ from flinkmagic.scheduling.task_executor_gateway import (
     TaskDeploymentDescriptor,
     TaskExecutionStateTransition,
 )
+from tests.virtual_time import run_until
 
 JOB_ID = "00000000000000000000000000000001"
 STAGES = [("map", 2, ()), ("reduce", 2, ("map:hash",)), ("sink", 1, ("reduce:hash",))]
@@ -68,8 +69,12 @@ class Service:
     def request_job(self) -> ExecutionGraphInfo:
         return self.scheduler.request_job()
 
+    def recover(self) -> None:
+        if self.recovered is not None:
+            self.scheduler.recover(self.recovered)
+
     def start(self) -> None:
-        self.scheduler.start_scheduling(self.recovered)
+        self.scheduler.start_scheduling()
 
     def cancel(self) -> None:
         self.scheduler.cancel()
@@ -148,7 +153,7 @@ class Kernel:
         return self.services[-1]
 
     def settle(self, ms: float = 0.0) -> None:
-        self.main_thread.run_until(self.clock.now_ms() + ms)
+        run_until(self.main_thread, self.clock.now_ms() + ms)
 
 
 class Submission:
@@ -290,7 +295,7 @@ def test_a_restarted_task_is_struck_out_of_the_journal(tmp_path: Path, job_graph
     kernel.service.finish(*MAP)
     kernel.settle(JOURNAL_SYNC_MS)
     assert len(kernel.stored.finished) == 2
-    kernel.service.scheduler.handle_global_failure(ValueError("everything anew"))
+    kernel.service.scheduler.handle_global_failure(ValueError("everything again"))
     for descriptor in kernel.service.submitted:
         canceled = TaskExecutionStateTransition(descriptor.attempt_id, S.CANCELED)
         kernel.service.scheduler.update_task_execution_state(canceled)
@@ -464,7 +469,7 @@ class Contender:
         raise error
 
 
-def test_two_contenders_never_lead_at_once(tmp_path: Path) -> None:
+def test_two_contenders_never_lead_simultaneously(tmp_path: Path) -> None:
     main_thread = ManualMainThreadExecutor(ManualClock())
     contenders = [Contender() for _ in range(3)]
     elections = [FileLockLeaderElection(tmp_path / "job.lock", main_thread, 10.0) for _ in contenders]
@@ -472,7 +477,7 @@ def test_two_contenders_never_lead_at_once(tmp_path: Path) -> None:
         election.start(contender)
     led: list[int] = []
     for _ in contenders:
-        main_thread.run_until(main_thread.clock.now_ms() + 50.0)
+        run_until(main_thread, main_thread.clock.now_ms() + 50.0)
         leaders = [number for number, election in enumerate(elections) if election.is_leader]
         assert len(leaders) == 1
         led += leaders
@@ -488,9 +493,9 @@ def test_who_stops_waiting_does_not_lead_later(tmp_path: Path) -> None:
     contender = Contender()
     leader.start(Contender())
     other.start(contender)
-    main_thread.run_until(50.0)
+    run_until(main_thread, 50.0)
     other.stop()
     leader.stop()
-    main_thread.run_until(100.0)
+    run_until(main_thread, 100.0)
     assert contender.sessions == []
     assert main_thread.next_due_ms == float("inf")
