@@ -21,7 +21,6 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation$;
 import org.apache.spark.storage.StorageLevel;
 import scala.Function1;
 import scala.collection.Iterator;
-import scala.collection.immutable.Seq;
 import scala.runtime.AbstractPartialFunction;
 
 /**
@@ -226,7 +225,7 @@ public class LogicalCuts {
             Integer number = isCached(plan) ? null : numberOf(plan);
             InMemoryRelation relation = number == null ? null : (InMemoryRelation) relations.get(number);
             if (relation != null) {
-                known = withHintsOf(plan, relation.withOutput(columns(plan, number)));
+                known = withHintsOf(plan, rows(relation, plan, number));
             } else {
                 known = isCached(plan) ? plan : rewriteBelow(plan);
             }
@@ -253,9 +252,11 @@ public class LogicalCuts {
         }
     }
 
-    private Seq columns(LogicalPlan plan, Integer number) {
+    private LogicalPlan rows(InMemoryRelation relation, LogicalPlan plan, Integer number) {
         boolean selects = selecting != null && selecting.parent.equals(number);
-        return selects ? SelectedRows.marked(plan.output(), selecting.which) : plan.output();
+        return selects
+            ? relation.withOutput(SelectedRows.marked(plan.output(), selecting.which))
+            : relation.withOutput(plan.output());
     }
 
     private LogicalPlan rewriteParts(LogicalPlan plan) throws Exception {
