@@ -34,6 +34,7 @@ from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments,
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.words import parsed, with_help
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
+from flinkmagic.session.options import STREAMING
 
 RUN_HELP = "run a cell's graph as soon as it is compiled"
 
@@ -264,6 +265,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
 
         if self.graphs.replaced_job(graph.name) is not None:
             raise JobRunningError(graph.name)
+        # A stream may never end: like `start()`, its run returns.
+        detach = detach or graph.options.mode == STREAMING
         run_live(graph, detach=detach, widget=self.progress == "widget", only=only, full=full)
 
     def compiled(
@@ -295,6 +298,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
         options.share = options.share or "always"
         spark = running_session(self.shell) if self.graphs else None
         programs = self.graphs.programs(spark.sparkContext) if spark is not None else []
+        is_streaming = job_options(options, self)["mode"] == STREAMING
+        programs = [program for program in programs if bool(program.streams) == is_streaming]
         if not programs:
             raise NoGraphError()
         graph = self.compiled(programs, check_name(options.name or WHOLE), options)
@@ -323,7 +328,9 @@ class FlinkMagics(ConfiguredOptions, Magics):
             running_session(self.shell)  # refuses one of Spark Connect
         self.session = word == ON
         if self.session:
-            print("The session mode is on: each cell's actions and writes run as graphs, on their lines. Off: %flinkgraph off")
+            print(
+                "The session mode is on: each cell's actions and writes run as graphs, on their lines. Off: %flinkgraph off"
+            )
         else:
             print("The session mode is off.")
         if isinstance(self.shell.user_ns.get(word), DataFrame):
