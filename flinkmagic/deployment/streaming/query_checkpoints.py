@@ -24,8 +24,9 @@ _PAUSE_S = 0.1
 class QueryCheckpoints:
     """Keeps what a query has done over the restarts of one job; at the job's end nothing of it remains.
 
-    A query whose sink begins empty with each start (memory, unless its mode is complete) gets a new folder each time: it
-    starts over, and its table has exact rows. On a cluster Spark makes the folder, and such a query is not restarted.
+    A query whose sink begins empty with each start (memory, unless its mode is complete) gets a new folder each time:
+    it starts over, and its table has exact rows. On a cluster Spark makes the folder, and such a query is not
+    restarted.
 
     Parameters
     ----------

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+_PROGRESS = "=== Streaming Query ==="
+"""From here on, the text of a StreamingQueryException says how far the query had come (on 3.5.9 and 4.3.0)."""
+
 
 class SessionRestarts:
     """A restart strategy that gives up when the session is gone, and counts the failure of a query once.
@@ -322,7 +325,8 @@ class StreamingDeployment:
         failure: BaseException | None = None
         if error is not None:
             self._failures[stream.index] = error
-            failure = vertex_failed(stream.name, error, "", sink.job_vertex.operators[-1].metadata or {})
+            facts = sink.job_vertex.operators[0].metadata or {}  # the sink is the last of its chain, listed first
+            failure = vertex_failed(stream.name, error, str(error).partition(_PROGRESS)[0], facts)
             if is_gone(self._spark):
                 failure = SessionLostError(self._name, type(error).__name__)
         else:
