@@ -153,7 +153,10 @@ class SessionMode:
             earlier=[*self._magics.graphs.programs(spark.sparkContext), *self._known(spark.sparkContext)],
             immediate=True,
             on_plain=_say_plain,
-            on_action=session.SessionActions(JobOptions(**self._options())).run,
+            on_action=session.SessionActions(
+                JobOptions(**self._options()),
+                lambda call, job: self._magics.cell_jobs.add(job, cell.number, call.location),
+            ).run,
         )
         cell.program = entered.__enter__()
         cell.capture = entered
@@ -210,6 +213,7 @@ class SessionMode:
         except Exception as error:
             raise NotDeployedError(name) from error
         try:
+            self._magics.cell_jobs.add(job, cell.number, write.location)
             follow_on_its_line(graph, job, write.text, line.line)
         except KeyboardInterrupt:
             job.cancel()

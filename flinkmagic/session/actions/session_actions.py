@@ -15,6 +15,7 @@ import sys
 import time
 from collections import deque
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
@@ -37,6 +38,8 @@ from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.options import JobOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.hooks.action_call import ActionCall
@@ -62,6 +65,8 @@ class SessionActions:
     ----------
     options : JobOptions, optional
         How their queries are compiled and run.
+    on_job : callable, optional
+        Called with an action and its job, once that runs.
 
     Attributes
     ----------
@@ -69,8 +74,11 @@ class SessionActions:
         What became of the last actions, oldest first.
     """
 
-    def __init__(self, options: JobOptions | None = None) -> None:
+    def __init__(
+        self, options: JobOptions | None = None, on_job: Callable[[ActionCall, Job], None] = lambda call, job: None
+    ) -> None:
         self._options = options or JobOptions(retain="session")
+        self._on_job = on_job
         self.reports: deque[ActionReport] = deque(maxlen=_MOST_REPORTS)
 
     def run(self, call: ActionCall) -> Any:
@@ -132,7 +140,7 @@ class SessionActions:
     def _drive(self, call: ActionCall, graph: ActionGraph, report: ActionReport, started: float) -> Any:
         kind, df = _kind_of(call), next(iter(graph.program.results.values()))  # type: ignore[union-attr]
         try:
-            job = graph.run_stages()
+            job = graph.run_stages(partial(self._on_job, call))
         except Exception as error:  # noqa: BLE001 - rule 3: nothing was submitted
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
         if job.status is not JobStatus.FINISHED:
