@@ -12,9 +12,12 @@ from flinkmagic import session
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.scheduling.dispatcher import JobDetails
     from flinkmagic.session import Job
+    from flinkmagic.session.actions.action_graph import ActionGraph
+    from flinkmagic.session.actions.action_report import ActionListener, ActionReport
 
 MOST_JOBS = 200
 """How many are known that are over: more than a dispatcher remembers."""
@@ -100,6 +103,32 @@ class CellJobs:
     def _known(self, details: JobDetails) -> CellJob | None:
         with self._lock:
             return self._jobs.get(_identity(details))
+
+
+class NotedActions:
+    """Notes the jobs of a cell's actions, and tells another one (`ActionListener`).
+
+    Parameters
+    ----------
+    jobs : CellJobs
+        Where they are noted.
+    number : int
+        The cell's.
+    listener : ActionListener
+        Whom else to tell of the actions.
+    """
+
+    def __init__(self, jobs: CellJobs, number: int, listener: ActionListener) -> None:
+        self._jobs, self._number, self._listener = jobs, number, listener
+
+    def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
+        """Note the job, before any of it is shown."""
+        self._jobs.add(job, self._number, call.location)
+        self._listener.job_started(call, graph, job)
+
+    def action_done(self, report: ActionReport) -> None:
+        """Tell what became of an action."""
+        self._listener.action_done(report)
 
 
 def _identity(details: JobDetails) -> tuple[str, float]:

@@ -28,6 +28,7 @@ from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
 from flinkmagic.jvm.java import is_gone
 from flinkmagic.magics.cell import cell_labels, is_blank
+from flinkmagic.magics.cell_jobs import NotedActions
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.options import NO_RETENTION, OPTIONS, JobOptions
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.magics.action_cards import CellCard
     from flinkmagic.magics.flink_magics import FlinkMagics
 
 _TIMED = ("<timed exec>", "<timed eval>")
@@ -54,6 +56,8 @@ class RunningCell:
         IPython's own description of it, which tells cells apart.
     number : int
         Its number; that of the outermost cell if it runs inside one.
+    card : CellCard, optional
+        Shows what its lines take.
     capture : context manager, optional
         What captures it; None while nothing does.
     program : Program, optional
@@ -64,6 +68,7 @@ class RunningCell:
 
     info: ExecutionInfo
     number: int
+    card: CellCard | None = None
     capture: AbstractContextManager[Program] | None = None
     program: Program | None = None
     jobs: int = 0
@@ -144,6 +149,11 @@ class SessionMode:
             self._leave(cell)
 
     def _enter(self, cell: RunningCell, spark: SparkSession, source: CellSource) -> None:
+        from flinkmagic.magics.action_cards import CellCard
+        from flinkmagic.magics.live import in_notebook
+
+        if cell.card is None:
+            cell.card = CellCard(in_notebook=in_notebook(), widget=self._magics.progress == "widget")
         entered = session.capture(
             spark,
             name=f"cell_{cell.number}",
@@ -154,8 +164,7 @@ class SessionMode:
             immediate=True,
             on_plain=_say_plain,
             on_action=session.SessionActions(
-                JobOptions(**self._options()),
-                lambda call, job: self._magics.cell_jobs.add(job, cell.number, call.location),
+                JobOptions(**self._options()), NotedActions(self._magics.cell_jobs, cell.number, cell.card)
             ).run,
         )
         cell.program = entered.__enter__()
@@ -167,6 +176,8 @@ class SessionMode:
         """End a cell's capture; what later cells may continue from is kept as long as it has a name."""
         capture, program = cell.capture, cell.program
         cell.capture = cell.program = None
+        if cell.card is not None:
+            cell.card.end()
         if capture is None or program is None:
             return
         try:
@@ -201,8 +212,9 @@ class SessionMode:
         ActionCancelledError
             If its job was cancelled elsewhere: what it should have written is not there, or not all.
         """
-        from flinkmagic.magics.live import follow_on_its_line
+        from flinkmagic.magics.live import follow
 
+        assert cell.card is not None
         write = program.writes[-1]
         line = write.location.called_from or write.location
         name = cell.job_name()
@@ -214,7 +226,7 @@ class SessionMode:
             raise NotDeployedError(name) from error
         try:
             self._magics.cell_jobs.add(job, cell.number, write.location)
-            follow_on_its_line(graph, job, write.text, line.line)
+            follow(graph, job, cell.card.follow(write.text, line.line, graph, job).as_whole())
         except KeyboardInterrupt:
             job.cancel()
             raise

@@ -16,7 +16,7 @@ from flinkmagic.magics.cell_jobs import MOST_JOBS, CellJobs
 from flinkmagic.scheduling.dispatcher import JobDetails
 from flinkmagic.scheduling.job_status import JobStatus
 
-GROUPED = "g = spark.range(60).selectExpr('id', 'id % 3 AS k').groupBy('k').count()"
+GROUPED = "g = spark.range(66).selectExpr('id', 'id % 11 AS k').groupBy('k').count()"
 
 SLOW = """
 def nap(id):
@@ -45,7 +45,7 @@ def rows(text: str) -> list[list[str]]:
 def test_jobs_are_listed_by_cell_and_line(on) -> None:
     number = on.shell.execution_count
     cell = on.run(f"{GROUPED}\ng.write.json(f'{{at}}/out')\ng.count()")
-    assert cell.value == 3
+    assert cell.value == 11
     listed = rows(on.run("%flinkjobs").stdout)
     own = [row for row in listed if row[1].startswith(f"cell {number}, ")]
     assert [row[:3] for row in own] == [

@@ -63,17 +63,14 @@ class ActionGraph(CompiledGraph):
         """What the vertex of that stage is called."""
         return self._last_vertex.name
 
-    def run_stages(self, on_job: Callable[[Job], None] = lambda job: None) -> Job:
+    def run_stages(self, started: Callable[[Job], object] = lambda _job: None) -> Job:
         """Run all stages except the last, and return when they have ended; an interrupt cancels them.
 
-        Parameters
-        ----------
-        on_job : callable, optional
-            Called with the job once it runs.
+        `started` is called with their job.
         """
         job = self.run(wait=False)
         try:
-            on_job(job)
+            started(job)
             job.wait()
         except BaseException:
             job.cancel()
