@@ -28,6 +28,7 @@ from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
 from flinkmagic.jvm.java import is_gone
 from flinkmagic.magics.cell import cell_labels, is_blank
+from flinkmagic.magics.cell_jobs import NotedActions
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.options import NO_RETENTION, OPTIONS, JobOptions
@@ -162,7 +163,9 @@ class SessionMode:
             earlier=[*self._magics.graphs.programs(spark.sparkContext), *self._known(spark.sparkContext)],
             immediate=True,
             on_plain=_say_plain,
-            on_action=session.SessionActions(JobOptions(**self._options()), cell.card).run,
+            on_action=session.SessionActions(
+                JobOptions(**self._options()), NotedActions(self._magics.cell_jobs, cell.number, cell.card)
+            ).run,
         )
         cell.program = entered.__enter__()
         cell.capture = entered
@@ -222,6 +225,7 @@ class SessionMode:
         except Exception as error:
             raise NotDeployedError(name) from error
         try:
+            self._magics.cell_jobs.add(job, cell.number, write.location)
             follow(graph, job, cell.card.follow(write.text, line.line, graph, job).as_whole())
         except KeyboardInterrupt:
             job.cancel()
