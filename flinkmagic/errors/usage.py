@@ -172,6 +172,29 @@ class JobRunningError(UserError):
         super().__init__(f"{name!r} is running. Wait until it is over, or cancel it: %flinkcancel {name}")
 
 
+class StaleRunStoppedError(UserError):
+    """A cell that was executed again because it was stale, and raised.
+
+    Parameters
+    ----------
+    ran : sequence of str
+        The cells that were executed before it.
+    failed : str
+        The cell.
+    left : sequence of str
+        Those that are still stale.
+    """
+
+    def __init__(self, ran: Sequence[str], failed: str, left: Sequence[str]) -> None:
+        self.ran, self.failed, self.left = list(ran), failed, list(left)
+        done = f"Executed before it: {', '.join(ran)}." if ran else "No cell was executed before it."
+        rest = f" Left: {', '.join(left)}." if left else " No other one is left."
+        super().__init__(
+            f"{failed} raised the exception above. {done}{rest} Mend the cell and run it, then: "
+            "%flinkrun --stale --yes"
+        )
+
+
 class NeverRunError(UserError):
     """A question about the runs of a graph that has none."""
 

@@ -28,10 +28,12 @@ from flinkmagic.errors.usage import (
 )
 from flinkmagic.magics.captured_cell import CapturedCell, plainly_interrupted
 from flinkmagic.magics.cell import is_blank
+from flinkmagic.magics.cell_runs import CellRuns
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
 from flinkmagic.magics.jobs import errors_text, jobs_table, retained_table
 from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
+from flinkmagic.magics.stale_runs import check_stale_words, run_stale, stale_notes, stale_text
 from flinkmagic.magics.words import parsed, with_help
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
 
@@ -65,6 +67,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
         self.graphs = NotebookGraphs()
+        self.cells = CellRuns(shell)
 
     @with_help
     @no_var_expand
@@ -144,7 +147,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @with_help
     @no_var_expand
     @magic_arguments("flinkrun")
-    @argument("name", help="the graph's name")
+    @argument("name", nargs="?", help="the graph's name")
     @argument("--detach", action="store_true", help="return the prompt immediately; the view continues")
     @argument(
         "--only",
@@ -154,13 +157,21 @@ class FlinkMagics(ConfiguredOptions, Magics):
         help="run these sinks only, and what they are computed from",
     )
     @argument("--full", action="store_true", help="compute and write all, whatever earlier runs have left")
+    @argument("--stale", action="store_true", help="list the cells whose results are stale, and why")
+    @argument("--yes", action="store_true", help="with --stale: execute these cells' code again, effects included")
     @line_magic
     def flinkrun(self, line: str) -> None:
         """Deploy a graph on the session's SparkContext, and show it until it has ended.
 
         Interrupting the kernel cancels the job. SINK is the variable of a result, the last part of a path, or a table.
+
+        With --stale: list the cells whose files, settings, or what other cells have defined for them, have changed since
+        they ran. These cells are known: those of %%flinkgraph, and those that ran while the session mode was on.
         """
         options = parsed(self.flinkrun, line)
+        if check_stale_words(options):
+            self._run_stale(yes=options.yes)
+            return
         with plainly_interrupted(self.shell):
             graph = self._graph(options.name)
             self.run_graph(graph, detach=options.detach, only=options.only, full=options.full)
@@ -301,6 +312,14 @@ class FlinkMagics(ConfiguredOptions, Magics):
         if options.name:
             self.define(graph)
         return graph
+
+    def _run_stale(self, *, yes: bool) -> None:
+        """List the stale cells, or run them again."""
+        spark = running_session(self.shell)
+        if yes:
+            run_stale(self.shell, self.cells, spark)
+        else:
+            print(lines_visible(stale_text(self.cells, self.cells.stale(spark))))
 
     def define(self, graph: CompiledGraph) -> None:
         """Register a graph under its name, and bind the variable of that name if it is free or holds a graph."""

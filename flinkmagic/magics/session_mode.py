@@ -26,6 +26,8 @@ from flinkmagic.errors.actions import ActionCancelledError, ran_plainly
 from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
 from flinkmagic.magics.cell import cell_labels, is_blank
+from flinkmagic.magics.cell_runs import CellRun, running_again
+from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.options import NO_RETENTION, OPTIONS, JobOptions
@@ -35,9 +37,11 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.magics.flink_magics import FlinkMagics
+    from flinkmagic.session import SessionActions
 
 _TIMED = ("<timed exec>", "<timed eval>")
 """The file names under which `%%time` compiles a cell's body."""
@@ -59,6 +63,10 @@ class RunningCell:
         What is captured.
     jobs : int
         How many jobs its lines have needed.
+    noted : CellRun, optional
+        What is noted of it, to tell later whether its results are stale.
+    raised : bool
+        Whether it has ended in an exception.
     """
 
     info: ExecutionInfo
@@ -66,6 +74,8 @@ class RunningCell:
     capture: AbstractContextManager[Program] | None = None
     program: Program | None = None
     jobs: int = 0
+    noted: CellRun | None = None
+    raised: bool = False
 
     def job_name(self) -> str:
         """Return a name for the job of its next line: no job takes up what another one of the cell has written."""
@@ -104,7 +114,9 @@ class SessionMode:
 
     def begin(self, info: ExecutionInfo) -> None:
         """Begin a cell (IPython's ``pre_run_cell``)."""
+        again = running_again()
         number = self._running[0].number if self._running else self._number(info)
+        number = number if again is None else again.number
         self._running.append(RunningCell(info, number))
         if self._magics.session:
             self.on()
@@ -119,6 +131,8 @@ class SessionMode:
         found = next((place for place, cell in enumerate(self._running) if cell.info is info), None)
         if found is None and self._running and (info is None or info.raw_cell == self._running[-1].info.raw_cell):
             found = len(self._running) - 1
+        if found is not None:
+            self._running[found].raised = result is None or not result.success
         while found is not None and len(self._running) > found:
             self._leave(self._running.pop())
 
@@ -143,6 +157,8 @@ class SessionMode:
             self._leave(cell)
 
     def _enter(self, cell: RunningCell, spark: SparkSession, source: CellSource) -> None:
+        cell.noted = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))
+        actions = session.SessionActions(JobOptions(**self._options()))
         entered = session.capture(
             spark,
             name=f"cell_{cell.number}",
@@ -152,7 +168,7 @@ class SessionMode:
             earlier=[*self._magics.graphs.programs(spark.sparkContext), *self._known(spark.sparkContext)],
             immediate=True,
             on_plain=_say_plain,
-            on_action=session.SessionActions(JobOptions(**self._options())).run,
+            on_action=lambda call: self._act(cell, actions, call),
         )
         cell.program = entered.__enter__()
         cell.capture = entered
@@ -164,15 +180,22 @@ class SessionMode:
         capture, program = cell.capture, cell.program
         cell.capture = cell.program = None
         if capture is None or program is None:
+            self._magics.cells.drop(cell.noted)
             return
         try:
             # An exception of the cell is none of the capture's: nothing is pending that would depend on it.
             capture.__exit__(None, None, None)
         except (Py4JError, OSError):  # the JVM is gone, and has taken with it what could be continued from
+            self._magics.cells.drop(cell.noted)
             return
+        self._magics.cells.end(cell.noted, program, raised=cell.raised)
         if program.calls and program.variables:
             program.settlements = ()
             self._programs.append(program)
+
+    def _act(self, cell: RunningCell, actions: SessionActions, call: ActionCall) -> Any:
+        self._magics.cells.act(cell.noted, call.df)
+        return actions.run(call)
 
     def _known(self, context: SparkContext) -> list[Program]:
         """Return what earlier cells have captured on a SparkContext and the notebook still has names for."""

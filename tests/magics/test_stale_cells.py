@@ -1,0 +1,132 @@
+"""`%flinkrun --stale`: cells whose inputs have changed since they ran, and their code executed again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LOAD = "numbers = spark.read.schema('id LONG').json(f'{at}/numbers')"
+
+
+@pytest.fixture
+def on(notebook: Any, tmp_path: Path) -> Any:
+    """A notebook with the mode on, and a folder of numbers."""
+    notebook.names["at"] = str(tmp_path)
+    (tmp_path / "numbers").mkdir()
+    (tmp_path / "numbers" / "first.json").write_text("\n".join(f'{{"id": {n}}}' for n in range(4)))
+    notebook.run("%flinkgraph on")
+    yield notebook
+    notebook.run("%flinkgraph off")
+
+
+def ran(notebook: Any, code: str) -> str:
+    """Run a cell; return what the list calls it."""
+    cell = notebook.run(code)
+    assert cell.error is None
+    return f"cell {notebook.shell.execution_count - 1}"
+
+
+def stale(notebook: Any) -> dict[str, list[str]]:
+    """The list of stale cells, with why each is."""
+    found: dict[str, list[str]] = {}
+    for line in notebook.run("%flinkrun --stale").stdout.splitlines():
+        if line.startswith("    "):
+            found[list(found)[-1]].append(line.strip())
+        elif line.startswith("  "):
+            found[line.partition(":")[0].strip()] = []
+    return found
+
+
+def append(folder: Path, number: int) -> None:
+    (folder / "numbers" / "more.json").write_text(f'{{"id": {number}}}')
+
+
+def test_a_new_file_makes_the_cells_stale_that_have_listed_its_folder(on, tmp_path) -> None:
+    load, late = ran(on, LOAD), ran(on, "late = numbers.where('id > 1')")
+    count = ran(on, "found = late.count()")
+    ran(on, "other = spark.range(3).count()")
+    unnamed = ran(on, "spark.read.schema('id LONG').json(f'{at}/numbers').count()")
+    assert stale(on) == {}
+    append(tmp_path, 9)
+    assert stale(on) == {cell: ["file numbers/more.json is new"] for cell in (load, late, count, unnamed)}
+    cell = on.run("%flinkrun --stale --yes")
+    assert cell.error is None
+    assert f"Executed again: {load}, {late}, {count}, {unnamed}. No cell is stale now." in cell.stdout
+    assert on.names["found"] == 3
+    assert stale(on) == {}
+    append(tmp_path, 10**6)
+    assert stale(on) == {cell: ["file numbers/more.json changed"] for cell in (load, late, count, unnamed)}
+
+
+def test_a_cell_that_ran_again_makes_its_readers_stale_only_if_its_effect_is_another_one(on) -> None:
+    ran(on, LOAD)
+    text = "late = numbers.where(f'id > {limit}').groupBy('id').count()"
+    limit = ran(on, "limit = 1")
+    late = ran(on, text)
+    total = ran(on, "total = late.count()")
+    on.run(LOAD)
+    on.run("limit = 1")
+    on.run(text)
+    assert stale(on) == {}, "the same values, made again"
+    by = ran(on, "limit = 2")
+    assert stale(on) == {
+        late.replace(late, ran_last(on, text)): [f"{by} has replaced `limit`"],
+        total: [f"{ran_last(on, text)}, which defines `late`, is stale"],
+    }
+    assert limit != by
+    again = on.run("%flinkrun --stale --yes")
+    assert f"Executed again: {ran_last(on, text)}, {total}." in again.stdout
+    assert on.names["total"] == 1
+
+
+def ran_last(notebook: Any, text: str) -> str:
+    """What the list calls the cell with a text."""
+    cells = notebook.shell.magics_manager.registry["FlinkMagics"].cells
+    return next(row.title for row in cells.records.rows() if row.source == text)
+
+
+def test_functions_settings_and_names_taken_further(on, spark) -> None:
+    ran(on, "def plus(n):\n    return n + 1")
+    ran(on, "df = spark.range(8)")
+    first = ran(on, "first = df.count()")
+    udf = ran(on, "ones = df.select(F.udf(plus, 'long')('id').alias('n')).collect()")
+    ran(on, "df = df.where('id > 5')")
+    second = ran(on, "second = df.count()")
+    assert stale(on) == {}, "the name was only taken further"
+    new = ran(on, "def plus(n):\n    return n + 2")
+    assert stale(on) == {udf: [f"function plus changed ({new})"]}
+    ran(on, "ones = df.select(F.udf(plus, 'long')('id').alias('n')).collect()")
+    try:
+        spark.conf.set("spark.sql.shuffle.partitions", "3")
+        assert stale(on)[first] == stale(on)[second] == ["setting spark.sql.shuffle.partitions changed"]
+    finally:
+        spark.conf.unset("spark.sql.shuffle.partitions")
+    other = ran(on, "df = spark.range(2)")
+    assert stale(on)[second] == [f"{other} has replaced `df`"]
+
+
+def test_a_cell_that_raises_ends_what_is_executed_again(on) -> None:
+    load = ran(on, "limit = 3")
+    check = ran(on, "assert limit < 9\nchecked = limit")
+    after = ran(on, "after = checked + 1")
+    ran(on, "limit = 10")
+    assert list(stale(on)) == [check, after]
+    cell = on.run("%flinkrun --stale --yes")
+    assert type(cell.error).__name__ == "StaleRunStoppedError"
+    assert (cell.error.ran, cell.error.failed, cell.error.left) == ([], check, [after])
+    assert "AssertionError" in cell.stdout, "the cell's own error is shown"
+    assert on.names["after"] == 4
+    assert list(stale(on)) == [check, after]
+    assert load != check
+
+
+def test_the_words_of_the_magic(on) -> None:
+    for line, said in (
+        ("%flinkrun", "required: name"),
+        ("%flinkrun --yes", "goes with --stale"),
+        ("%flinkrun delays --stale", "goes without delays"),
+        ("%flinkrun --stale --full", "goes without --full"),
+    ):
+        assert said in str(on.run(line).error) + on.run(line).stdout + on.run(line).stderr
