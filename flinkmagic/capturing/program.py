@@ -105,7 +105,7 @@ class Program:
     frames : dict of int to DataFrame
         The DataFrames that writes, names or two and more calls refer to; the rest was released.
     used : frozenset of int
-        Frame numbers of the DataFrames that the program has read the rows of, or has handed to somebody: shown,
+        Frame numbers of the DataFrames that the program has read the rows of, or has handed on: shown,
         counted, cached, registered as a view, written, given to a function. What it continues from is in `calls`.
     actions : int
         How many actions have run while it was captured.

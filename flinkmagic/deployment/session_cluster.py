@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
 from flinkmagic.deployment.spark_resource_manager import SparkResourceManager
 from flinkmagic.deployment.watching.session_slots import SessionSlots
@@ -33,7 +32,8 @@ class SessionCluster:
         )
 
 
-_CLUSTERS: WeakKeyDictionary[Any, SessionCluster] = WeakKeyDictionary()
+_CLUSTERS: dict[SparkContext, SessionCluster] = {}
+"""Those of contexts that run, and of the last one that was stopped: a cluster refers to its context."""
 _DISPATCHERS: list[Dispatcher] = []
 _LOCK = threading.Lock()
 
@@ -42,6 +42,8 @@ def session_cluster(sc: SparkContext) -> SessionCluster:
     """Return the one cluster of a SparkContext."""
     with _LOCK:
         if sc not in _CLUSTERS:
+            for stopped in [one for one in _CLUSTERS if one._jsc is None]:
+                del _CLUSTERS[stopped]
             _CLUSTERS[sc] = SessionCluster(sc)
             _DISPATCHERS.append(_CLUSTERS[sc].dispatcher)
         return _CLUSTERS[sc]

@@ -114,8 +114,10 @@ class SparkDeployment:
         self._prefix = f"flinkmagic-{uuid.uuid4().hex[:12]}-"
         self._kept = KeptResults(spark)
         self._observations = Observations(spark)
-        self._vertices = _vertices_of([sink.transformation_id for sink in planned_job.sinks], execution_graph)
-        tails = _vertices_of([boundary.tail_id for boundary in planned_job.boundaries], execution_graph)
+        of_operator = {node.id: one for one in execution_graph.job_vertices for node in one.job_vertex.operators}
+        self._vertices = [of_operator.get(sink.transformation_id) for sink in planned_job.sinks]
+        """That of each sink; None for one that is not part of the run."""
+        tails = [of_operator.get(boundary.tail_id) for boundary in planned_job.boundaries]
         self._boundaries = [(one, tail) for one, tail in zip(planned_job.boundaries, tails, strict=True) if tail]
         self.main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
         self.event_log = JobEventLog(self._clock)
@@ -146,10 +148,11 @@ class SparkDeployment:
             result = self._cluster.dispatcher.submit_job(self, services)
             if result.done() and result.exception() is not None:
                 result.result()
-        except BaseException as error:  # nothing was submitted to Spark; no thread may remain
+        except BaseException as error:  # nothing of it is at Spark, or not any more; no thread may remain
             self._monitor.stop()
             self.main_thread.stop()
             self._observations.close()
+            self._let_go()
             if isinstance(error, JobLedElsewhereError):
                 raise CheckpointInUseError(self._name, str(folder)) from None
             raise
@@ -162,7 +165,7 @@ class SparkDeployment:
         listeners: Sequence[JobListener],
         on_over: OnCompletion,
     ) -> SparkJobMaster:
-        """Make the job's master, and start it with what exists already (`JobMasterServiceFactory`)."""
+        """Make the job's master, which begins with what exists already (`JobMasterServiceFactory`)."""
         planned = self._planned
         assert planned is not None
         self._job_master = SparkJobMaster(
@@ -188,8 +191,7 @@ class SparkDeployment:
             lambda events: self._run(lambda: self._host.handle(events)),
             lambda loss: self._run(lambda: self._lost(loss)),
         )
-        recovered = self._recovered(planned, former, journal)
-        self._run(lambda: self._job_master.start(recovered))
+        self._job_master.recovered = self._recovered(planned, former, journal)
         return self._job_master
 
     def _recovered(
@@ -364,7 +366,7 @@ class SparkDeployment:
                     vertex.job_vertex.operator_factory.let_go()
 
     def _let_go(self) -> None:
-        """Release the rows of a job that was cancelled."""
+        """Release the rows of a job that was cancelled, or never began."""
         try:
             self._kept.clear()
         except (Py4JError, OSError) as gone:
@@ -380,20 +382,19 @@ class SparkDeployment:
 
     def _over(self, on_over: OnCompletion, info: ExecutionGraphInfo) -> None:
         """Note, on the job's thread, that the job is over and nothing of it runs."""
-        self._monitor.stop()
-        self._host.close()
-        self._observations.close()
-        if info.job_status is JobStatus.CANCELED:
-            self._let_go()
-        self._leave()
-        on_over(info)
-        self.main_thread.stop()
+        try:
+            self._monitor.stop()
+            self._host.close()
+            self._observations.close()
+            if info.job_status in (JobStatus.CANCELED, JobStatus.SUSPENDED):
+                self._let_go()
+            self._leave()
+        finally:  # whoever waits for the job hears of its end, whatever fails here
+            on_over(info)
+            self.main_thread.stop()
 
     def _ended(self, result: Future[JobStatus]) -> None:
-        self.termination_future.set_result(result.result())
-
-
-def _vertices_of(operators: Sequence[int], graph: ExecutionGraph) -> list[ExecutionJobVertex | None]:
-    """Return the job vertex of each operator, None for one that is not part of the run."""
-    by_node = {node.id: vertex for vertex in graph.job_vertices for node in vertex.job_vertex.operators}
-    return [by_node.get(operator) for operator in operators]
+        if (error := result.exception()) is not None:
+            self.termination_future.set_exception(error)
+        else:
+            self.termination_future.set_result(result.result())

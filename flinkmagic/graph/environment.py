@@ -14,6 +14,7 @@ from flinkmagic.errors.graph import (
 from flinkmagic.graph.exchange_mode import BatchShuffleMode, RuntimeExecutionMode
 from flinkmagic.graph.execution_config import ExecutionConfig
 from flinkmagic.graph.job_settings import JobSettings
+from flinkmagic.graph.stream_graph_generator import StreamGraphGenerator
 from flinkmagic.graph.transformations import (
     PARALLELISM_DEFAULT,
     UPPER_BOUND_MAX_PARALLELISM,
@@ -134,8 +135,6 @@ class StreamExecutionEnvironment:
 
     def get_stream_graph(self) -> StreamGraph:
         """Compile what is registered into a StreamGraph."""
-        from flinkmagic.graph.stream_graph_generator import StreamGraphGenerator
-
         return StreamGraphGenerator(self).generate()
 
 

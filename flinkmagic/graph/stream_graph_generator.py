@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkmagic.errors.graph import (
     CacheInStreamingError,
@@ -20,7 +20,6 @@ from flinkmagic.errors.graph import (
     SplitOfSplitError,
     UnboundedSourceInBatchError,
 )
-from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import (
     GLOBAL_MODE_OF_SHUFFLE_MODE,
     GlobalStreamExchangeMode,
@@ -52,6 +51,9 @@ from flinkmagic.graph.transformations import (
     TwoInputTransformation,
     UnionTransformation,
 )
+
+if TYPE_CHECKING:
+    from flinkmagic.graph.environment import StreamExecutionEnvironment
 
 Ids = list[int]
 """Ids of the nodes, virtual ones included, that represent a transformation."""

@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaClass
+from py4j.protocol import Py4JError
 
 
 @functools.lru_cache(maxsize=64)
@@ -49,6 +50,14 @@ def is_stopped(spark: Any) -> bool:
     return context is None or bool(context.sc().isStopped())
 
 
+def is_gone(spark: Any) -> bool:
+    """Return whether the context of a session is stopped, or its JVM does not answer."""
+    try:
+        return is_stopped(spark)
+    except (Py4JError, OSError):
+        return True
+
+
 def java_words(text: str) -> str:
     """Return the message of a JVM error, without py4j's sentence about the call that met it."""
     return _PY4J_FRAME.sub("", text)
@@ -69,8 +78,15 @@ def _skip_commands(jvm: Any) -> Any:
 
 
 def query_execution(jvm: Any, state: Any, logical_plan: Any) -> Any:
-    """Spark's ``QueryExecution`` of a logical plan in a session with this state; a command in it is not run."""
+    """Return Spark's ``QueryExecution`` of a logical plan in a session with this state; no command in it is run."""
     return state.executePlan(logical_plan, _skip_commands(jvm))
+
+
+@functools.lru_cache(maxsize=4)
+def dataset_class(jvm: Any) -> Any:
+    """Return the class of a classic session's Datasets."""
+    classic = java_class(jvm, "org.apache.spark.sql.classic.Dataset")  # since 4.0
+    return classic if isinstance(classic, JavaClass) else java_class(jvm, "org.apache.spark.sql.Dataset")
 
 
 def java_array(jvm: Any, *values: Any) -> Any:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
 
 from flinkmagic import session
 from flinkmagic.capturing.hooks.current import apart
@@ -25,6 +26,7 @@ from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import ActionCancelledError, ran_plainly
 from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
+from flinkmagic.jvm.java import is_gone
 from flinkmagic.magics.cell import cell_labels, is_blank
 from flinkmagic.magics.cell_runs import CellRun, running_again
 from flinkmagic.magics.graphs import cell_id
@@ -35,7 +37,6 @@ from flinkmagic.session.options import NO_RETENTION, OPTIONS, JobOptions
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
     from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.capturing.program import Program
@@ -185,9 +186,11 @@ class SessionMode:
         try:
             # An exception of the cell is none of the capture's: nothing is pending that would depend on it.
             capture.__exit__(None, None, None)
-        except (Py4JError, OSError):  # the JVM is gone, and has taken with it what could be continued from
+        except (Py4JError, OSError):
             self._magics.cells.drop(cell.noted)
-            return
+            if not is_gone(program.spark):
+                raise
+            return  # the JVM has taken with it what could be continued from
         self._magics.cells.end(cell.noted, program, raised=cell.raised)
         if program.calls and program.variables:
             program.settlements = ()
@@ -253,8 +256,11 @@ class SessionMode:
             if not self._is_connect_told:
                 print(f"The session mode is on, and cells run plainly: {error}", file=sys.stderr)
             self._is_connect_told = True
-        except (Py4JError, OSError):  # the JVM is gone, as the cell will find, or mends
-            pass
+        except (Py4JError, OSError):
+            active = SparkSession._instantiatedSession
+            if active is not None and not is_gone(active):
+                raise
+            # Else the JVM is gone, as the cell will find, or mends.
         return None
 
     def _number(self, info: ExecutionInfo) -> int:

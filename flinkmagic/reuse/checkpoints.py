@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
 from flinkmagic.jvm.java import query_execution, scala_seq
@@ -137,7 +138,7 @@ class Checkpoints:
         dataset = StoredDataset(key.digest, f"{key.digest[:32]}.parquet", renamed.schema().json())
         try:
             renamed.write().mode("overwrite").parquet(str(self._rows / dataset.folder))
-        except Py4JError as refusal:
+        except (Py4JError, PySparkException) as refusal:
             _LOG.warning("The rows of %r are not in the checkpoint of %r: %s", handle.name, self._name, refusal)
             return
         self._datasets[key.digest] = dataset

@@ -13,17 +13,15 @@ Their stage runs once and its rows are kept as Spark keeps a persisted DataFrame
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError
 
-from flinkmagic.jvm.java import items, java_class, option, scala_object, scala_seq
+from flinkmagic.jvm.java import dataset_class, items, java_class, option, scala_object, scala_seq
 from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
 
 if TYPE_CHECKING:
@@ -168,18 +166,18 @@ class KeptResults:
         wanted = items(columns_before)
         if len({attribute.exprId().id() for attribute in wanted}) < len(wanted):
             return plan
-        catalyst, output = "org.apache.spark.sql.catalyst", plan.output()
+        catalyst = "org.apache.spark.sql.catalyst"
         alias = scala_object(self._jvm, f"{catalyst}.expressions.Alias")
         columns = [
             alias.apply(
-                output.apply(i),
+                column,
                 attribute.name(),
                 attribute.exprId(),
                 scala_seq(self._jvm, []),
                 option(self._jvm, attribute.metadata()),
                 scala_seq(self._jvm, []),
             )
-            for i, attribute in enumerate(wanted)
+            for column, attribute in zip(items(plan.output()), wanted, strict=True)
         ]
         project = java_class(self._jvm, f"{catalyst}.plans.logical.Project")
         return project(scala_seq(self._jvm, columns), plan)
@@ -237,13 +235,6 @@ class KeptResults:
         jvm = self._spark.sparkContext._jvm
         assert jvm is not None
         return jvm
-
-
-@functools.lru_cache(maxsize=4)
-def dataset_class(jvm: Any) -> Any:
-    """Return the class of a classic session's Datasets."""
-    classic = jvm.org.apache.spark.sql.classic.Dataset
-    return classic if isinstance(classic, JavaClass) else jvm.org.apache.spark.sql.Dataset
 
 
 def _kept_boundary(handle: BoundaryStageHandle) -> Kept:

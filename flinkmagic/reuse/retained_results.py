@@ -32,6 +32,9 @@ DEFAULT_BYTES = 8 * 2**30
 MOST_RESULTS = 500
 """How many results are kept. Each holds objects of the driver: its plan, and what its plan reads."""
 
+MOST_OF_ACTIONS = 48
+"""How many of them may come from actions, each of which leaves some, in a session of any length."""
+
 DRIVER_SHARE = 1 / 8
 """The fraction of the driver's heap that retained results may take for broadcasts."""
 
@@ -66,6 +69,8 @@ class RetainedResult:
         By their keys, the bytes of the broadcasts that it is, or was computed with.
     seconds : float
         How long it took until it was there.
+    of_action : bool
+        Whether an action has left it.
     """
 
     key: str
@@ -80,6 +85,7 @@ class RetainedResult:
     let_go: Callable[[], None] = lambda: None
     broadcasts: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    of_action: bool = False
     name: str = ""
     made_at: float = field(default_factory=time.time)
     used_at: float = field(default_factory=time.time)
@@ -157,10 +163,13 @@ class RetainedResults:
     def _over_bound(self) -> list[RetainedResult]:
         gone = []
         total = sum(one.bytes for one in self._kept.values())
+        actions = sum(one.of_action for one in self._kept.values())
         for place, one in list(self._kept.items()):
             too_much_in_driver = bool(one.broadcasts) and self._driver_is_full()
-            if total > self.bound or too_much_in_driver or len(self._kept) > MOST_RESULTS:
+            too_many = len(self._kept) > MOST_RESULTS or (one.of_action and actions > MOST_OF_ACTIONS)
+            if total > self.bound or too_much_in_driver or too_many:
                 total -= one.bytes
+                actions -= one.of_action
                 gone.append(self._kept.pop(place))
         return gone
 

@@ -79,7 +79,7 @@ class Retention:
         full: bool = False,
     ) -> None:
         self._sc = sc
-        self._full = full
+        self._full, self._of_action = full, False
         self._checkpoints: Checkpoints | None = None
         self._results: dict[int, StageResult] = {}
         self._name = graph_name
@@ -105,7 +105,7 @@ class Retention:
 
         `checkpoints` are where another process recorded, and will find, how far the job came.
         """
-        self._checkpoints = checkpoints
+        self._checkpoints, self._of_action = checkpoints, planned.collected
         if self._retain == "none":
             self._forget()
             if self._checkpoints is None:
@@ -315,6 +315,7 @@ class Retention:
                 let_go=rows.let_go if rows is not None else lambda: None,
                 broadcasts=broadcasts,
                 seconds=seconds,
+                of_action=self._of_action,
             )
         )
 

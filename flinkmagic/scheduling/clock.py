@@ -42,7 +42,3 @@ class ManualClock:
         if at_ms < self._now_ms:
             raise ValueError(f"the clock stands at {self._now_ms} ms and cannot go back to {at_ms} ms")
         self._now_ms = at_ms
-
-    def advance_by(self, ms: float) -> None:
-        """Move on by `ms` milliseconds."""
-        self.advance_to(self._now_ms + ms)

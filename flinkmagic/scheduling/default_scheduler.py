@@ -154,18 +154,21 @@ class DefaultScheduler(SchedulerBase):
         """Raise `InvariantViolatedError` if the state is invalid. For tests: it looks at everything."""
         validate_scheduler(self)
 
-    def start_scheduling(self, recovered: RecoveredJob | None = None) -> None:
-        """Schedule what can be scheduled: from the start, or from where a former process ended."""
+    def recover(self, recovered: RecoveredJob) -> None:
+        """Take over what a former process has done, as far as its results exist."""
         self._main_thread.assert_running_in_main_thread()
-        if recovered is None:
-            self._status.transition(JobStatus.RUNNING)
-            self.strategy.start_scheduling()
-            return
         self._status.transition(JobStatus.RECONCILING)
         for vertex in self._recovery.restore(recovered):
             self._reset(vertex)
+
+    def start_scheduling(self) -> None:
+        """Schedule what can be scheduled: from the start, or from where a former process ended."""
+        self._main_thread.assert_running_in_main_thread()
+        is_recovered = self.job_status is JobStatus.RECONCILING
         self._status.transition(JobStatus.RUNNING)
-        if not self._finish_if_all_finished():
+        if not is_recovered:
+            self.strategy.start_scheduling()
+        elif not self._finish_if_all_finished():
             self.strategy.start_scheduling(self.executions.finished_vertices())
 
     def allocate_slots_and_deploy(self, vertices: Sequence[int]) -> None:
@@ -274,7 +277,7 @@ class DefaultScheduler(SchedulerBase):
         self.strategy.on_vertices_reset(vertices)
         for vertex in vertices:
             self._reset(vertex)
-        self.strategy.restart_at_once(vertices)
+        self.strategy.restart_immediately(vertices)
         return True
 
     def _handle_task_failure(self, vertex: int, error: BaseException) -> None:

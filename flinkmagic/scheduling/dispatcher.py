@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.scheduling.job_manager_runner import JobManagerRunner, JobMasterServiceFactory
+from flinkmagic.scheduling.job_manager_runner import ANSWER_S, JobManagerRunner, JobMasterServiceFactory
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.high_availability import HighAvailabilityServices, StandaloneHaServices
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
@@ -50,7 +50,8 @@ class Dispatcher:
     """
 
     def __init__(self) -> None:
-        self._runners: dict[str, JobManagerRunner] = {}
+        self._runners: list[JobManagerRunner] = []
+        """Those that lead or wait. A job that is submitted a second time has two, until the second one is refused."""
         self._over: deque[JobDetails] = deque(maxlen=MOST_JOBS_THAT_ARE_OVER)
         self._lock = threading.Lock()
 
@@ -77,33 +78,33 @@ class Dispatcher:
         runner = JobManagerRunner(factory, election, services.job_graph_store)
         factory.event_log.add("dispatcher", f"job {job_id} ({factory.execution_graph.job_graph.name}) is submitted")
         with self._lock:
-            self._runners[job_id] = runner
+            self._runners.append(runner)
         runner.result.add_done_callback(lambda _: self._forget(runner))
         try:
             runner.start()
         except BaseException:
-            # An interrupt, for example: no one may find the job led from here.
+            # An interrupt, for example: no one may find the job led from here, and nothing of it may run on.
             runner.close()
+            wait([runner.result], ANSWER_S)
             raise
         return runner.result
 
     def jobs(self) -> list[JobDetails]:
         """Return the jobs that are over, oldest first, then running ones (`Dispatcher.requestMultipleJobDetails`)."""
         with self._lock:
-            over, runners = list(self._over), list(self._runners.values())
+            over, runners = list(self._over), list(self._runners)
         masters = [runner.job_master for runner in runners]
         return [*over, *(JobDetails.of(master.request_job()) for master in masters if master is not None)]
 
     def close(self) -> None:
         """Suspend the jobs that run here; other processes may take them up."""
         with self._lock:
-            runners = list(self._runners.values())
+            runners = list(self._runners)
         for runner in runners:
             runner.close()
 
     def _forget(self, runner: JobManagerRunner) -> None:
         with self._lock:
-            if self._runners.get(runner.job_id) is runner:
-                del self._runners[runner.job_id]
+            self._runners.remove(runner)
             if runner.last_info is not None:
                 self._over.append(JobDetails.of(runner.last_info))

@@ -11,7 +11,7 @@ from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
+from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.recovery.journal_writer import JournalWriter
@@ -24,6 +24,9 @@ JOURNAL_SYNC_MS = 200.0
 """How long a finished region may wait for the disk: short tasks end by the hundred."""
 
 
+ANSWER_S = 10.0
+"""How long a caller waits for what it asks of a job's master."""
+
 OnCompletion = Callable[["ExecutionGraphInfo"], None]
 """Called with the end of a job (of Flink's `OnCompletionActions`)."""
 
@@ -34,6 +37,14 @@ class JobMasterService(Protocol):
     @property
     def job_id(self) -> str:
         """The job."""
+        ...
+
+    def recover(self) -> None:
+        """Take over what a former leader has done, and run nothing; on its main thread."""
+        ...
+
+    def start(self) -> None:
+        """Begin to run the job; on its main thread."""
         ...
 
     def cancel(self) -> None:
@@ -74,7 +85,7 @@ class JobMasterServiceFactory(Protocol):
         listeners: Sequence[JobListener],
         on_over: OnCompletion,
     ) -> JobMasterService:
-        """Make the master, and start it where a former one ended.
+        """Make the master, which will begin where a former one ended; it is started when its journal is on the disk.
 
         Parameters
         ----------
@@ -91,7 +102,7 @@ class JobMasterServiceFactory(Protocol):
 
 
 class JobMasterServiceProcess:
-    """One term of leadership: runs the job's master, and keeps its journal.
+    """One term of leadership: makes the job's master, keeps its journal, and then starts it.
 
     Parameters
     ----------
@@ -117,20 +128,31 @@ class JobMasterServiceProcess:
     ) -> None:
         self.session_id = session_id
         self._on_over = on_over
+        self._main_thread = factory.main_thread
         self._writer: JournalWriter | None = None
         self.job_master: JobMasterService
         graph = factory.execution_graph
         if store is None:
             self.job_master = factory.create_job_master_service(None, None, (), self._over)
+            self._recover()
             return
         journal = store.begin_journal(graph.job_graph, former)
         self._writer = JournalWriter(journal, graph, factory.main_thread, JOURNAL_SYNC_MS)
         try:
             self.job_master = factory.create_job_master_service(former, journal, (self._writer,), self._over)
+            # The new journal replaces the old one once it says all that is known; then the job may go on.
+            self._recover()
             journal.publish()
         except BaseException:
             self._writer.close()
             raise
+
+    def _recover(self) -> None:
+        ask(self._main_thread, self.job_master.recover, ANSWER_S)
+
+    def start(self) -> None:
+        """Start the master."""
+        self._main_thread.execute(self.job_master.start)
 
     def _over(self, info: ExecutionGraphInfo) -> None:
         if self._writer is not None:
@@ -138,10 +160,14 @@ class JobMasterServiceProcess:
         self._on_over(info)
 
     def close(self) -> None:
-        """End the term: the job is suspended here."""
-        self.job_master.suspend(JobSuspendedError(self.job_master.job_id, "its master leads no more"))
-        if self._writer is not None:
-            self._writer.close()
+        """End the term: the job is suspended here, and is over when its master has ended; callable from any thread."""
+
+        def suspend() -> None:
+            self.job_master.suspend(JobSuspendedError(self.job_master.job_id, "its master leads no more"))
+            if self._writer is not None:
+                self._writer.close()
+
+        ask(self._main_thread, suspend, ANSWER_S)
 
 
 class JobManagerRunner:
@@ -182,11 +208,21 @@ class JobManagerRunner:
         self._is_waiting = True
 
     def close(self) -> None:
-        """Stop contending; suspend a job that runs here; the result is done when its master has ended."""
-        leads = self._process is not None
-        self._election.stop()
-        if not leads:
+        """Stop contending; suspend a job that runs here.
+
+        The result is done when its master has ended, and only then another may lead (as in Flink's
+        `JobMasterServiceLeadershipRunner.closeAsync`).
+        """
+        process = self._process
+        if process is None:
+            self._election.stop()
             self._complete(JobStatus.SUSPENDED)
+            return
+        try:
+            process.close()
+        except RuntimeError:
+            if not self.result.done():  # else the job was over first, and its thread has ended
+                raise
 
     def grant_leadership(self, session_id: str) -> None:
         """Start the master; what prevents it (a torn journal, for example) is the runner's result."""
@@ -200,10 +236,9 @@ class JobManagerRunner:
                 return
             self._tell(former)
             self._process = JobMasterServiceProcess(session_id, self._factory, self._store, former, self._over)
+            self._process.start()
         except Exception as error:  # noqa: BLE001 - what waits for the result must hear of it
             self.handle_error(error)
-        if self.result.done():
-            self._process = None
 
     def _tell(self, former: StoredJob | None) -> None:
         if former is not None and former.status is not None and not former.is_over:
@@ -218,6 +253,7 @@ class JobManagerRunner:
 
     def handle_error(self, error: Exception) -> None:
         """End without a status."""
+        self._process = None
         self._election.stop()
         self.result.set_exception(error)
 

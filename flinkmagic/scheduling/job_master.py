@@ -86,6 +86,8 @@ class JobMaster:
         self._resource_manager: ResourceManagerGateway | None = None
         self._task_managers: dict[str, TaskExecutorGateway] = {}
         self._on_over = on_over
+        self.recovered: RecoveredJob | None = None
+        """What earlier jobs, or a former leader, have done: see `recover`."""
         self._heartbeats = HeartbeatManager(
             clock, main_thread, heartbeat.interval_ms, heartbeat.timeout_ms, self._on_silent_executor
         )
@@ -102,10 +104,15 @@ class JobMaster:
         """The job's."""
         return self._event_log
 
-    def start(self, recovered: RecoveredJob | None = None) -> None:
+    def recover(self) -> None:
+        """Take over what was done before, if anything was."""
+        if self.recovered is not None:
+            self.scheduler.recover(self.recovered)
+
+    def start(self) -> None:
         """Find the resource manager and start scheduling."""
         self._resource_manager_retriever.start(self._on_resource_manager)
-        self.scheduler.start_scheduling(recovered)
+        self.scheduler.start_scheduling()
 
     def cancel(self) -> None:
         """End the job for good."""

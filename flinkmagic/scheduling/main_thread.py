@@ -148,12 +148,6 @@ class ManualMainThreadExecutor:
         while self._agenda.next_due_ms() <= self.clock.now_ms():
             self.run_next()
 
-    def run_until(self, at_ms: float) -> None:
-        """Run all calls that are due up to `at_ms`, and leave the clock there."""
-        while self._agenda.next_due_ms() <= at_ms:
-            self.run_next()
-        self.clock.advance_to(max(at_ms, self.clock.now_ms()))
-
 
 class MainThreadExecutor:
     """A main thread that is a real thread.

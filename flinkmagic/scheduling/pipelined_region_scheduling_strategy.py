@@ -181,7 +181,7 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
             self._scheduled[region] = _NOT_SCHEDULED
         self._maybe_schedule(regions)
 
-    def restart_at_once(self, vertices: Iterable[int]) -> None:
+    def restart_immediately(self, vertices: Iterable[int]) -> None:
         """Schedule regions, all in CREATED, without regard to their inputs: they run already.
 
         Not part of Flink's strategy: see `DefaultScheduler.replace_executions`.

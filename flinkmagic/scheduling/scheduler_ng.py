@@ -50,8 +50,12 @@ class SchedulerNG(Protocol):
         """Done with the status in which the job ended here."""
         ...
 
-    def start_scheduling(self, recovered: RecoveredJob | None = None) -> None:
-        """Begin, or continue where a former process ended."""
+    def recover(self, recovered: RecoveredJob) -> None:
+        """Take over what a former process has done; nothing is scheduled yet."""
+        ...
+
+    def start_scheduling(self) -> None:
+        """Begin, or continue with what is left after `recover`."""
         ...
 
     def update_task_execution_state(self, transition: TaskExecutionStateTransition) -> bool:

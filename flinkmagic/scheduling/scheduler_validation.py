@@ -91,7 +91,7 @@ def _check_slots(scheduler: ValidatedScheduler) -> None:
         job_vertices = Counter(topology.job_vertex_of[vertex] for vertex in shared.vertices)
         _require(members.issuperset(shared.vertices), f"{shared.request.slot_request_id} is its group's alone")
         _require(max(job_vertices.values(), default=0) <= 1, "a slot holds at most one subtask of a job vertex")
-        _require(bool(shared.vertices), f"{shared.request.slot_request_id} is held by somebody")
+        _require(bool(shared.vertices), f"{shared.request.slot_request_id} is held by some execution")
         holders.update(shared.vertices)
         for vertex in shared.vertices:
             slot = executions.slots.get(vertex)

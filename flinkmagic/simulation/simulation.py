@@ -178,7 +178,7 @@ class Simulation:
         listeners: Sequence[JobListener],
         on_over: OnCompletion,
     ) -> JobMaster:
-        """Make the job's master, and start it in a later turn."""
+        """Make the job's master."""
         options = self.options
         self.job_master = self.cluster.add_job_master(
             self.execution_graph,
@@ -188,7 +188,6 @@ class Simulation:
             listeners=(*listeners, *self._listeners),
             on_over=on_over,
         )
-        self.main_thread.execute(self.job_master.start)
         return self.job_master
 
     def _make_scheduler(

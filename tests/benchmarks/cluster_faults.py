@@ -55,7 +55,7 @@ _CONFIGURATION = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "2",
     "spark.executor.extraJavaOptions": JVM_OPTIONS,
-    # A killed executor is known at once; a reader need not ask its port for 15 seconds.
+    # A killed executor is known immediately; a reader need not ask its port for 15 seconds.
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "200ms",
 }

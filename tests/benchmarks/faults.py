@@ -88,7 +88,7 @@ def draw(seed: int, number: int) -> Case:
 
 
 def widest_region(graph: ExecutionGraph, groups: Sequence[int]) -> int:
-    """How many slots the widest region needs: without so many at once the job cannot end."""
+    """How many slots the widest region needs: without so many simultaneously the job cannot end."""
     topology = SchedulingTopology(graph)
     regions = range(topology.n_regions)
     return max(len({groups[vertex] for vertex in topology.vertices_of(region)}) for region in regions)
@@ -104,7 +104,7 @@ def holds_all_slots(graph: ExecutionGraph) -> bool:
 
 
 def allowed_ends(case: Case, result: SimulationResult, can_finish: bool) -> set[JobStatus]:
-    """The ends that the faults allow; RUNNING stands for a job that is stuck, as it is without faults too."""
+    """The ends that the faults allow; RUNNING means a job that is stuck, as it is without faults too."""
     hits = [fault for fault, _ in result.injected]
     if any(isinstance(fault, CancelJob) for fault in hits):
         return {JobStatus.CANCELED}

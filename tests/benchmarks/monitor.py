@@ -47,7 +47,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def planned(spark: SparkSession) -> PlannedJob:
-    """The job, planned anew: a finished plan's shuffles are not run again."""
+    """The job, planned again: a finished plan's shuffles are not run again."""
     from pyspark.sql import functions as F
 
     numbers = spark.range(0, TASKS * ROWS_OF_A_TASK, 1, TASKS)

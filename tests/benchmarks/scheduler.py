@@ -53,7 +53,7 @@ class _AllAvailable:
 
 
 class _Cluster:
-    """Gives slots at once and takes every task."""
+    """Gives slots immediately and takes every task."""
 
     resource_id = "tm"
 
@@ -174,7 +174,7 @@ def memory_mb(parallelism: int, all_to_all: bool, blocking: bool) -> float:
 
 
 def whole_start_ms(parallelism: int, all_to_all: bool, blocking: bool) -> float:
-    """The whole scheduler's start, down to the last task handed to an executor; slots are there at once."""
+    """The whole scheduler's start, down to the last task handed to an executor; slots are there immediately."""
     clock, cluster = ManualClock(), _Cluster()
     scheduler = DefaultScheduler(
         build_execution_graph(make_job(parallelism, all_to_all, blocking)),

@@ -79,7 +79,7 @@ def measure(
 
 
 def _run_each(spark: SparkSession, query: str, out: Path, order: Sequence[str], times: dict[str, list[float]]) -> None:
-    # What ours takes where nobody says otherwise.
+    # What ours takes by default.
     partitions = 2 * spark.sparkContext.defaultParallelism
     runs: dict[str, Callable[[], object]] = {
         "default": lambda: plain(spark, query, out, None),

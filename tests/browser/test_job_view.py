@@ -248,7 +248,7 @@ def test_a_reopened_notebook_shows_the_picture_without_a_kernel(lab: Any, open_n
     assert set(output["data"]) == {"image/svg+xml", "text/html", "text/plain"}
     assert "FINISHED" in json.dumps(output["data"]["text/plain"])
     notebook.page.close()
-    # An untrusted copy, as one gets from somebody else: its HTML is sanitized.
+    # An untrusted copy, as one gets from another person: its HTML is sanitized.
     (lab.root / "copy.ipynb").write_text(json.dumps(saved))
     for name in ("saved.ipynb", "copy.ipynb"):
         page = open_notebook(name).page

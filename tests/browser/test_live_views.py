@@ -83,7 +83,7 @@ def test_a_notebook_saved_while_a_job_runs_reopens_with_pictures_when_its_kernel
     os.kill(pid_of_kernel(page), signal.SIGKILL)
     notebook.close()
     lab.end_kernels()
-    # An untrusted copy, as one gets from somebody else: its HTML is sanitized.
+    # An untrusted copy, as one gets from another person: its HTML is sanitized.
     (lab.root / "killed-copy.ipynb").write_text(json.dumps(saved))
     for name in ("killed.ipynb", "killed-copy.ipynb"):
         again = open_notebook(name)

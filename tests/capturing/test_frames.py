@@ -23,7 +23,7 @@ def test_a_frame_can_be_known_by_the_number_of_another() -> None:
     registry.use(frames[1])
     registry.use(frames[1])
     registry.keep(frames[0])
-    assert registry.kept == {number: kept}, "what was used twice first stands for both"
+    assert registry.kept == {number: kept}, "what was used twice first represents both"
 
 
 def test_an_alias_ends_with_its_frame_and_never_takes_a_number_away() -> None:

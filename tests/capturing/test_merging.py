@@ -31,7 +31,7 @@ def test_a_later_cell_knows_what_it_goes_on_from(cell: Any) -> None:
     assert first.uses == ()
 
 
-def test_what_no_cell_made_is_nobodys(cell: Any) -> None:
+def test_what_no_cell_made_belongs_to_none(cell: Any) -> None:
     cell.plain("late = spark.range(9).withColumn('k', F.col('id') % 2)")
     first = cell.capture("one = late.where('k = 1')", name="first")
     second = cell.capture("two = late.where('k = 0')", name="second", earlier=[first])

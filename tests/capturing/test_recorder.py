@@ -150,7 +150,7 @@ def test_the_namespace_around_the_block_is_the_default(cell: Any) -> None:
     assert program.calls[0].location.code == 'total = cell.spark.range(3).groupBy().sum("id")'
 
 
-def test_eager_actions_run_at_once(cell: Any) -> None:
+def test_eager_actions_run_immediately(cell: Any) -> None:
     program = cell.capture("""\
         df = spark.range(4)
         seen = [df.count(), df.collect()[1][0], df.first()[0], df.isEmpty(), len(df.take(2)), df.rdd.count()]
@@ -215,7 +215,7 @@ def test_persist_and_checkpoint_do_what_they_do(cell: Any) -> None:
         cell.namespace["kept"].unpersist()
 
 
-def test_frames_that_nobody_can_use_any_more_are_let_go(cell: Any) -> None:
+def test_frames_that_no_name_refers_to_are_let_go(cell: Any) -> None:
     gone: list[Any] = []
     with capture(cell.spark, namespace={}) as program:
         df = cell.spark.range(3)

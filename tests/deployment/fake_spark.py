@@ -34,6 +34,7 @@ from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
 from flinkmagic.scheduling.recovery.leader_retrieval import LeaderRetrievalService
+from tests.virtual_time import advance, run_until
 
 METRICS = TaskMetrics(10, 20, 30, 40, 0, 0, 5, 0, 1)
 
@@ -47,7 +48,7 @@ def write_handle(name, tasks, *, exact=True):
 
 
 def graph_of(vertices):
-    """An execution graph of ``{name: (tasks, inputs)}``, all exchanges blocking; what nobody reads is a write.
+    """An execution graph of ``{name: (tasks, inputs)}``, all exchanges blocking; what no other reads is a write.
 
     An input ``"~Map"`` is in the same stage, in a vertex of its own.
     """
@@ -81,7 +82,7 @@ def _edge(upstream, name):
 
 
 class FakeStage:
-    """Stands for `StageRun`."""
+    """Takes the place of `StageRun`."""
 
     def __init__(self, handle, tag, description, earlier, on_outcome):
         self.handle, self.tag, self.description, self.on_outcome = handle, tag, description, on_outcome
@@ -108,7 +109,7 @@ class FakeStage:
 
 
 class FakeSlots:
-    """Stands for `SessionSlots`."""
+    """Takes the place of `SessionSlots`."""
 
     def __init__(self, total):
         self.total = total
@@ -128,7 +129,7 @@ class FakeSlots:
 
 
 class FakeMonitor:
-    """Stands for `TaskMonitor`."""
+    """Takes the place of `TaskMonitor`."""
 
     def __init__(self):
         self.flushed = []
@@ -192,7 +193,7 @@ class FakeSpark:
         self.main_thread.run_ready()
 
     def pass_time(self, ms):
-        self.main_thread.run_until(self.clock.now_ms() + ms)
+        run_until(self.main_thread, self.clock.now_ms() + ms)
 
     def running(self):
         """The names of the vertices that Spark was asked for and that are not over."""
@@ -226,7 +227,7 @@ class FakeSpark:
     def launch(self, name, partition, *, executor="1", speculative=False):
         stage = self.stage(name)
         attempt = self._attempts.setdefault((stage.tag, partition), itertools.count())
-        self.clock.advance_by(1)
+        advance(self.clock, 1)
         task = TaskStarted(
             stage.stage_id, 0, partition, next(attempt), next(self._ids), executor, self.clock.now_ms(), speculative
         )
@@ -234,7 +235,7 @@ class FakeSpark:
         return task
 
     def end(self, task, status="SUCCESS", error="boom"):
-        self.clock.advance_by(1)
+        advance(self.clock, 1)
         failed = status != "SUCCESS"
         self.say(
             TaskEnded(

@@ -65,7 +65,7 @@ told = {}
 for name in ("shuffle", "write"):
     graph = flinkmagic.compile(program(name), name, parallelism=2)
     told[name] = what_became_of(graph.run())
-    # Somebody makes room.
+    # Another program makes room.
     resource.prlimit(jvm, resource.RLIMIT_FSIZE, ROOM)
     told[f"{name} mended"] = what_became_of(graph.run())
     resource.prlimit(jvm, resource.RLIMIT_FSIZE, LIMIT)

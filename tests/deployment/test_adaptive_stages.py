@@ -25,7 +25,7 @@ SIDES = {"inner_turned": "left", "right": "left"}
 
 @pytest.fixture
 def views(spark, numbers):
-    """`few` holds 20 rows, as nobody can know before its filter has run, and Spark must not broadcast by estimate."""
+    """`few` holds 20 rows, which is not known before its filter has run, and Spark must not broadcast by estimate."""
     rows = spark.read.parquet(numbers)
     rows.createOrReplaceTempView("large")
     rows.where("cast(cast(m AS string) AS int) = 7").createOrReplaceTempView("few")
@@ -82,7 +82,7 @@ NOT_CHOSEN = {
     "a second join in the same order": (
         "SELECT a.id FROM (SELECT l.id FROM large l JOIN few r ON l.id = r.id) a JOIN large b ON a.id = b.id"
     ),
-    "columns whose size nobody knows": (
+    "columns whose size is not known": (
         "SELECT l.id, r.s FROM large l JOIN "
         "(SELECT id, repeat('x', count(*)) AS s FROM few GROUP BY id) r ON l.id = r.id"
     ),

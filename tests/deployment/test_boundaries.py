@@ -115,7 +115,7 @@ def test_a_restarted_boundary_computes_only_what_is_missing(spark, deploy, numbe
     assert "the disk is full" in str(first.root.error)
 
 
-def test_a_failed_boundary_ends_its_readers_and_nobody_else(spark, deploy, numbers, marks, tmp_path):
+def test_a_failed_boundary_ends_its_readers_and_no_others(spark, deploy, numbers, marks, tmp_path):
     deployment = deploy(program_over(spark, numbers, marks, tmp_path, fails=100))
     assert deployment.wait(60) is JobStatus.FAILED
     assert [sink.name for sink in deployment.finished_sinks()] == ["alone"]

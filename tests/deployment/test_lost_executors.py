@@ -112,7 +112,7 @@ def test_a_copy_that_spark_runs_beside_a_slow_task_belongs_to_the_same_execution
     assert copies[0][6] == "TaskKilled"
 
 
-def test_outputs_that_were_retained_and_lost_with_an_executor_are_computed_anew(stories):
+def test_outputs_that_were_retained_and_lost_with_an_executor_are_computed_again(stories):
     story = stories["retained"]
     assert story["reused_before"] > 0
     assert (story["status"], story["exact"], story["restarts"]) == ("FINISHED", True, 0)

@@ -1,4 +1,4 @@
-"""Restarted stages of every kind: what has failed is made anew, what is finished stays."""
+"""Restarted stages of every kind: what has failed is made again, what is finished stays."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def attempts(deployment, vertex):
     return [[prior.state.name for prior in graph.execution_vertex(index).prior_executions] for index in vertex.vertices]
 
 
-def test_a_failed_broadcast_is_built_anew(spark, deploy, marks):
+def test_a_failed_broadcast_is_built_again(spark, deploy, marks):
     small = failing_at_first(spark.range(0, 4, 1, 1).selectExpr("id AS k", "id * 10 AS v"), marks, 2)
     frame = spark.range(0, 8, 1, 2).selectExpr("id", "id % 4 AS k").join(F.broadcast(small), "k")
     deployment = deploy({"rows": frame}, restart_strategy=restarts(2))
@@ -71,7 +71,7 @@ def test_a_failed_broadcast_is_built_anew(spark, deploy, marks):
     assert "the disk is full" in str(deployment.exceptions()[0].root.error)
 
 
-def test_a_broadcast_that_two_sinks_share_is_built_anew_for_both(spark, deploy, marks, tmp_path):
+def test_a_broadcast_that_two_sinks_share_is_built_again_for_both(spark, deploy, marks, tmp_path):
     small = failing_at_first(spark.range(0, 4, 1, 1).selectExpr("id AS k", "id * 10 AS v"), marks, 1)
     big = spark.range(0, 8, 1, 2).selectExpr("id", "id % 4 AS k").join(F.broadcast(small), "k")
     with capture(spark) as program:
@@ -85,7 +85,7 @@ def test_a_broadcast_that_two_sinks_share_is_built_anew_for_both(spark, deploy, 
     assert len(list(marks.iterdir())) == 1
 
 
-def test_a_failed_subquery_is_run_anew(spark, deploy, marks):
+def test_a_failed_subquery_is_run_again(spark, deploy, marks):
     least = failing_at_first(spark.range(0, 4, 1, 1), marks, 1)
     least.createOrReplaceTempView("least_of_restarts")
     frame = spark.sql("SELECT id FROM range(0, 10, 1, 2) WHERE id > (SELECT max(id) FROM least_of_restarts)")
@@ -98,7 +98,7 @@ def test_a_failed_subquery_is_run_anew(spark, deploy, marks):
     assert len(list(marks.iterdir())) == 1
 
 
-def test_the_last_stage_of_a_subquery_is_run_anew(spark, deploy, marks):
+def test_the_last_stage_of_a_subquery_is_run_again(spark, deploy, marks):
     """The subquery's own stage fails, not a shuffle below it."""
     one = failing_at_first(spark.range(5, 6, 1, 1), marks, 2)
     one.createOrReplaceTempView("one_of_restarts")

@@ -37,7 +37,7 @@ def test_who_finds_the_slots_promised_waits_for_those_ahead():
 
 
 @pytest.mark.parametrize("has_tasks", [True, False])
-def test_nobody_waits_for_who_has_tasks_already(has_tasks):
+def test_no_vertex_waits_for_one_that_has_tasks_already(has_tasks):
     vertices = {"A": (2, []), "WA": (1, ["A"]), "B": (1, []), "C": (1, ["B"]), "WC": (1, ["C"])}
     spark = FakeSpark(vertices, session_slots=2)
     assert spark.running() == ["B", "A"]

@@ -24,7 +24,7 @@ DIAMOND = LayoutRequest(
 
 @pytest.fixture
 def fresh_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The engine is looked for anew, and what is found is forgotten afterwards."""
+    """The engine is looked for again, and what is found is forgotten afterwards."""
     from graphviz.backend import dot_command
 
     monkeypatch.setattr(dot_command, "DOT_BINARY", Path("dot"))
@@ -100,7 +100,7 @@ def test_our_command_answers_the_version_and_refuses_what_it_does_not_know() -> 
     assert "-Nx" in refused.stderr
 
 
-def test_layouts_from_several_threads_at_once() -> None:
+def test_layouts_from_several_threads_simultaneously() -> None:
     requests = [LayoutRequest(((100.0 + i, 40), (50, 50)), ((0, 1, 0, 0),)) for i in range(4)]
     found: dict[int, float] = {}
 

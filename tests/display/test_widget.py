@@ -35,7 +35,7 @@ def click(widget: JobView, kind: str) -> None:
     widget._handle_custom_msg({"type": kind}, [])
 
 
-def test_the_open_tab_is_drawn_at_once_the_others_behind(made: Callable[..., JobView]) -> None:
+def test_the_open_tab_is_drawn_immediately_the_others_behind(made: Callable[..., JobView]) -> None:
     widget = made()
     assert widget._job["tree"][0] == "svg"
     widget._drawing.join(30)
@@ -63,7 +63,7 @@ def test_tasks_are_merged_and_sent_less_often_than_states(made: Callable[..., Jo
     widget.update(replace(snapshot, tasks=(TaskView("v1", 0, 1, "RUNNING"),)))
     assert widget._tasks["n"] == 20_000, "sent a moment ago: 1.5 MB"
     widget.update(replace(snapshot, status="FINISHED"))
-    assert widget._tasks["n"] == 20_001, "the end is sent at once"
+    assert widget._tasks["n"] == 20_001, "the end is sent immediately"
 
 
 def test_buttons_call_back(made: Callable[..., JobView], snapshot: JobSnapshot) -> None:

@@ -87,7 +87,7 @@ def test_a_vertex_may_be_an_element_of_an_array(graph: ExecutionGraph) -> None:
         graph.transition(index, S.RUNNING, 21.0)
 
 
-def test_many_vertices_move_at_once_or_not_at_all(graph: ExecutionGraph) -> None:
+def test_many_vertices_move_together_or_not_at_all(graph: ExecutionGraph) -> None:
     graph.transition(np.array([0, 1, 2]), S.SCHEDULED, 20.0)
     assert graph.state.tolist() == [1, 1, 1, 0, 0]
     with pytest.raises(IllegalStateTransitionError, match=r"Write \(1/2\)#0 cannot go from CREATED"):

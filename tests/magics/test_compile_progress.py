@@ -95,7 +95,7 @@ def test_a_terminal_gets_a_line_that_is_wiped_out(capsys: pytest.CaptureFixture[
 
 @pytest.fixture
 def impatient(kernel: Any) -> Iterator[None]:
-    """A kernel in which also what is over at once is shown."""
+    """A kernel in which also what is over immediately is shown."""
     kernel.run("from flinkmagic.magics import compile_progress as cp; cp.PATIENCE_S = cp.UPDATE_S = 0.0")
     yield
     kernel.run("cp.PATIENCE_S, cp.UPDATE_S = 1.0, 0.25\n%config FlinkMagics.progress = 'widget'")
@@ -107,7 +107,7 @@ def test_a_notebook_shows_a_bar_until_the_graph_is_there(kernel: Any, impatient:
     bar, graph = cell.displays
     assert [update for update in cell.updates if "application/vnd.jupyter.widget-view+json" in update] == []
     bars = [update["text/html"] for update in cell.updates if "<progress" in update.get("text/html", "")]
-    assert bars[0].startswith('<progress value="0" max="1"')  # nobody knows how many writes there will be
+    assert bars[0].startswith('<progress value="0" max="1"')  # how many writes there will be is not known
     said = "days: 30 of 30 sinks planned"
     assert bars[-1] == f'<progress value="30" max="30" aria-label="{said}"></progress> {said}'
     assert bar == {"text/plain": ""}

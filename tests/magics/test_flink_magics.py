@@ -342,7 +342,7 @@ def test_variables_and_the_last_expression(kernel) -> None:
     assert kernel.run("print(answer, kept.columns)").stdout.strip() == "42 ['id']"
 
 
-def test_eager_actions_run_at_once(kernel) -> None:
+def test_eager_actions_run_immediately(kernel) -> None:
     cell = kernel.run(
         "%%flinkgraph eager\nthree = spark.range(3)\nthree.show()\n"
         "print(three.count(), [r.id for r in three.collect()])\n"
@@ -379,7 +379,7 @@ def test_a_cell_that_raises_shows_its_own_line_and_registers_nothing(kernel, fol
     assert "flinkmagic" not in cell.error.replace("%%flinkgraph", "")
     assert not (folder / "broken").exists()
     assert kernel.run("broken").error_name == "NameError"
-    # pyspark is as it was: the same write happens at once.
+    # pyspark is as it was: the same write happens immediately.
     assert kernel.run("spark.range(3).write.json('broken')").status == "ok"
     assert (folder / "broken" / "_SUCCESS").exists()
 
@@ -546,7 +546,7 @@ def test_all_that_the_session_has_defined_is_one_graph(bare_kernel) -> None:
     text = whole.value["text/plain"]
     assert "used uses late of prep, cell" in text
     assert "%flinkgraph --name NAME" in text
-    # It is shown, and is nobody's variable; nothing has run.
+    # It is shown, and no variable holds it; nothing has run.
     assert bare_kernel.run("print('session' in globals())").stdout.strip() == "False"
     assert "session" not in bare_kernel.run("%flinkjobs").stdout
     named = bare_kernel.run("%flinkgraph --name everything\nprint([s.name for s in everything.sinks])")

@@ -64,7 +64,7 @@ def test_a_view_of_a_job_that_runs_makes_no_room_for_others(kernel) -> None:
     kernel.run("live_view.MAX_KEPT = kept")
 
 
-def test_the_view_of_a_run_stays_after_its_end_where_somebody_uses_it(kernel) -> None:
+def test_the_view_of_a_run_stays_after_its_end_while_it_is_used(kernel) -> None:
     kernel.run(WATCH.format(idle=120))
     kernel.run(NAP.format(name="used", seconds=0.5))
     kernel.run("%flinkrun used --detach\nmade[-1]._view._handle_custom_msg({'type': 'touch'}, [])")

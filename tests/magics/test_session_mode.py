@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from IPython.core.completer import provisionalcompleter
+from py4j.protocol import Py4JError
 
 from flinkmagic import session
 from flinkmagic.capturing.hooks import current, hook_table
@@ -46,6 +47,17 @@ def ran() -> list[str]:
 def lines(cell: Any) -> list[str]:
     """The lines of text that a terminal gets for the cell's calls."""
     return [line.rpartition("\r")[2] for line in cell.stderr.splitlines() if " · line " in line]
+
+
+@pytest.mark.parametrize("error", [Py4JError("no such method"), OSError("broken pipe")])
+def test_an_error_of_a_jvm_that_lives_is_told(on, monkeypatch, error) -> None:
+    def broken(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("flinkmagic.magics.session_mode.running_session", broken)
+    cell = on.run("spark.range(3).count()")
+    assert cell.value == 3
+    assert f"The session mode is off, this cell runs plainly: {type(error).__name__}: {error}" in cell.stderr
 
 
 def test_attributes_are_plain_between_cells_and_after_off(notebook, tmp_path) -> None:
@@ -403,6 +415,10 @@ def test_in_a_kernel_a_cell_is_captured_once_there_is_a_session(bare_kernel) -> 
     bare_kernel.run("%flinkgraph off")
     assert bare_kernel.run("c.active, c._recorder.get()").value["text/plain"] == "([], None)"
     bare_kernel.run("%flinkgraph on")
+    # py4j logs a call that is under way when the JVM dies.
+    bare_kernel.run(
+        "import threading\n[one.join() for one in threading.enumerate() if one.name == 'flinkmagic-warm-up']"
+    )
     gone = bare_kernel.run("os.kill(spark.sparkContext._gateway.proc.pid, 9)\nspark.sparkContext._gateway.proc.wait()")
     assert gone.status == "ok", gone.error
     after = bare_kernel.run("1 + 1")

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.jvm.java import dataset_class
 from flinkmagic.planning import PlannedJob
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
@@ -120,12 +121,6 @@ def runner(spark: SparkSession) -> Runner:
     return Runner(spark)
 
 
-def dataset_class(spark: SparkSession) -> Any:
-    """Spark's Dataset, which has moved in 4.0."""
-    sql = spark._jvm.org.apache.spark.sql
-    return sql.Dataset if spark.version.startswith("3.") else sql.classic.Dataset
-
-
 @pytest.fixture
 def plain(spark: SparkSession, status: WatchedStore) -> Callable[..., tuple[list[Any], Ran]]:
     """Run a DataFrame as plain Spark does, with as many partitions and no adaptive plan."""
@@ -136,7 +131,7 @@ def plain(spark: SparkSession, status: WatchedStore) -> Callable[..., tuple[list
         try:
             for key, value in settings.items():
                 spark.conf.set(key, value)
-            fresh = dataset_class(spark).ofRows(spark._jsparkSession, df._jdf.queryExecution().analyzed())
+            fresh = dataset_class(spark._jvm).ofRows(spark._jsparkSession, df._jdf.queryExecution().analyzed())
             rdd = fresh.queryExecution().toRdd
             with status.watch() as ran:
                 whole = spark._jsparkSession.internalCreateDataFrame(rdd(), fresh.schema(), False)

@@ -1,4 +1,4 @@
-"""Handles over a real session: objects that are made once, and anew after a failure."""
+"""Handles over a real session: objects that are made once, and again after a failure."""
 
 from __future__ import annotations
 

@@ -12,10 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import flinkmagic
 from flinkmagic.errors.job_store import CheckpointInUseError
+from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
 
@@ -137,8 +139,8 @@ def test_writes_to_one_folder_are_known_by_what_the_last_of_them_left(spark, fol
     assert spark.read.json(str(folder / "appended" / "day=1")).count() == 7
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_what_was_appended_and_then_overwritten_is_not_taken_for_written(spark, folder, at_once):
+@pytest.mark.parametrize("immediately", [True, False])
+def test_what_was_appended_and_then_overwritten_is_not_taken_for_written(spark, folder, immediately):
     """Whether in one run, or by a run that did not append any more."""
 
     def run(*, appends, overwrites, limit):
@@ -151,13 +153,27 @@ def test_what_was_appended_and_then_overwritten_is_not_taken_for_written(spark, 
             sums.select(refused_above(limit)).write.mode("overwrite").json(str(folder / "failing"))
         return flinkmagic.compile(program, parallelism=2, checkpoint_dir=folder / "checkpoints", retain="none").run()
 
-    assert run(appends=True, overwrites=at_once, limit=1).status is JobStatus.FAILED
-    if not at_once:
+    assert run(appends=True, overwrites=immediately, limit=1).status is JobStatus.FAILED
+    if not immediately:
         assert run(appends=False, overwrites=True, limit=1).status is JobStatus.FAILED
     assert spark.read.json(str(folder / "both")).count() == 3
     mended = run(appends=True, overwrites=False, limit=10**9)
     assert mended.status is JobStatus.FINISHED
     assert spark.read.json(str(folder / "both")).count() == 3 + 7
+
+
+def test_a_write_that_cannot_be_recorded_is_written_all_the_same(spark, folder, monkeypatch, caplog):
+    def refuse(*_):
+        raise PySparkException("no such file system")
+
+    monkeypatch.setattr(Checkpoints, "record_write", refuse)
+    with flinkmagic.capture(spark, name="unnoted") as program:
+        spark.range(3).write.json(str(folder / "unnoted"))
+    job = flinkmagic.compile(program, parallelism=2, checkpoint_dir=folder / "checkpoints").run()
+    assert job.status is JobStatus.FINISHED
+    assert spark.read.json(str(folder / "unnoted")).count() == 3
+    assert "is done, but that could not be recorded" in caplog.text
+    assert stored(folder).writes == {}
 
 
 def test_one_process_at_a_time(spark, folder):

@@ -70,7 +70,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_a_query_that_is_defined_anew_has_the_same_key(spark, numbers, key, shape):
+def test_a_query_that_is_defined_again_has_the_same_key(spark, numbers, key, shape):
     first, second = key(shape(spark.read.parquet(numbers))), key(shape(spark.read.parquet(numbers)))
     assert isinstance(first, ResultKey), first
     assert first.digest == second.digest

@@ -69,7 +69,7 @@ def test_what_is_too_large_alone_is_not_kept(store, result):
     assert result.gone == ["a"]
 
 
-def test_a_smaller_bound_holds_at_once(store, result):
+def test_a_smaller_bound_holds_immediately(store, result):
     for key in "abc":
         store.add(result(key))
     store.set_bound(20)

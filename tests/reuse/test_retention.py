@@ -161,7 +161,7 @@ def test_an_edited_module_is_computed_again(spark, cell, numbers, tmp_path, monk
     assert edited.reused == 0
     why = "fm_retained_helper was edited, and Spark's Python workers may still hold it as it was"
     assert any(why in reason for reason in edited.job.not_retained().values())
-    # By which workers that was computed nobody knows; now it is by new ones.
+    # No one can say which workers computed that; now new ones do.
     monkeypatch.setitem(spark.sparkContext.environment, "FM_RETAINED", "new workers")
     assert cell(source, numbers=numbers, out=out).reused == 0
     after = {tuple(row) for row in spark.read.parquet(out).collect()}

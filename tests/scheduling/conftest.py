@@ -23,6 +23,7 @@ from flinkmagic.scheduling.task_executor_gateway import (
     TaskDeploymentDescriptor,
     TaskExecutionStateTransition,
 )
+from tests.virtual_time import run_until
 
 JOB_ID = "00000000000000000000000000000001"
 S = ExecutionState
@@ -71,7 +72,7 @@ def make_job(
 class Bench:
     """A scheduler, its slot provider, its one task executor and its listener in one.
 
-    With `auto_slots` requests are fulfilled at once, else by `give_slot`. Tasks go nowhere unless told to.
+    With `auto_slots` requests are fulfilled immediately, else by `give_slot`. Tasks go nowhere unless told to.
     """
 
     def __init__(self, job_graph: JobGraph, *, auto_slots: bool = True, **options: Any) -> None:
@@ -178,7 +179,7 @@ class Bench:
 
     def settle(self, ms: float = 0.0) -> None:
         """Run what is due, and what will be within so many milliseconds."""
-        self.main_thread.run_until(self.clock.now_ms() + ms)
+        run_until(self.main_thread, self.clock.now_ms() + ms)
         self.scheduler.validate()
 
     def take_calls(self) -> list[list[int]]:

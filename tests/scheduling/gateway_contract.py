@@ -89,7 +89,7 @@ class TaskExecutorGatewayContract:
         harness.settle()
         assert self.told(harness, task) == [S.INITIALIZING, S.RUNNING, S.CANCELED]
 
-    def test_a_task_that_is_cancelled_at_once_does_not_run_on(self, harness: GatewayHarness) -> None:
+    def test_a_task_that_is_cancelled_immediately_does_not_run_on(self, harness: GatewayHarness) -> None:
         task = harness.descriptor("hang")
 
         def submit_and_cancel() -> None:

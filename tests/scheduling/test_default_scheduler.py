@@ -299,7 +299,7 @@ def test_a_restart_that_was_overtaken_leaves_to_the_newer_one_what_that_one_took
     b.run(2)
     b.fail(2, PartitionNotFoundError(b.graph.results[0].id, 0))  # a and of_both wait for 1000 ms
     assert b.status is JobStatus.RESTARTING
-    b.scheduler.handle_global_failure(ValueError("everything anew"))  # all three, in 10 ms
+    b.scheduler.handle_global_failure(ValueError("everything again"))  # all three, in 10 ms
     b.settle(10.0)
     assert b.states() == "DD."
     b.finish(0, 1)
@@ -405,7 +405,7 @@ def test_a_lost_executor_takes_its_results_with_it(job, bench) -> None:
         b.give_slot(request, "tm-2")
     b.run(2, 3, 4)
     b.scheduler.task_executor_lost("tm-1", TaskExecutorLostError("tm-1", "gone"))
-    # nobody ran there; the loss shows when something must be restarted
+    # no task ran there; the loss shows when something must be restarted
     assert b.states() == "FFRRR"
     b.fail(2)
     b.confirm_cancellations()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,9 @@ from flinkmagic.scheduling.dispatcher import Dispatcher
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
-from flinkmagic.scheduling.job_manager_runner import JOURNAL_SYNC_MS, OnCompletion
+from flinkmagic.scheduling.job_manager_runner import JOURNAL_SYNC_MS, JobMasterServiceProcess, OnCompletion
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
+from flinkmagic.scheduling.main_thread import MainThreadExecutor, ManualMainThreadExecutor
 from flinkmagic.scheduling.recovery.high_availability import FileSystemHaServices
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
@@ -33,6 +34,7 @@ from flinkmagic.scheduling.task_executor_gateway import (
     TaskDeploymentDescriptor,
     TaskExecutionStateTransition,
 )
+from tests.virtual_time import run_until
 
 JOB_ID = "00000000000000000000000000000001"
 STAGES = [("map", 2, ()), ("reduce", 2, ("map:hash",)), ("sink", 1, ("reduce:hash",))]
@@ -53,6 +55,7 @@ class Service:
         self.kernel = kernel
         self.graph = graph
         self.on_over = on_over
+        self.recovered: RecoveredJob | None = None
         self.submitted: list[TaskDeploymentDescriptor] = []
         self.scheduler = DefaultScheduler(
             graph, main_thread=kernel.main_thread, clock=kernel.clock, slot_provider=self,
@@ -65,6 +68,13 @@ class Service:
 
     def request_job(self) -> ExecutionGraphInfo:
         return self.scheduler.request_job()
+
+    def recover(self) -> None:
+        if self.recovered is not None:
+            self.scheduler.recover(self.recovered)
+
+    def start(self) -> None:
+        self.scheduler.start_scheduling()
 
     def cancel(self) -> None:
         self.scheduler.cancel()
@@ -117,7 +127,7 @@ class Kernel:
 
     def __init__(self, folder: Path, kept: set[ResultPartitionID] | None = None) -> None:
         self.clock = ManualClock()
-        self.main_thread = ManualMainThreadExecutor(self.clock)
+        self.main_thread: Any = ManualMainThreadExecutor(self.clock)
         self.log = JobEventLog(self.clock)
         self.kept = set() if kept is None else kept
         self.services: list[Service] = []
@@ -126,7 +136,13 @@ class Kernel:
 
     def submit(self, job_graph: JobGraph, *, retry_ms: float | None = 100.0) -> Future[JobStatus]:
         services = FileSystemHaServices(self.folder, retry_ms)
-        return self.dispatcher.submit_job(Submission(self, job_graph), services)
+        result = self.dispatcher.submit_job(Submission(self, job_graph), services)
+        self.settle()
+        return result
+
+    def close(self) -> None:
+        self.dispatcher.close()
+        self.settle()
 
     @property
     def stored(self) -> StoredJob:
@@ -137,7 +153,7 @@ class Kernel:
         return self.services[-1]
 
     def settle(self, ms: float = 0.0) -> None:
-        self.main_thread.run_until(self.clock.now_ms() + ms)
+        run_until(self.main_thread, self.clock.now_ms() + ms)
 
 
 class Submission:
@@ -155,12 +171,10 @@ class Submission:
         kernel = self.kernel
         service = Service(kernel, self.execution_graph, listeners, on_over)
         kernel.services.append(service)
-        recovered = None
         if former is not None:
-            recovered = RecoveredJob(
+            service.recovered = RecoveredJob(
                 list(former.finished.values()), lambda partition: service if partition in kernel.kept else None
             )
-        service.scheduler.start_scheduling(recovered)
         return service
 
 
@@ -212,7 +226,7 @@ def test_a_suspended_job_goes_on_elsewhere_where_it_was(tmp_path: Path, job_grap
     first.settle()
     first.service.finish(*MAP)
     first.service.finish(REDUCE[0])
-    first.dispatcher.close()
+    first.close()
     first.settle()
     assert result.result(0) is JobStatus.SUSPENDED
     second = Kernel(tmp_path, first.kept)
@@ -232,11 +246,11 @@ def test_only_one_leads_and_the_other_follows_when_it_lets_go(tmp_path: Path, jo
     second.submit(job_graph)
     second.settle(1_000.0)
     assert (len(first.services), len(second.services)) == (1, 0)
-    first.dispatcher.close()
+    first.close()
     second.settle(100.0)
     assert len(second.services) == 1
     assert second.service.graph.job_graph is job_graph
-    second.dispatcher.close()
+    second.close()
 
 
 def test_results_that_are_gone_are_made_again_with_what_they_need(tmp_path: Path, job_graph: JobGraph) -> None:
@@ -245,7 +259,7 @@ def test_results_that_are_gone_are_made_again_with_what_they_need(tmp_path: Path
     first.settle()
     first.service.finish(*MAP)
     first.service.finish(*REDUCE)
-    first.dispatcher.close()
+    first.close()
     lost = next(partition for partition in first.kept if partition.producer.subtask == 1)
     second = Kernel(tmp_path, first.kept - {lost})
     second.submit(job_graph)
@@ -255,7 +269,7 @@ def test_results_that_are_gone_are_made_again_with_what_they_need(tmp_path: Path
     assert [event.text for event in second.log.events() if "takes" in event.text] == [
         f"takes job {JOB_ID} up, of which 4 tasks are finished"
     ]
-    second.dispatcher.close()
+    second.close()
     assert second.stored.finished == {}
 
 
@@ -266,12 +280,12 @@ def test_a_third_process_learns_from_what_the_second_did(tmp_path: Path, job_gra
         kernel.submit(job_graph)
         kernel.settle()
         kernel.service.finish(*done)
-        kernel.dispatcher.close()
+        kernel.close()
     third = Kernel(tmp_path, kept)
     third.submit(job_graph)
     third.settle()
     assert third.service.waiting == list(SINK)
-    third.dispatcher.close()
+    third.close()
 
 
 def test_a_restarted_task_is_struck_out_of_the_journal(tmp_path: Path, job_graph: JobGraph) -> None:
@@ -281,7 +295,7 @@ def test_a_restarted_task_is_struck_out_of_the_journal(tmp_path: Path, job_graph
     kernel.service.finish(*MAP)
     kernel.settle(JOURNAL_SYNC_MS)
     assert len(kernel.stored.finished) == 2
-    kernel.service.scheduler.handle_global_failure(ValueError("everything anew"))
+    kernel.service.scheduler.handle_global_failure(ValueError("everything again"))
     for descriptor in kernel.service.submitted:
         canceled = TaskExecutionStateTransition(descriptor.attempt_id, S.CANCELED)
         kernel.service.scheduler.update_task_execution_state(canceled)
@@ -291,7 +305,7 @@ def test_a_restarted_task_is_struck_out_of_the_journal(tmp_path: Path, job_graph
     kernel.settle(JOURNAL_SYNC_MS)
     (task,) = kernel.stored.finished.values()
     assert (task.subtask, task.attempt, task.resource_id) == (0, 1, "tm-1")
-    kernel.dispatcher.close()
+    kernel.close()
 
 
 def test_a_job_whose_journal_is_damaged_is_not_run(tmp_path: Path, job_graph: JobGraph) -> None:
@@ -299,7 +313,7 @@ def test_a_job_whose_journal_is_damaged_is_not_run(tmp_path: Path, job_graph: Jo
     first.submit(job_graph)
     first.settle()
     first.service.finish(*MAP)
-    first.dispatcher.close()
+    first.close()
     path = JobGraphStore(tmp_path).journal_path(JOB_ID)
     damaged = path.read_bytes().replace(b"RUNNING", b"RUNNINK")
     path.write_bytes(damaged)
@@ -316,10 +330,60 @@ def test_who_does_not_wait_is_told_that_the_job_is_led_elsewhere(tmp_path: Path,
     first.submit(job_graph)
     result = second.submit(job_graph, retry_ms=None)
     assert isinstance(result.exception(0), JobLedElsewhereError)
-    first.dispatcher.close()
+    first.close()
     second.submit(job_graph, retry_ms=None)
     assert len(second.services) == 1
-    second.dispatcher.close()
+    second.close()
+
+
+def test_a_second_submission_is_refused_and_leaves_the_first_one_listed(tmp_path: Path, job_graph: JobGraph) -> None:
+    kernel = Kernel(tmp_path)
+    first = kernel.submit(job_graph, retry_ms=None)
+    assert isinstance(kernel.submit(job_graph, retry_ms=None).exception(0), JobLedElsewhereError)
+    assert [job.status for job in kernel.dispatcher.jobs()] == [JobStatus.RUNNING]
+    kernel.close()
+    assert first.result(0) is JobStatus.SUSPENDED
+
+
+def test_a_job_whose_journal_cannot_be_published_never_starts(
+    tmp_path: Path, job_graph: JobGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    kernel = Kernel(tmp_path)
+    with monkeypatch.context() as full:
+        full.setattr(JobJournal, "publish", refuse)
+        assert isinstance(kernel.submit(job_graph).exception(0), OSError)
+    assert kernel.service.scheduler.job_status is JobStatus.CREATED
+    assert kernel.service.submitted == []
+    kernel.submit(job_graph, retry_ms=None)
+    assert len(kernel.service.submitted) == 2
+    kernel.close()
+
+
+def test_no_other_leads_before_the_master_has_ended(tmp_path: Path, job_graph: JobGraph) -> None:
+    first, second = Kernel(tmp_path), Kernel(tmp_path)
+    first.submit(job_graph)
+    first.dispatcher.close()
+    assert isinstance(second.submit(job_graph, retry_ms=None).exception(0), JobLedElsewhereError)
+    first.settle()
+    second.submit(job_graph, retry_ms=None)
+    assert len(second.services) == 1
+    second.close()
+
+
+def test_a_job_on_a_thread_of_its_own_is_suspended_from_another(tmp_path: Path, job_graph: JobGraph) -> None:
+    kernel = Kernel(tmp_path)
+    kernel.main_thread = MainThreadExecutor("job", kernel.clock)
+    result = kernel.dispatcher.submit_job(Submission(kernel, job_graph), FileSystemHaServices(tmp_path, None))
+    kernel.dispatcher.close()
+    assert result.result(10) is JobStatus.SUSPENDED
+    kernel.main_thread.stop()
+    after = Kernel(tmp_path)
+    after.submit(job_graph, retry_ms=None)
+    assert len(after.services) == 1
+    after.close()
 
 
 def test_who_waited_takes_the_result_of_whoever_finished_the_job(tmp_path: Path, job_graph: JobGraph) -> None:
@@ -340,7 +404,7 @@ def test_a_master_that_cannot_be_made_leaves_the_journal_as_it_was(
     first = Kernel(tmp_path)
     first.submit(job_graph)
     first.service.finish(*MAP)
-    first.dispatcher.close()
+    first.close()
     before = first.stored
 
     def fail(*_: object) -> None:
@@ -368,7 +432,26 @@ def test_an_interrupt_while_a_job_is_submitted_leaves_it_to_others(
     assert list(tmp_path.glob("*.journal")) == []
     kernel.submit(job_graph, retry_ms=None)
     assert len(kernel.services) == 1
-    kernel.dispatcher.close()
+    kernel.close()
+
+
+def test_an_interrupt_after_the_master_was_started_suspends_it_first(
+    tmp_path: Path, job_graph: JobGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = JobMasterServiceProcess.start
+
+    def interrupted(process: JobMasterServiceProcess) -> None:
+        started(process)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(JobMasterServiceProcess, "start", interrupted)
+    kernel = Kernel(tmp_path)
+    kernel.main_thread = MainThreadExecutor("job", kernel.clock)
+    with pytest.raises(KeyboardInterrupt):
+        kernel.dispatcher.submit_job(Submission(kernel, job_graph), FileSystemHaServices(tmp_path, None))
+    assert kernel.service.scheduler.job_status is JobStatus.SUSPENDED
+    assert [job.status for job in kernel.dispatcher.jobs()] == [JobStatus.SUSPENDED]
+    kernel.main_thread.stop()
 
 
 class Contender:
@@ -386,7 +469,7 @@ class Contender:
         raise error
 
 
-def test_two_contenders_never_lead_at_once(tmp_path: Path) -> None:
+def test_two_contenders_never_lead_simultaneously(tmp_path: Path) -> None:
     main_thread = ManualMainThreadExecutor(ManualClock())
     contenders = [Contender() for _ in range(3)]
     elections = [FileLockLeaderElection(tmp_path / "job.lock", main_thread, 10.0) for _ in contenders]
@@ -394,7 +477,7 @@ def test_two_contenders_never_lead_at_once(tmp_path: Path) -> None:
         election.start(contender)
     led: list[int] = []
     for _ in contenders:
-        main_thread.run_until(main_thread.clock.now_ms() + 50.0)
+        run_until(main_thread, main_thread.clock.now_ms() + 50.0)
         leaders = [number for number, election in enumerate(elections) if election.is_leader]
         assert len(leaders) == 1
         led += leaders
@@ -410,9 +493,9 @@ def test_who_stops_waiting_does_not_lead_later(tmp_path: Path) -> None:
     contender = Contender()
     leader.start(Contender())
     other.start(contender)
-    main_thread.run_until(50.0)
+    run_until(main_thread, 50.0)
     other.stop()
     leader.stop()
-    main_thread.run_until(100.0)
+    run_until(main_thread, 100.0)
     assert contender.sessions == []
     assert main_thread.next_due_ms == float("inf")

@@ -11,7 +11,7 @@ TWO_STAGES = [("map", 2, ()), ("reduce", 2, ("map:hash",))]
 LOST = ExecutorLostError("tm-1", "its process was killed")
 
 
-def test_a_running_execution_fails_and_the_next_one_is_asked_for_at_once(job, bench) -> None:
+def test_a_running_execution_fails_and_the_next_one_is_asked_for_immediately(job, bench) -> None:
     b = bench(job(TWO_STAGES), auto_slots=False).start()
     for request in list(b.requests):
         b.give_slot(request)

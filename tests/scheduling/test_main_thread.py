@@ -9,6 +9,7 @@ import pytest
 
 from flinkmagic.scheduling.clock import ManualClock, SystemClock
 from flinkmagic.scheduling.main_thread import MainThreadExecutor, ManualMainThreadExecutor, ask
+from tests.virtual_time import advance, run_until
 
 
 def test_calls_run_by_instant_then_by_arrival() -> None:
@@ -35,7 +36,7 @@ def test_what_is_taken_back_does_not_run() -> None:
     main_thread.schedule(lambda: ran.append(2), 6.0)
     call.cancel()
     assert main_thread.next_due_ms == 6.0
-    main_thread.run_until(10.0)
+    run_until(main_thread, 10.0)
     assert ran == [2]
     assert main_thread.clock.now_ms() == 10.0
 
@@ -53,7 +54,7 @@ def test_a_clock_does_not_go_back() -> None:
     clock = ManualClock(5.0)
     with pytest.raises(ValueError, match=r"stands at 5\.0 ms"):
         clock.advance_to(4.0)
-    clock.advance_by(1.0)
+    advance(clock, 1.0)
     assert clock.now_ms() == 6.0
 
 

@@ -116,7 +116,7 @@ def test_a_result_with_one_column_twice_stands_for_its_rows(notebook: Notebook) 
     assert sorted(notebook.names["both"].collect()) == [(0, 0), (1, 1), (2, 2)]
 
 
-def test_only_a_name_that_still_stands_for_the_program_s_dataframe_is_bound_anew(shared: Notebook) -> None:
+def test_only_a_name_that_still_holds_the_program_s_dataframe_is_bound_again(shared: Notebook) -> None:
     other = shared.spark.range(3)
     graph = flinkmagic.compile(shared.programs[0], parallelism=2)
     shared.names.update(also=shared.names["twice"], _hidden=shared.names["twice"], twice=other)
@@ -140,7 +140,7 @@ def test_a_later_run_restores_names_and_binds_them_to_its_own_rows(shared: Noteb
     assert shared.names["twice"] is original
 
 
-def test_names_are_restored_when_nobody_holds_the_graph_any_more(shared: Notebook) -> None:
+def test_names_are_restored_when_no_name_holds_the_graph_any_more(shared: Notebook) -> None:
     original = shared.names["twice"]
     graph = flinkmagic.compile(shared.programs[0], parallelism=2)
     finished(graph)
@@ -178,7 +178,7 @@ def test_a_block_without_a_namespace_keeps_its_variables(spark: Any, tmp_path: A
     assert counts is original
 
 
-def test_what_is_defined_anew_sees_new_files(notebook: Notebook, tmp_path: Any) -> None:
+def test_what_is_defined_again_sees_new_files(notebook: Notebook, tmp_path: Any) -> None:
     spark, path = notebook.spark, str(tmp_path / "grows")
     spark.range(10).selectExpr("id % 2 AS k").write.parquet(path)
     notebook.names["path"] = path
@@ -190,8 +190,8 @@ def test_what_is_defined_anew_sees_new_files(notebook: Notebook, tmp_path: Any) 
     finished(flinkmagic.compile(program, parallelism=2))
     assert sorted(notebook.names["counts"].collect()) == [(0, 5), (1, 5)]
     spark.range(10).selectExpr("id % 2 AS k").write.mode("append").parquet(path)
-    anew = spark.read.parquet(path).groupBy("k").count()
-    assert sorted(anew.collect()) == [(0, 10), (1, 10)]
+    again = spark.read.parquet(path).groupBy("k").count()
+    assert sorted(again.collect()) == [(0, 10), (1, 10)]
     assert sorted(notebook.names["counts"].collect()) == [(0, 5), (1, 5)], "as after persist()"
 
 

@@ -17,7 +17,7 @@ class ClusterInvariants:
     1. All that holds of the scheduler (`DefaultScheduler.validate`).
     2. An executor never has tasks in more slots than it has, nor in a slot that was not given to the job; a
        slot never holds two subtasks of a job vertex.
-    3. Nobody reads a released partition but a task that the scheduler has given up.
+    3. No one reads a released partition but a task that the scheduler has given up.
     4. The pool requires as many slots as requests wait or are fulfilled; lent slots are exactly those of
        fulfilled requests.
     """

@@ -116,13 +116,11 @@ def main(folder: Path, pace_s: float, stop_after: int = -1) -> None:
                 slot_timeout_ms=300_000.0, heartbeat=HeartbeatOptions(),
                 listeners=(*listeners, Printer(self.execution_graph, stop_after)), on_over=on_over,
             )  # fmt: skip
-            recovered = None
             if former is not None:
-                recovered = RecoveredJob(
+                master.recovered = RecoveredJob(
                     list(former.finished.values()), RemoteShuffleService(cluster.shuffle).holder_of
                 )
             say(event="leader")
-            master.start(recovered)
             return master
 
     cluster.add_executor("tm-1", 3)

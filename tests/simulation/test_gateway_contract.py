@@ -20,6 +20,7 @@ from flinkmagic.simulation.faults import SimulatedError
 from flinkmagic.simulation.rpc import Channel
 from flinkmagic.simulation.shuffle_environment import ShuffleEnvironment
 from flinkmagic.simulation.simulated_task_executor import SimulatedTaskExecutor
+from tests.virtual_time import run_until
 
 
 def _contract() -> ModuleType:
@@ -101,7 +102,7 @@ class Harness:
         self._behaviours.append(behaviour)
         allocation_id = f"allocation-{number}"
         self.executor.request_slot(number, self.job_id, allocation_id)
-        self.main_thread.run_until(self.main_thread.clock.now_ms() + 10.0)
+        run_until(self.main_thread, self.main_thread.clock.now_ms() + 10.0)
         attempt_id = ExecutionAttemptID("vertex", number, 0)
         return TaskDeploymentDescriptor(
             self.job_id, attempt_id, number, f"Task {number}", allocation_id, "tm-1", number
@@ -118,11 +119,11 @@ class Harness:
             task = self.executor.tasks.get(attempt_id)
             if task is not None and task.state is S.RUNNING and self._behaviours[attempt_id.subtask] == "fail":
                 task.fail(SimulatedError("broken", 0.0))
-            self.main_thread.run_until(self.main_thread.clock.now_ms() + 1.0)
+            run_until(self.main_thread, self.main_thread.clock.now_ms() + 1.0)
         raise AssertionError(f"{attempt_id} never told of {state.name}: {self.news}")
 
     def settle(self) -> None:
-        self.main_thread.run_until(self.main_thread.clock.now_ms() + 1_000.0)
+        run_until(self.main_thread, self.main_thread.clock.now_ms() + 1_000.0)
 
 
 class TestSimulatedTaskExecutor(TaskExecutorGatewayContract):

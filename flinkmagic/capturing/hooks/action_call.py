@@ -1,4 +1,4 @@
-"""Actions that somebody else carries out: the whole call is handed over."""
+"""Hand over an action as a whole call, for the session to carry out."""
 
 from __future__ import annotations
 

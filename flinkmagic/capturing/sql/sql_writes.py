@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.driver.sql_reader import SqlNode, constant, nodes_of, parsed
@@ -27,7 +26,7 @@ from flinkmagic.capturing.writes.tables import name_parts, table_target
 from flinkmagic.capturing.writes.targets import Source, Target, temp_views_of
 from flinkmagic.capturing.writes.write_facts import WriteFacts
 from flinkmagic.capturing.writes.writer_calls import WriterCall, is_transactional
-from flinkmagic.jvm.java import items, java_class, option, simple_name
+from flinkmagic.jvm.java import dataset_class, items, java_class, option, simple_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import SourceLocation
@@ -239,7 +238,7 @@ class _Statement:
 
     def _facts(self, command: Any) -> tuple[DataFrame, WriterCall, Any, WriteFacts | None]:
         spark = self._spark
-        df = DataFrame(_dataset_class(spark._jvm).ofRows(spark._jsparkSession, command.query()), spark)
+        df = DataFrame(dataset_class(spark._jvm).ofRows(spark._jsparkSession, command.query()), spark)
         call = WriterCall(None, "sql", lambda: command, lambda: None)
         if simple_name(command) == "InsertIntoDataSourceDirCommand":
             call = _saves_files(spark, df, command)
@@ -278,8 +277,3 @@ def _saves_files(spark: Any, df: DataFrame, command: Any) -> WriterCall:
     jwrite = jwrite.mode("overwrite" if command.overwrite() else "errorifexists")
     make = lambda: jwrite.saveCommand(option(spark._jvm, path))  # noqa: E731
     return WriterCall(jwrite, "save", make, lambda: jwrite.save(path), path=path)
-
-
-def _dataset_class(jvm: Any) -> Any:
-    classic = java_class(jvm, "org.apache.spark.sql.classic.Dataset")  # since 4.0
-    return classic if isinstance(classic, JavaClass) else java_class(jvm, "org.apache.spark.sql.Dataset")

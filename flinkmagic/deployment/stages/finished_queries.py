@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.session_queries import query_over_plan
-from flinkmagic.jvm.java import option, static_method
-from flinkmagic.reuse.kept_results import dataset_class
+from flinkmagic.jvm.java import dataset_class, option, static_method
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

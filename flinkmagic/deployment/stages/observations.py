@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.planning.handles import ResultStageHandle, StageHandle, WriteStageHandle
@@ -68,7 +69,7 @@ class Observations:
                 handle.collected()
             if query is not None and self._jvm is not None:
                 self._done(query)
-        except Py4JError:  # what the stage wrote is written
+        except (Py4JError, PySparkException):  # what the stage wrote is written
             _LOG.exception("A bug in flinkmagic: what %r observed is not reported; please report it.", handle.name)
 
     def _done(self, query: ObservedQuery) -> None:

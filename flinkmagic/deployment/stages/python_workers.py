@@ -101,7 +101,8 @@ class ExecutorWatch:
                     self._settle(sc)
                     self._ask(sc, enter)
         except Exception as refused:  # noqa: BLE001 - no stage may fail for it, and PySpark has errors beside py4j's
-            _LOG.debug("Spark is left to end Python workers itself: %s", refused)
+            tell = _LOG.debug if sc._jsc is None else _LOG.warning  # a stopped session has no workers
+            tell("Python workers of cancelled tasks will live for some seconds: Spark itself ends them: %s", refused)
 
     def _settle(self, sc: SparkContext) -> None:
         """Ask again those executors that the last job did not reach: they had no free slot in time."""

@@ -179,7 +179,11 @@ class StageRunner:
             self._in_sql_execution(handle.query_execution, None, batches)
         else:
             raise TypeError(f"there is no way to run a {type(handle).__name__}")
-        self._done(handle, self.kept)
+        try:
+            self._done(handle, self.kept)
+        except Exception as error:  # noqa: BLE001 - what the stage wrote is committed
+            again = "a kernel that takes the job up does it again"
+            _LOG.warning("%r is done, but that could not be recorded, so %s: %s", handle.name, again, error)
         return StageOutcome()
 
     def _write(self, handle: WriteStageHandle, plan: JavaObject, jsession: JavaObject | None) -> None:

@@ -14,11 +14,13 @@ from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, Phy
 from flinkmagic.scheduling.slots.request_slot_matching import (
     Match,
     PreferredAllocationRequestSlotMatchingStrategy,
-    RequestSlotMatchingStrategy,
 )
 from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
 from flinkmagic.scheduling.slots.slot_request_bulk_checker import PhysicalSlotRequestBulkChecker
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
+
+IDLE_CHECK_MS = 10_000.0
+"""How often the pool looks for idle slots."""
 
 
 class DeclarativeSlotPoolBridge:
@@ -42,12 +44,8 @@ class DeclarativeSlotPoolBridge:
         The thread on which they are checked.
     event_log : JobEventLog
         Where requests and matches are noted.
-    matching : RequestSlotMatchingStrategy, optional
-        Decides who gets what; by default preferred executors, then first come, first served.
     slot_request_timeout_ms, batch_slot_timeout_ms : float or None
         See above; None means that none fails.
-    idle_check_ms : float
-        How often the pool looks for idle slots.
     """
 
     def __init__(
@@ -57,19 +55,16 @@ class DeclarativeSlotPoolBridge:
         clock: Clock,
         main_thread: ComponentMainThreadExecutor,
         event_log: JobEventLog,
-        matching: RequestSlotMatchingStrategy | None = None,
         slot_request_timeout_ms: float | None = 300_000.0,
         batch_slot_timeout_ms: float | None = 300_000.0,
-        idle_check_ms: float = 10_000.0,
     ) -> None:
         self.pool = pool
         pool.on_new_slots = self._match
         self._clock = clock
         self._main_thread = main_thread
         self._event_log = event_log
-        self._matching = matching or PreferredAllocationRequestSlotMatchingStrategy()
+        self._matching = PreferredAllocationRequestSlotMatchingStrategy()
         self._batch_slot_timeout_ms = batch_slot_timeout_ms
-        self._idle_check_ms = idle_check_ms
         self._bulk_checker = PhysicalSlotRequestBulkChecker(
             clock, main_thread, self._usable_slots, self._fail, slot_request_timeout_ms
         )
@@ -227,7 +222,7 @@ class DeclarativeSlotPoolBridge:
     def _watch_idle_slots(self) -> None:
         if not self._is_idle_check_due:
             self._is_idle_check_due = True
-            self._main_thread.schedule(self._check_idle_slots, self._idle_check_ms)
+            self._main_thread.schedule(self._check_idle_slots, IDLE_CHECK_MS)
 
     def _check_idle_slots(self) -> None:
         self._is_idle_check_due = False

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 
 Match = tuple[PhysicalSlotRequest, PhysicalSlot]
-
-
-class RequestSlotMatchingStrategy(Protocol):
-    """Pairs slots with requests; at most one of each, and no more than there are."""
-
-    def match(self, slots: Sequence[PhysicalSlot], requests: Iterable[PhysicalSlotRequest]) -> list[Match]:
-        """Pair `slots` with `requests`, which come in the order in which they were made."""
-        ...
 
 
 class PreferredAllocationRequestSlotMatchingStrategy:
@@ -26,6 +17,7 @@ class PreferredAllocationRequestSlotMatchingStrategy:
     """
 
     def match(self, slots: Sequence[PhysicalSlot], requests: Iterable[PhysicalSlotRequest]) -> list[Match]:
+        """Pair `slots` with `requests`, which come in the order in which they were made; at most one of each."""
         served = [request for _, request in zip(slots, requests, strict=False)]
         free = dict.fromkeys(slots)
         by_executor: dict[str, list[PhysicalSlot]] = {}

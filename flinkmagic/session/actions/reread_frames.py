@@ -52,11 +52,15 @@ class RereadFrames:
         for boundary in graph.boundaries:
             if boundary.name not in not_retained:
                 for one in boundary.dataframes:
-                    self._kept[one] = True
+                    self._put(one, True)
         assert not isinstance(graph.program, dict)
         for one in _read_by(graph.program, df):
             if one not in self._never:
-                self._kept.setdefault(one, False)
+                self._put(one, self._kept.get(one, False))
+
+    def _put(self, df: DataFrame, is_kept: bool) -> None:
+        self._kept.pop(df, None)  # what was read last stands last
+        self._kept[df] = is_kept
 
     def revise(self, graph: ActionGraph) -> bool:
         """Check what a query would keep; return whether it has to be compiled again without some of it."""

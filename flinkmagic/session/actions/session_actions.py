@@ -142,10 +142,7 @@ class SessionActions:
                 raise raised
             return self._fall_back(call, replace(report, reason=str(raised)), started, raised)
         try:
-            query = FinishedQuery(df, graph.last_stage)
-        except Exception as error:
-            raise ActionFailedError(call.text, str(call.location), error) from error
-        try:
+            query = _finished(call, df, graph)
             answer = kind.answer(call, query)
         except SPARKS_ERRORS as error:
             add_note(error, failed_in(str(call.location), graph.last_vertex_name))
@@ -174,6 +171,13 @@ def _run_plainly(call: ActionCall) -> Any:
     except SPARKS_ERRORS as error:
         add_note(error, failed_in(str(call.location), call.text))
         raise
+
+
+def _finished(call: ActionCall, df: DataFrame, graph: ActionGraph) -> FinishedQuery:
+    try:
+        return FinishedQuery(df, graph.last_stage)
+    except Exception as error:
+        raise ActionFailedError(call.text, str(call.location), error) from error
 
 
 def _kind_of(call: ActionCall) -> ActionKind:

@@ -92,7 +92,7 @@ class TestEffects:
         program = cell.capture(WRITE + line)
         assert [write.name for write in program.writes] == ["x"]
 
-    def test_are_nobodys_business_outside_of_a_capture(self, cell: Any, tmp_path: Path) -> None:
+    def test_do_not_matter_outside_of_a_capture(self, cell: Any, tmp_path: Path) -> None:
         stat = os.stat
         cell.capture(WRITE)
         assert os.stat is stat

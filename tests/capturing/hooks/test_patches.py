@@ -129,7 +129,7 @@ def test_two_threads_capture_side_by_side(cell: Any) -> None:
     assert [key for key, value in _attributes().items() if before.get(key) is not value] == []
 
 
-def test_a_patch_of_somebody_else_is_left_in_place(cell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_patch_of_another_library_is_left_in_place(cell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = DataFrameWriter.__dict__["csv"]
     with capture(cell.spark, namespace={}):
         hooked = DataFrameWriter.csv

@@ -151,7 +151,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize(("line", "touches"), CALLS.items(), ids=CALLS.keys())
-def test_calls_that_run_at_once(cell_at: Any, line: str, touches: str | None) -> None:
+def test_calls_that_run_immediately(cell_at: Any, line: str, touches: str | None) -> None:
     before = cell_at.files()
     if touches == "avro_of_mine":
         with pytest.raises(Exception, match=touches):

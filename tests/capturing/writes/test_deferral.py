@@ -263,7 +263,7 @@ def test_modes_see_what_pending_writes_will_have_made(cell: Any, table: Any) -> 
     assert cell.ids("there") == [0, 1]
 
 
-def test_a_table_that_moves_is_written_at_once(cell: Any, table: Any) -> None:
+def test_a_table_that_moves_is_written_immediately(cell: Any, table: Any) -> None:
     table("there", 2)
     program = cell.capture('spark.range(5).write.mode("overwrite").saveAsTable("there", path=at("elsewhere"))')
     assert program.writes == ()

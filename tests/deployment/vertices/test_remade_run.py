@@ -9,6 +9,7 @@ from flinkmagic.errors.scheduling import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
+from tests.virtual_time import advance
 
 CHAIN = {"Map": (2, []), "Write": (2, ["Map"])}
 GONE = "ExecutorLostFailure (executor 1 exited unrelated to the running tasks) Reason: Command exited with code 137"
@@ -25,7 +26,7 @@ def story(spark, name, subtask):
 
 
 def lose(spark, task, reason="ExecutorLostFailure", error=GONE):
-    spark.clock.advance_by(1)
+    advance(spark.clock, 1)
     spark.say(TaskEnded(task, spark.clock.now_ms(), "FAILED", None, reason, error))
 
 
@@ -47,7 +48,7 @@ class Recovery:
         spark.say(JobStarted(stage.job_id, spark.clock.now_ms(), tag, (lost, own)))
 
     def launch(self, partition, executor="2"):
-        self.spark.clock.advance_by(1)
+        advance(self.spark.clock, 1)
         at_ms = self.spark.clock.now_ms()
         task = TaskStarted(self.stage_id, 0, partition, 0, next(self.ids), executor, at_ms, False)
         self.spark.say(task)
@@ -148,7 +149,7 @@ def test_lost_outputs_are_made_by_new_executions_of_their_vertex():
     assert spark.scheduler.request_job().number_of_restarts == 0
 
 
-def test_a_fetch_failure_fails_the_reader_and_makes_its_input_anew():
+def test_a_fetch_failure_fails_the_reader_and_makes_its_input_again():
     spark = FakeSpark(CHAIN)
     spark.run("Map")
     shuffle = spark.stage("Map").stage_id

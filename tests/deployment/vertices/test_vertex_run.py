@@ -12,6 +12,7 @@ from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
+from tests.virtual_time import advance
 
 CHAIN = {"Map": (2, []), "Write": (2, ["Map"])}
 
@@ -51,7 +52,7 @@ def test_the_last_execution_waits_for_the_driver():
     spark.end(tasks[0])
     ended_at = spark.clock.now_ms()
     assert spark.state("Map") == ["RUNNING", "FINISHED"]
-    spark.clock.advance_by(50)
+    advance(spark.clock, 50)
     spark.conclude("Map")
     assert spark.state("Map") == ["FINISHED", "FINISHED"]
     assert execution(spark, "Map", 0).timestamps[ExecutionState.FINISHED] == ended_at

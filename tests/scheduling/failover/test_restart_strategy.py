@@ -16,6 +16,7 @@ from flinkmagic.scheduling.failover.restart_strategy import (
     parse_duration_ms,
     parse_restart_strategy,
 )
+from tests.virtual_time import advance
 
 ERROR = ValueError()
 
@@ -57,9 +58,9 @@ def test_exponential_delay_grows_to_its_limit_and_recovers_in_a_calm() -> None:
     for _ in range(4):
         assert strategy.notify_failure(ERROR)
         waits.append(strategy.backoff_ms())
-        clock.advance_by(waits[-1] + 1.0)
+        advance(clock, waits[-1] + 1.0)
     assert waits == [100.0, 200.0, 350.0, 350.0]
-    clock.advance_by(1_000.0)
+    advance(clock, 1_000.0)
     strategy.notify_failure(ERROR)
     assert strategy.backoff_ms() == 100.0
 

@@ -22,6 +22,7 @@ from flinkmagic.scheduling.slot_pool_service import DefaultSlotPoolServiceSchedu
 from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
 from flinkmagic.scheduling.slots.resource_manager import ResourceManager
 from flinkmagic.scheduling.task_executor_gateway import TaskDeploymentDescriptor, TaskExecutionStateTransition
+from tests.virtual_time import run_until
 
 
 class Master:
@@ -145,12 +146,12 @@ def test_a_master_is_told_once_that_there_is_not_enough_and_not_before_the_start
     master = Master()
     cluster.manager.register_job_master(master)
     cluster.manager.declare_required_resources("job", 3)
-    cluster.main_thread.run_until(900.0)
+    run_until(cluster.main_thread, 900.0)
     assert master.told == []
-    cluster.main_thread.run_until(2_000.0)
+    run_until(cluster.main_thread, 2_000.0)
     assert master.told == [1]
     cluster.manager.declare_required_resources("job", 4)
-    cluster.main_thread.run_until(2_100.0)
+    run_until(cluster.main_thread, 2_100.0)
     assert master.told == [1, 1]
 
 
@@ -160,11 +161,11 @@ def test_a_silent_executor_is_struck_out_and_masters_are_told() -> None:
     master = Master()
     cluster.manager.register_job_master(master)
     cluster.manager.declare_required_resources("job", 2)
-    cluster.main_thread.run_until(450.0)
+    run_until(cluster.main_thread, 450.0)
     silent.lives = False
-    cluster.main_thread.run_until(800.0)
+    run_until(cluster.main_thread, 800.0)
     assert master.gone == []
-    cluster.main_thread.run_until(1_100.0)
+    run_until(cluster.main_thread, 1_100.0)
     assert master.gone == ["tm-2"]
     assert cluster.manager.free_slots_on("tm-2") is None
     assert alive.lives
@@ -188,9 +189,9 @@ def test_heartbeats_are_asked_for_and_their_absence_is_noticed_once() -> None:
     asked: list[float] = []
     heartbeats = HeartbeatManager(clock, main_thread, 10.0, 35.0, silent.append)
     heartbeats.monitor("target", lambda: asked.append(clock.now_ms()))
-    main_thread.run_until(20.0)
+    run_until(main_thread, 20.0)
     heartbeats.heard_from("target")
-    main_thread.run_until(200.0)
+    run_until(main_thread, 200.0)
     assert asked == [10.0, 20.0, 30.0, 40.0, 50.0]
     assert silent == ["target"]
     heartbeats.heard_from("target")  # too late
@@ -294,7 +295,7 @@ def test_a_silent_executor_fails_what_runs_on_it(job) -> None:
     j.master.start()
     j.settle()
     executor.lives = False
-    j.main_thread.run_until(1_000.0)
+    run_until(j.main_thread, 1_000.0)
     cause = j.master.scheduler.request_job().failure_cause
     assert cause is not None
     assert isinstance(cause.__cause__, TaskExecutorLostError)
@@ -338,13 +339,13 @@ def test_a_new_resource_manager_hears_what_is_required(job) -> None:
 def test_a_job_without_slots_fails_with_what_it_needs(job, batch: bool, message: str) -> None:
     j = Job(job(STAGES, batch=batch), slot_request_timeout_ms=2_000.0, batch_slot_timeout_ms=2_000.0)
     j.master.start()
-    j.main_thread.run_until(10_000.0)
+    run_until(j.main_thread, 10_000.0)
     assert j.ended == [JobStatus.FAILED]
     assert message in str(j.master.scheduler.request_job().failure_cause)
 
 
 def test_regions_that_share_slots_wait_for_all_of_them_together(job) -> None:
-    # The pipelined region shares the slots of the sources, which do not need them at once; it does.
+    # The pipelined region shares the slots of the sources, which do not need them simultaneously; it does.
     red = {"slot_sharing_group": "red"}
     stages = [("a", 3, ()), ("b", 1, ()), ("c", 3, ("b:hash",)), ("d", 3, ("c:hash/PIPELINED",))]
     j = Job(job(stages, a=red, c=red, d=red), slot_request_timeout_ms=2_000.0)
@@ -354,6 +355,6 @@ def test_regions_that_share_slots_wait_for_all_of_them_together(job) -> None:
     for _ in range(4):
         j.finish(executor)
         executor.submitted.clear()
-    j.main_thread.run_until(10_000.0)
+    run_until(j.main_thread, 10_000.0)
     assert j.ended == [JobStatus.FAILED]
     assert "needs 3 slots together, and 1 became available" in str(j.master.scheduler.request_job().failure_cause)

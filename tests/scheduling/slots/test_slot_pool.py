@@ -11,6 +11,7 @@ from flinkmagic.errors.scheduling import NoResourceAvailableError
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
+from flinkmagic.scheduling.slots import declarative_slot_pool_bridge
 from flinkmagic.scheduling.slots.declarative_slot_pool import DeclarativeSlotPool
 from flinkmagic.scheduling.slots.declarative_slot_pool_bridge import DeclarativeSlotPoolBridge
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
@@ -18,6 +19,12 @@ from flinkmagic.scheduling.slots.request_slot_matching import (
     PreferredAllocationRequestSlotMatchingStrategy,
 )
 from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
+from tests.virtual_time import run_until
+
+
+@pytest.fixture(autouse=True)
+def _frequent_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(declarative_slot_pool_bridge, "IDLE_CHECK_MS", 100.0)
 
 
 class Executor:
@@ -45,7 +52,6 @@ class Pool:
             clock=self.clock,
             main_thread=self.main_thread,
             event_log=self.log,
-            idle_check_ms=100.0,
             **options,
         )
         self.executor = Executor()
@@ -122,9 +128,9 @@ def test_idle_slots_that_are_not_needed_go_back() -> None:
     p.ask("a", "b")
     p.offer("s1", "s2")
     p.bridge.free_slot("s1", None)
-    p.main_thread.run_until(900.0)
+    run_until(p.main_thread, 900.0)
     assert p.executor.freed == []
-    p.main_thread.run_until(1_200.0)
+    run_until(p.main_thread, 1_200.0)
     assert p.executor.freed == ["s1"]
     assert p.pool.n_slots == 1
 
@@ -135,7 +141,7 @@ def test_idle_slots_that_are_needed_stay() -> None:
     p.offer("s1")
     p.pool.increase_requirements_by(1)
     p.bridge.free_slot("s1", None)
-    p.main_thread.run_until(5_000.0)
+    run_until(p.main_thread, 5_000.0)
     assert p.executor.freed == []
 
 
@@ -162,7 +168,7 @@ def test_a_bulk_that_can_never_be_had_fails_with_how_many_it_needs_and_who_asks(
     p = Pool(slot_request_timeout_ms=500.0, batch_slot_timeout_ms=None)
     requests = p.ask("a", "b", "c", streaming=streaming)
     p.offer("s1")
-    p.main_thread.run_until(2_000.0)
+    run_until(p.main_thread, 2_000.0)
     assert given(requests[0]) == ["s1"]
     errors = [request.slot_future.error for request in requests[1:]]
     assert all(isinstance(error, NoResourceAvailableError) for error in errors)
@@ -177,7 +183,7 @@ def test_a_bulk_that_others_keep_waiting_does_not_fail() -> None:
     p.ask("a", "b")
     p.offer("s1", "s2")
     waiting = p.ask("c", "d")
-    p.main_thread.run_until(60_000.0)
+    run_until(p.main_thread, 60_000.0)
     assert given(*waiting) == [None, None]
 
 
@@ -186,28 +192,28 @@ def test_slots_that_unbounded_tasks_hold_do_not_count_for_others() -> None:
     p.ask("a", streaming=True)
     p.offer("s1")
     (other,) = p.ask("b", streaming=True)
-    p.main_thread.run_until(2_000.0)
+    run_until(p.main_thread, 2_000.0)
     assert isinstance(other.slot_future.error, NoResourceAvailableError)
 
 
 def test_without_a_timeout_requests_wait_for_ever() -> None:
     p = Pool(slot_request_timeout_ms=None, batch_slot_timeout_ms=None)
     requests = p.ask("a", "b")
-    p.main_thread.run_until(10_000_000.0)
+    run_until(p.main_thread, 10_000_000.0)
     assert given(*requests) == [None, None]
 
 
 def test_bounded_jobs_fail_when_there_is_no_slot_at_all() -> None:
     p = Pool(slot_request_timeout_ms=None, batch_slot_timeout_ms=500.0)
     (request,) = p.ask("a")
-    p.main_thread.run_until(400.0)
+    run_until(p.main_thread, 400.0)
     assert given(request) == [None]
-    p.main_thread.run_until(1_100.0)
+    run_until(p.main_thread, 1_100.0)
     assert isinstance(request.slot_future.error, NoResourceAvailableError)
     assert p.pool.required == 0
 
 
-def test_when_there_is_no_more_unbounded_jobs_fail_at_once_and_bounded_ones_wait() -> None:
+def test_when_there_is_no_more_unbounded_jobs_fail_immediately_and_bounded_ones_wait() -> None:
     p = Pool()
     (bounded,) = p.ask("a")
     (unbounded,) = p.ask("b", streaming=True)
@@ -238,7 +244,7 @@ def wanting(name: str, *preferred: str) -> PhysicalSlotRequest:
     return PhysicalSlotRequest(name, (0,), preferred_resource_ids=preferred)
 
 
-def test_matching_by_preference_serves_nobody_before_his_turn() -> None:
+def test_matching_by_preference_keeps_the_order_of_requests() -> None:
     slots = [slot("s1", "x"), slot("s2", "y")]
     requests = [wanting("a"), wanting("b", "x"), wanting("c", "x", "y")]
     matches = PreferredAllocationRequestSlotMatchingStrategy().match(slots, requests)

@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
+from flinkmagic.reuse import retained_results
 from flinkmagic.session import SessionActions, release_retained, retained
+from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.options import JobOptions
 
 LATE = """
@@ -47,6 +49,15 @@ def test_the_second_action_computes_a_name_whole_and_the_third_reads_it(session,
         assert session.report.saved_seconds > 0
     assert rows(session.cell("late.collect()")) == rows(session.plain("late.collect()"))
     assert session.cell("late.where('k = 3').first()['total']") == sum(range(3, 100, 10))
+
+
+def test_what_was_read_last_is_looked_for(session, files) -> None:
+    reread = RereadFrames.of(session.spark.sparkContext)
+    session.plain("early = late.where('k > 3').groupBy(F.expr('k % 3')).count()\nNone")
+    for name in ("early", "late", "early", "late"):
+        session.cell(f"{name}.collect()")
+        frame = session.namespace[name]
+        assert next(reversed(reread.within_reach())) is frame
 
 
 def test_the_same_action_again_runs_its_last_stage_only(session, files) -> None:
@@ -205,3 +216,14 @@ def test_what_was_released_is_computed_as_plain_spark_does(session, files) -> No
     assert rows(session.cell("late.collect()")) == rows(session.plain("late.collect()"))
     assert session.report.reused == 0
     assert session.report.stages == 2  # nothing is computed only to be kept
+
+
+def test_a_long_session_keeps_a_bounded_number_of_results(session, files, monkeypatch) -> None:
+    monkeypatch.setattr(retained_results, "MOST_OF_ACTIONS", 4)
+    used_three_times(session)
+    counts = []
+    for number in range(6):
+        session.cell(f"late.where('k != {number}').groupBy('total').count().collect()")
+        counts.append((session.report.reused, len(retained(session.spark))))
+    # The first one keeps the rows of `late`. What is used again stays; what is not goes.
+    assert counts == [(1, 3), (2, 4), (2, 4), (2, 4), (2, 4), (2, 4)]

@@ -240,6 +240,24 @@ def test_a_failure_of_ours_before_a_stage_ran_is_told_in_one_line(session, monke
     assert not session.report.is_driven
 
 
+def test_a_failure_of_ours_after_a_stage_ran_fails_the_action_and_releases_its_plan(session, monkeypatch) -> None:
+    from flinkmagic.errors.actions import ActionFailedError
+    from flinkmagic.session.actions import session_actions
+
+    def broken(*_):
+        raise KeyError("no such plan")
+
+    released = []
+    release = session_actions.ActionGraph.release
+    session.plain(TWO_SHUFFLES + "None")
+    monkeypatch.setattr(session_actions.ActionGraph, "release", lambda graph: released.append(graph) or release(graph))
+    monkeypatch.setattr(session_actions, "FinishedQuery", broken)
+    with pytest.raises(ActionFailedError, match=r"cell 3, line 1: totals\.count\(\)|cell 3, line 1: count\(\)"):
+        session.cell("totals.count()")
+    assert len(released) == 1
+    assert session.report.is_driven
+
+
 def test_observed_and_streaming_frames_are_left_to_spark(session) -> None:
     session.plain(
         """
