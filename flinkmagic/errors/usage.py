@@ -190,8 +190,7 @@ class StaleRunStoppedError(UserError):
         done = f"Executed before it: {', '.join(ran)}." if ran else "No cell was executed before it."
         rest = f" Left: {', '.join(left)}." if left else " No other one is left."
         super().__init__(
-            f"{failed} raised the exception above. {done}{rest} Mend the cell and run it, then: "
-            "%flinkrun --stale --yes"
+            f"{failed} raised the exception above. {done}{rest} Mend the cell and run it, then: %flinkrun --stale --yes"
         )
 
 

@@ -183,7 +183,7 @@ class CellRuns:
     def _fact(self, name: str) -> ValueFact:
         """Return what is known of a name's value; a DataFrame over the rows that a job has kept is what it was."""
         value = self._shell.user_ns[name]
-        if isinstance(value, DataFrame) and not self._frames.knows(value):
+        if isinstance(value, DataFrame):
             for registry, facts in self._rebound.items():
                 number = registry.number(value)
                 if number in facts:

@@ -15,6 +15,7 @@ from traitlets import Bool, Enum
 from flinkmagic import session
 from flinkmagic.capturing.hooks.current import apart
 from flinkmagic.capturing.merging import over_frames
+from flinkmagic.capturing.results import last_frames
 from flinkmagic.display import to_table
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import TopLevelAwaitError
@@ -33,9 +34,10 @@ from flinkmagic.magics.graphs import NotebookGraphs, cell_id
 from flinkmagic.magics.jobs import errors_text, jobs_table, retained_table
 from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
-from flinkmagic.magics.stale_runs import check_stale_words, run_stale, stale_notes, stale_text
+from flinkmagic.magics.stale_runs import check_stale_words, run_stale, stale_text
 from flinkmagic.magics.words import parsed, with_help
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
+from flinkmagic.session.staleness.graph_marks import stale_marks
 
 RUN_HELP = "run a cell's graph as soon as it is compiled"
 
@@ -44,8 +46,11 @@ DEFAULT_RESULT = "result"
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from pyspark import SparkContext
+
+    from flinkmagic.capturing.program import Program
     from flinkmagic.magics.compile_progress import CompileProgress
     from flinkmagic.session import CompiledGraph, Job
 
@@ -68,6 +73,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         super().__init__(shell)
         self.graphs = NotebookGraphs()
         self.cells = CellRuns(shell)
+        self.session_programs: Callable[[SparkContext], list[Program]] = lambda context: []
 
     @with_help
     @no_var_expand
@@ -136,6 +142,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
         graph = next(iter(values.values())) if len(values) == 1 else None
         if not isinstance(graph, session.CompiledGraph):
             graph = self._of_frames(values, options) if values else self._of_all(options)
+        stale = self.cells.stale(running_session(self.shell))
+        graph.marks = stale_marks(graph.stream_graph, graph.job_graph, stale)
         if options.save:
             print(f"Written to {graph.save(options.save, options.view or 'job')}")
             return None
@@ -165,8 +173,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
 
         Interrupting the kernel cancels the job. SINK is the variable of a result, the last part of a path, or a table.
 
-        With --stale: list the cells whose files, settings, or what other cells have defined for them, have changed since
-        they ran. These cells are known: those of %%flinkgraph, and those that ran while the session mode was on.
+        With --stale: list the cells whose inputs have changed since they ran: files, settings, what other cells define.
+        The cells of %%flinkgraph are known, and those that ran while the session mode was on.
         """
         options = parsed(self.flinkrun, line)
         if check_stale_words(options):
@@ -304,11 +312,20 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def _of_all(self, options: Namespace) -> CompiledGraph:
         """Return one graph of all that the session has defined; what cells share is in it only once."""
         options.share = options.share or "always"
-        spark = running_session(self.shell) if self.graphs else None
+        spark = running_session(self.shell)
         programs = self.graphs.programs(spark.sparkContext) if spark is not None else []
-        if not programs:
-            raise NoGraphError()
-        graph = self.compiled(programs, check_name(options.name or WHOLE), options)
+        ordinary = self.session_programs(spark.sparkContext) if spark is not None else []
+        try:
+            # A cell without the magic has no sinks: what it defines and takes no further is shown as results.
+            for program in ordinary:
+                program.results = last_frames(program, self.shell.user_ns)
+            programs = [*(program for program in ordinary if program.results), *programs]
+            if not programs:
+                raise NoGraphError()
+            graph = self.compiled(programs, check_name(options.name or WHOLE), options)
+        finally:
+            for program in ordinary:
+                program.results = {}
         if options.name:
             self.define(graph)
         return graph

@@ -109,6 +109,7 @@ class SessionMode:
                 if isinstance(mode, SessionMode):
                     mode.off()
                     events.unregister(event, callback)
+        self._magics.session_programs = self._known
         events.register("pre_run_cell", self.begin)
         events.register("post_run_cell", self.end)
         self._magics.observe(lambda change: self.on() if change["new"] else self.off(), "session")
@@ -186,12 +187,12 @@ class SessionMode:
         try:
             # An exception of the cell is none of the capture's: nothing is pending that would depend on it.
             capture.__exit__(None, None, None)
+            self._magics.cells.end(cell.noted, program, raised=cell.raised)
         except (Py4JError, OSError):
             self._magics.cells.drop(cell.noted)
             if not is_gone(program.spark):
                 raise
             return  # the JVM has taken with it what could be continued from
-        self._magics.cells.end(cell.noted, program, raised=cell.raised)
         if program.calls and program.variables:
             program.settlements = ()
             self._programs.append(program)

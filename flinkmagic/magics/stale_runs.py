@@ -66,11 +66,6 @@ def stale_text(cells: CellRuns, stale: Sequence[StaleCell]) -> str:
     return "\n".join(lines)
 
 
-def stale_notes(stale: Sequence[StaleCell]) -> list[str]:
-    """Return one line for each stale cell: ``stale: cell 3 (4f1c): file data/x.csv changed``."""
-    return [f"stale: {one.record.title}: {'; '.join(one.reasons)}" for one in stale]
-
-
 def run_stale(shell: Any, cells: CellRuns, spark: SparkSession | None) -> None:
     """Execute the stale cells again, as IPython runs cells; a cell that is no longer stale by its turn is left out.
 

@@ -62,7 +62,7 @@ class _Names(ast.NodeVisitor):
         self.binds.add(name)
         self._bound.add(name)
 
-    def visit_Name(self, node: ast.Name) -> None:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
             self._read(node.id)
         else:
@@ -72,27 +72,27 @@ class _Names(ast.NodeVisitor):
         if name not in self._bound:
             self.reads.add(name)
 
-    def visit_Assign(self, node: ast.Assign) -> None:  # noqa: N802
+    def visit_Assign(self, node: ast.Assign) -> None:
         self.visit_all([node.value, *node.targets])
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         self.visit_all([node.annotation, node.value])
         if node.value is not None or not isinstance(node.target, ast.Name):
             self.visit(node.target)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: N802
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name):
             self._read(node.target.id)
         self.visit_all([node.value, node.target])
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:  # noqa: N802
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
         self.visit_all([node.value, node.target])
 
-    def visit_Subscript(self, node: ast.Subscript) -> None:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> None:
         self._change(node)
         self.generic_visit(node)
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> None:
         self._change(node)
         self.generic_visit(node)
 
@@ -103,32 +103,32 @@ class _Names(ast.NodeVisitor):
         if not isinstance(node.ctx, ast.Load) and isinstance(owner, ast.Name):
             self.changes.add(owner.id)
 
-    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:  # noqa: N802
+    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
         self.visit_all([node.iter, node.target, *node.body, *node.orelse])
 
     visit_AsyncFor = visit_For  # noqa: N815
 
-    def visit_If(self, node: ast.If) -> None:  # noqa: N802
+    def visit_If(self, node: ast.If) -> None:
         self.visit(node.test)
         self._either([node.body, node.orelse])
 
-    def visit_Match(self, node: ast.Match) -> None:  # noqa: N802
+    def visit_Match(self, node: ast.Match) -> None:
         self.visit(node.subject)
         self._either([[case.pattern, *filter(None, [case.guard]), *case.body] for case in node.cases])
 
-    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:  # noqa: N802
+    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
         self.generic_visit(node)
         if node.name is not None:
             self._bind(node.name)
 
     visit_MatchStar = visit_MatchAs  # noqa: N815
 
-    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:  # noqa: N802
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
         self.generic_visit(node)
         if node.rest is not None:
             self._bind(node.rest)
 
-    def visit_Try(self, node: ast.Try) -> None:  # noqa: N802
+    def visit_Try(self, node: ast.Try) -> None:
         before = set(self._bound)
         self.visit_all([*node.body, *node.orelse])
         after, self._bound = self._bound, before
@@ -151,14 +151,14 @@ class _Names(ast.NodeVisitor):
             ends.append(self._bound)
         self._bound = set.intersection(*ends) if ends else before
 
-    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:  # noqa: N802
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         for alias in node.names:
             if alias.name != "*":
                 self._bind(alias.asname or alias.name.partition(".")[0])
 
     visit_ImportFrom = visit_Import  # noqa: N815
 
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.visit_all([*node.decorator_list, *_defaults(node.args)])
         self._bind(node.name)
         free, written = _of_function(node)
@@ -167,12 +167,12 @@ class _Names(ast.NodeVisitor):
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
 
-    def visit_Lambda(self, node: ast.Lambda) -> None:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> None:
         self.visit_all(_defaults(node.args))
         for name in _of_function(node)[0]:
             self._read(name)
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self.visit_all([*node.decorator_list, *node.bases, *(one.value for one in node.keywords)])
         body = _Names()
         body._bound = set(self._bound)
@@ -223,9 +223,7 @@ def _of_function(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> t
             declared.update(part.names)
         elif isinstance(part, (ast.Import, ast.ImportFrom)):
             stores.update(alias.asname or alias.name.partition(".")[0] for alias in part.names)
-        elif isinstance(part, ast.ClassDef):
-            stores.add(part.name)
-        elif isinstance(part, ast.ExceptHandler) and part.name is not None:
-            stores.add(part.name)
+        elif isinstance(part, (ast.ClassDef, ast.ExceptHandler)):
+            stores.add(part.name or "")
         open_ += ast.iter_child_nodes(part)
     return loads - own - (stores - declared), declared

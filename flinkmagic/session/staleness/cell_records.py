@@ -1,7 +1,7 @@
 """The table of the cells that have run: what each has read and defined, as facts.
 
-A cell is one row, that of its last run; a cell that runs again replaces its row and keeps its place. No row refers to an
-object of the user's.
+A cell is one row, that of its last run; a cell that runs again replaces its row and keeps its place. No row refers to
+an object of the user's.
 
 | column   | what it holds                                                                     |
 | -------- | --------------------------------------------------------------------------------- |

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from flinkmagic.capturing.driver.capture_reader import hadoop_settings
 from flinkmagic.capturing.session_snapshot import SessionSnapshot, read_conf
 from flinkmagic.capturing.writes.targets import resolve_uri
+from flinkmagic.jvm.java import is_gone
 from flinkmagic.reuse.result_keys import ListedFiles, QueryFacts, ResultKeys, relevant_settings
 
 if TYPE_CHECKING:
@@ -46,9 +48,14 @@ class FrameFacts:
         sc = df.sparkSession.sparkContext
         if sc is not SparkContext._active_spark_context:
             return _UNKNOWN
-        if self._keys is None:
-            self._keys = ResultKeys(sc)
-        return self._keys.of_query(df._jdf.queryExecution().analyzed())
+        try:
+            if self._keys is None:
+                self._keys = ResultKeys(sc)
+            return self._keys.of_query(df._jdf.queryExecution().analyzed())
+        except (Py4JError, OSError):
+            if not is_gone(df.sparkSession):
+                raise
+            return _UNKNOWN
 
 
 def settings_then(snapshot: SessionSnapshot | None) -> Mapping[str, str]:
@@ -69,7 +76,7 @@ class FilesNow:
         self._there: dict[str, dict[str, str]] = {}
 
     def changed(self, listed: ListedFiles) -> str:
-        """Return what has become of listed files, such as ``file data/x.csv changed``; empty if all are as they were."""
+        """Return what has become of listed files, such as ``file data/x.csv changed``; empty if nothing has."""
         then = _by_path(listed.files)
         now: dict[str, str] = {}
         for root in listed.roots:

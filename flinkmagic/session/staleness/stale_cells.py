@@ -2,14 +2,14 @@
 
 The rules, as the code keeps them:
 
-1. A cell is stale if a file that its DataFrames listed has changed, if there is a new one beside it, or if a setting that
-   can affect rows has another value now.
+1. A cell is stale if a file that its DataFrames listed has changed, if there is a new one beside it, or if a setting
+   that can affect rows has another value now.
 2. A cell is stale if a name that it has read means another value now. A value that has a key is the same if the key is:
    a cell that ran again to the same effect makes no other one stale.
 3. It is not stale if what it has read was only taken further under the same name (``df = df.where(...)``), by itself or
    by a later cell.
-4. A cell that takes a name further is stale if what it had made of it is no longer there, because the cell before it ran
-   again.
+4. A cell that takes a name further is stale if what it had made of it is no longer there, because the cell before it
+   ran again.
 5. A cell is stale if it has read what a stale cell defines, or if its last run raised an exception.
 6. Stale cells are in the cells' order, except that one that reads what another one defines follows it.
 """

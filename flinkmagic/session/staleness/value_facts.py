@@ -1,8 +1,8 @@
 """What is known about the values that a notebook's names mean: enough to tell later whether they are the same.
 
 DataFrames count by the key of their query, functions by the fingerprint of their code, modules of the user's by their
-sources: by the rules that decide whether a kept result may be used (`reuse.result_keys`). Plain values count by what they
-say. Anything else counts by identity, and by how often cells have set an item or an attribute of it.
+sources: by the rules that decide whether a kept result may be used (`reuse.result_keys`). Plain values count by what
+they say. Anything else counts by identity, and by how often cells have set an item or an attribute of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import hashlib
 import os
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import Any
 
@@ -27,6 +27,8 @@ from flinkmagic.session.staleness.cell_records import ValueFact
 
 _MOST_PARTS = 1000
 _MOST_TEXT = 100_000
+_DEEPEST = 20
+_OF_UDFS = ("returnType", "evalType", "deterministic")
 _PLAIN = (
     bool, int, float, complex, str, bytes, type(None), range, datetime.date, datetime.time, datetime.timedelta,
     datetime.datetime, decimal.Decimal,
@@ -59,11 +61,13 @@ class ValueFacts:
     def _of(self, value: Any, within: frozenset[int]) -> ValueFact:
         if isinstance(value, DataFrame):
             return ValueFact("DataFrame", self._identity(value), key=self._frame_key(value))
+        if id(value) in within:
+            return ValueFact("object", key="itself")
         identity = self._identity(value)
         kind, parts = "object", None
         if isinstance(value, types.ModuleType):
             kind, parts = "module", self._module(value.__name__)
-        elif id(value) not in within and (isinstance(value, type) or functions_in(value)):
+        elif isinstance(value, type) or functions_in(value):
             kind, parts = "function", self._function(value, within | {id(value)})
         elif (text := _text_of(value)) is not None:
             kind, parts = "value", f"{type(value).__qualname__} {text}"
@@ -84,13 +88,16 @@ class ValueFacts:
                 return f"{value.__module__}.{getattr(value, '__qualname__', '')} {self._module(value.__module__)}"
             if isinstance(value, type):
                 return self._class(value, within)
-            said = []
+            said = [f"{getattr(value, name, '')}" for name in _OF_UDFS]
             for function in functions_in(value):
+                if function.__globals__.get("__name__") != "__main__":  # it wraps the next one
+                    said.append(f"{function.__code__.co_name} {self._module(function.__globals__['__name__'])}")
+                    continue
                 said.append(fingerprint(cloudpickle.dumps(function.__code__)).digest)
                 held = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
                 held += [cell.cell_contents for cell in function.__closure__ or ()]
                 said += [_said(self._of(one, within)) for one in held if one is not value]
-            return f"{said} {getattr(value, 'returnType', '')}"
+            return str(said)
         except (CannotCompareError, ValueError, TypeError):  # it cannot be followed, or holds an empty cell
             return None
 
@@ -152,24 +159,22 @@ def _text_of(value: Any) -> str | None:
     parts: list[str] = []
     left = [_MOST_PARTS, _MOST_TEXT]
 
-    def add(one: Any) -> bool:
+    def add(one: Any, depth: int = 0) -> bool:
         left[0] -= 1
         if isinstance(one, (str, bytes)):
             left[1] -= len(one)
-        if min(left) < 0:
+        if min(left) < 0 or depth > _DEEPEST:
             return False
-        if type(one) in _PLAIN or isinstance(one, PurePath):
-            parts.append(f"{type(one).__name__} {one!r}")
+        kind = type(one)
+        if kind in _PLAIN or isinstance(one, PurePath):
+            parts.append(f"{kind.__name__} {one!r}")
             return True
-        if type(one) in (list, tuple, Row):
-            parts.append(f"{type(one).__name__} {len(one)} {getattr(one, '__fields__', '')}")
-            return all(map(add, one))
-        if type(one) in (set, frozenset):
-            parts.append(f"{type(one).__name__} {len(one)}")
-            return all(type(each) in _PLAIN for each in one) and all(map(add, sorted(one, key=repr)))
-        if isinstance(one, Mapping) and type(one) is dict:
-            parts.append(f"dict {len(one)}")
-            return all(add(key) and add(held) for key, held in one.items())
-        return False
+        if kind not in (list, tuple, Row, set, frozenset, dict):
+            return False
+        parts.append(f"{kind.__name__} {len(one)} {getattr(one, '__fields__', '')}")
+        held = [part for item in one.items() for part in item] if kind is dict else list(one)
+        if kind in (set, frozenset):  # their order is that of a process
+            held = sorted(held, key=repr) if all(type(each) in _PLAIN for each in held) else [one]
+        return all(add(each, depth + 1) for each in held)
 
     return "\n".join(parts) if add(value) else None
