@@ -99,10 +99,10 @@ class CellRuns:
         again = running_again()
         if self._open and (again is None or self._open[-1].record.cell == again.cell):
             return None
-        self._frames.begin()
         record = again or CellRecord(cell or cell_of_text(raw), number, raw, is_lasting=cell is not None)
         names = self._names(raw)
         reads = {name: self._found(name) for name in sorted(self._read(names))}
+        self._frames.rest()
         fresh = CellRecord(record.cell, record.number, raw, record.is_lasting, reads=reads)
         self._open.append(CellRun(fresh, names, self._addresses()))
         return self._open[-1]
@@ -136,6 +136,7 @@ class CellRuns:
         for df in frames:
             run.files.update(dict.fromkeys(self._frames.of(df).files))
         self._know_frames(program, defines)
+        self._frames.rest()
         uses_spark = bool(run.uses_spark or frames or program.calls or program.actions)
         self.records.add(
             CellRecord(
@@ -197,7 +198,6 @@ class CellRuns:
         """Return the stale cells, in the order in which they are to run again."""
         if spark is None or not len(self.records):
             return []
-        self._frames.begin()
         files = FilesNow(spark)
         facts: dict[str, Any] = {}
 
@@ -206,7 +206,9 @@ class CellRuns:
                 facts[name] = self._fact(name) if name in self._shell.user_ns else None
             return facts[name]
 
-        return stale_cells(self.records, Present(value, files.changed, settings_now(spark)))
+        found = stale_cells(self.records, Present(value, files.changed, settings_now(spark)))
+        self._frames.rest()
+        return found
 
     def _found(self, name: str) -> ReadValue:
         return self.records.found(name, self._fact(name))

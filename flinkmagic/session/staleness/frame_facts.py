@@ -29,8 +29,8 @@ class FrameFacts:
         self._known: WeakKeyDictionary[DataFrame, QueryFacts] = WeakKeyDictionary()
         self._keys: ResultKeys | None = None
 
-    def begin(self) -> None:
-        """Begin another moment: modules and functions are looked up again."""
+    def rest(self) -> None:
+        """End a moment: what the JVM holds for it is released, and modules are looked up again in the next one."""
         self._keys = None
 
     def knows(self, df: DataFrame) -> bool:
