@@ -183,15 +183,18 @@ class StaleRunStoppedError(UserError):
         The cell.
     left : sequence of str
         Those that are still stale.
+    awaits : bool
+        It was not executed, because it awaits at its top level.
     """
 
-    def __init__(self, ran: Sequence[str], failed: str, left: Sequence[str]) -> None:
+    def __init__(self, ran: Sequence[str], failed: str, left: Sequence[str], *, awaits: bool = False) -> None:
         self.ran, self.failed, self.left = list(ran), failed, list(left)
         done = f"Executed before it: {', '.join(ran)}." if ran else "No cell was executed before it."
         rest = f" Left: {', '.join(left)}." if left else " No other one is left."
-        super().__init__(
-            f"{failed} raised the exception above. {done}{rest} Mend the cell and run it, then: %flinkrun --stale --yes"
-        )
+        why, remedy = "raised the exception above", "Mend the cell and run it"
+        if awaits:
+            why, remedy = "awaits at its top level, which no cell can do inside another one", "Run the cell"
+        super().__init__(f"{failed} {why}. {done}{rest} {remedy}, then: %flinkrun --stale --yes")
 
 
 class NeverRunError(UserError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,8 @@ def run_stale(shell: Any, cells: CellRuns, spark: SparkSession | None) -> None:
     while stale := [one for one in cells.stale(spark) if one.record.cell not in ran]:
         record, left = stale[0].record, [one.record.title for one in stale[1:]]
         planned.setdefault(record.cell, record)
+        if _must_wait_for_loop(shell, record.source):
+            raise StaleRunStoppedError([one.title for one in ran.values()], record.title, left, awaits=True)
         print(lines_visible(f"{record.title} again: {'; '.join(stale[0].reasons)}"))
         ran[record.cell] = record
         with executed_again(record):
@@ -96,6 +99,15 @@ def run_stale(shell: Any, cells: CellRuns, spark: SparkSession | None) -> None:
     fresh = [record.title for cell, record in planned.items() if cell not in ran]
     if fresh:
         print(f"Left out, because what they have read turned out to be the same: {', '.join(fresh)}.")
+
+
+def _must_wait_for_loop(shell: Any, source: str) -> bool:
+    """Return whether a cell needs the event loop on which the running cell keeps it waiting."""
+    try:
+        asyncio.get_running_loop()
+        return bool(shell.should_run_async(source, transformed_cell=shell.transform_cell(source)))
+    except (RuntimeError, SyntaxError):  # there is no such loop, or the cell is going to show what is wrong
+        return False
 
 
 def _first_line(record: CellRecord) -> str:

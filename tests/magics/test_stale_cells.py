@@ -158,40 +158,32 @@ def test_cells_of_graphs_run_again_as_graphs(notebook, tmp_path) -> None:
     assert plain not in stale(notebook), "it ran while nothing was captured"
 
 
-def test_in_a_kernel_cells_have_lasting_names_and_their_outputs_appear_below_the_running_cell(kernel, folder) -> None:
+def test_in_a_kernel_outputs_appear_below_the_running_cell(kernel, folder) -> None:
     (folder / "numbers").mkdir()
-    (folder / "numbers" / "first.json").write_text('{"id": 1}')
-    path = folder / "numbers"
+    append(folder, 1)
     kernel.run("%flinkgraph on", cell="mode")
-    try:
-        kernel.run(f"numbers = spark.read.schema('id LONG').json('{path}')", cell="load")
-        kernel.run(
-            f"%%flinkgraph one\ngroups_of_one = numbers.groupBy('id').count()\nonly = numbers.where('id > 1')",
-            cell="one",
-        )
-        kernel.run("%%flinkgraph two\nnumbers.groupBy('id').count().write.mode('overwrite').json('two')", cell="two")
-        number = kernel.run("numbers.count()", cell="count").value["text/plain"]
-        assert number == "1"
-        # A cell that is edited is still the same one.
-        kernel.run("limit = 1\nnumbers.where(f'id > {limit}').count()", cell="edited")
-        kernel.run("limit = 0\nnumbers.where(f'id > {limit}').count()", cell="edited")
-        (folder / "numbers" / "more.json").write_text('{"id": 2}')
-        told = kernel.run("%flinkrun --stale", cell="list")
-        named = [line.partition(":")[0].split()[2] for line in told.stdout.splitlines() if line.startswith("  cell")]
-        assert named == ["(load)", "(one)", "(two)", "(count)", "(edited)"]
-        assert "edited or deleted" in told.stdout
-        again = kernel.run("%flinkrun --stale --yes", cell="again")
-        assert again.status == "ok", again.error
-        assert again.value["text/plain"] == "2", "the last cell's value, below this one"
-        assert len([one for one in again.displays if "image/svg+xml" in one]) == 2, "both graphs, still two"
-        assert kernel.run("sorted(flinkmagic_names)", cell="names").status == "error"
-        assert "one" in kernel.run("%flinkjobs", cell="jobs").stdout
-        assert kernel.run("%flinkrun --stale", cell="list").stdout.startswith("No cell is stale, of ")
-        awaiting = kernel.run("import asyncio\nawait asyncio.sleep(0)\nawaited = numbers.count()", cell="awaits")
-        assert awaiting.status == "ok"
-        (folder / "numbers" / "third.json").write_text('{"id": 3}')
-        ended = kernel.run("%flinkrun --stale --yes", cell="again")
-        print(ended)
-    finally:
-        kernel.run("%flinkgraph off")
-    assert 0
+    kernel.run(f"numbers = spark.read.schema('id LONG').json('{folder}/numbers')", cell="load")
+    kernel.run("%%flinkgraph one\ngroups_of_one = numbers.groupBy('id').count()", cell="one")
+    kernel.run("%%flinkgraph\nnumbers.groupBy('id').count().write.mode('overwrite').json('two')", cell="two")
+    assert kernel.run("numbers.count()", cell="count").value["text/plain"] == "1"
+    kernel.run("limit = 5\nnumbers.where(f'id > {limit}').count()", cell="edited")
+    kernel.run("limit = 0\nnumbers.where(f'id > {limit}').count()", cell="edited")
+    kernel.run("import asyncio\nawait asyncio.sleep(0)\nawaited = numbers.count()", cell="awaits")
+    (folder / "numbers" / "others.json").write_text('{"id": 2}')
+    told = kernel.run("%flinkrun --stale", cell="list").stdout
+    cells = ["load", "one", "two", "count", "edited", "awaits"]
+    assert [line.partition(":")[0].split()[2] for line in told.splitlines() if line.startswith("  cell")] == [
+        f"({cell})" for cell in cells
+    ], "an edited cell is the same one"
+    assert "edited or deleted" in told
+    names = "sorted(get_ipython().magics_manager.registry['FlinkMagics'].graphs)"
+    before = kernel.run(names).value
+    again = kernel.run("%flinkrun --stale --yes", cell="again")
+    assert again.status == "error"
+    assert "(awaits) awaits at its top level" in again.error
+    assert again.value["text/plain"] == "2", "that of the last cell with a value"
+    assert len([one for one in again.displays if "image/svg+xml" in one]) == 2, "of both graphs"
+    assert kernel.run(names).value == before, "under their names, and those of their cells"
+    kernel.run("import asyncio\nawait asyncio.sleep(0)\nawaited = numbers.count()", cell="awaits")
+    assert kernel.run("%flinkrun --stale", cell="list").stdout.startswith("No cell is stale, of ")
+    kernel.run("%flinkgraph off")
