@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.magics.action_cards import CellCard
     from flinkmagic.magics.flink_magics import FlinkMagics
     from flinkmagic.session import SessionActions
 
@@ -58,6 +59,8 @@ class RunningCell:
         IPython's own description of it, which tells cells apart.
     number : int
         Its number; that of the outermost cell if it runs inside one.
+    card : CellCard, optional
+        Shows what its lines take.
     capture : context manager, optional
         What captures it; None while nothing does.
     program : Program, optional
@@ -72,6 +75,7 @@ class RunningCell:
 
     info: ExecutionInfo
     number: int
+    card: CellCard | None = None
     capture: AbstractContextManager[Program] | None = None
     program: Program | None = None
     jobs: int = 0
@@ -159,8 +163,13 @@ class SessionMode:
             self._leave(cell)
 
     def _enter(self, cell: RunningCell, spark: SparkSession, source: CellSource) -> None:
+        from flinkmagic.magics.action_cards import CellCard
+        from flinkmagic.magics.live import in_notebook
+
+        if cell.card is None:
+            cell.card = CellCard(in_notebook=in_notebook(), widget=self._magics.progress == "widget")
         cell.noted = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))
-        actions = session.SessionActions(JobOptions(**self._options()))
+        actions = session.SessionActions(JobOptions(**self._options()), cell.card)
         entered = session.capture(
             spark,
             name=f"cell_{cell.number}",
@@ -181,6 +190,8 @@ class SessionMode:
         """End a cell's capture; what later cells may continue from is kept as long as it has a name."""
         capture, program = cell.capture, cell.program
         cell.capture = cell.program = None
+        if cell.card is not None:
+            cell.card.end()
         if capture is None or program is None:
             self._magics.cells.drop(cell.noted)
             return
@@ -222,8 +233,9 @@ class SessionMode:
         ActionCancelledError
             If its job was cancelled elsewhere: what it should have written is not there, or not all.
         """
-        from flinkmagic.magics.live import follow_on_its_line
+        from flinkmagic.magics.live import follow
 
+        assert cell.card is not None
         write = program.writes[-1]
         line = write.location.called_from or write.location
         name = cell.job_name()
@@ -234,7 +246,7 @@ class SessionMode:
         except Exception as error:
             raise NotDeployedError(name) from error
         try:
-            follow_on_its_line(graph, job, write.text, line.line)
+            follow(graph, job, cell.card.follow(write.text, line.line, graph, job).as_whole())
         except KeyboardInterrupt:
             job.cancel()
             raise

@@ -63,10 +63,14 @@ class ActionGraph(CompiledGraph):
         """What the vertex of that stage is called."""
         return self._last_vertex.name
 
-    def run_stages(self) -> Job:
-        """Run all stages except the last, and return when they have ended; an interrupt cancels them."""
+    def run_stages(self, started: Callable[[Job], object] = lambda _job: None) -> Job:
+        """Run all stages except the last, and return when they have ended; an interrupt cancels them.
+
+        `started` is called with their job.
+        """
         job = self.run(wait=False)
         try:
+            started(job)
             job.wait()
         except BaseException:
             job.cancel()
