@@ -16,6 +16,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from flinkmagic.capturing.splits import Split, side_output, split
+    from flinkmagic.graph.transformations import OutputTag
     from flinkmagic.local_spark import local_session
     from flinkmagic.magics import load_ipython_extension
     from flinkmagic.session import CompiledGraph, Job, capture, compile, with_options
@@ -25,20 +27,28 @@ __version__ = "0.1.0"
 __all__ = [
     "CompiledGraph",
     "Job",
+    "OutputTag",
+    "Split",
     "capture",
     "compile",
     "load_ipython_extension",
     "local_session",
+    "side_output",
+    "split",
     "with_options",
 ]
 
 _HOMES = {
     "CompiledGraph": "flinkmagic.session",
     "Job": "flinkmagic.session",
+    "OutputTag": "flinkmagic.graph.transformations",
+    "Split": "flinkmagic.capturing.splits",
     "capture": "flinkmagic.session",
     "compile": "flinkmagic.session",
     "load_ipython_extension": "flinkmagic.magics",
     "local_session": "flinkmagic.local_spark",
+    "side_output": "flinkmagic.capturing.splits",
+    "split": "flinkmagic.capturing.splits",
     "with_options": "flinkmagic.session",
 }
 

@@ -96,6 +96,9 @@ def merge(programs: Sequence[Program]) -> Program:
             whole.registry.keep(df)
         whole.variables.update(program.variables)
         whole.marks.update({number(frame): mark for frame, mark in program.marks.items()})
+        whole.selections.update(
+            {number(frame): replace(one, parent=number(one.parent)) for frame, one in program.selections.items()}
+        )
     whole.calls = tuple(calls)
     _add_writes(whole, programs, numberings)
     _add_results(whole, programs)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flinkmagic.capturing.operator_options import OperatorOptions
+    from flinkmagic.capturing.selections import Selection
     from flinkmagic.capturing.session_snapshot import SessionSnapshot
     from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
     from flinkmagic.capturing.writes.awaited_metrics import AwaitedMetrics
@@ -121,6 +122,8 @@ class Program:
         The ids of the RDDs that `createDataFrame` made of rows of this process, here or in an earlier program.
     marks : dict of int to OperatorOptions
         By frame number, what `with_options` asked for.
+    selections : dict of int to Selection
+        By frame number, of which DataFrame it has which rows: the parent is computed once for all of its selections.
     session : SessionSnapshot, optional
         The session at the end of the program, for its results.
     complete : bool
@@ -155,6 +158,7 @@ class Program:
     awaited_metrics: tuple[AwaitedMetrics, ...] = ()
     local_rdds: frozenset[int] = frozenset()
     marks: dict[int, OperatorOptions] = field(default_factory=dict)
+    selections: dict[int, Selection] = field(default_factory=dict)
     session: SessionSnapshot | None = None
     complete: bool = False
     uses: tuple[Use, ...] = ()

@@ -17,6 +17,7 @@ from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.operator_options import OperatorOptions
 from flinkmagic.capturing.program import ImmediateStatement, Program, RecordedCall
 from flinkmagic.capturing.results import name_results
+from flinkmagic.capturing.selections import Selected, Selection
 from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.capturing.source_code.source_reader import SourceReader, expr_ids, user_frame
@@ -78,6 +79,7 @@ class Recorder:
         self._calls: list[RecordedCall] = []
         self._seen_ids: set[int] = set()
         self._marks: dict[int, OperatorOptions] = {}
+        self._selections: dict[int, Selection] = {}
         self._used: set[int] = set()
         self._actions = 0
         self._skipped: list[SkippedWrite] = []
@@ -174,6 +176,11 @@ class Recorder:
         number = self.frames.add(df)
         self._marks[number] = options.over(self._marks.get(number))
 
+    def select(self, parent: DataFrame, df: DataFrame, selected: Selected) -> None:
+        """Note that a frame has some rows of another."""
+        with self._recording:
+            self._selections[self.frames.keep(df)] = Selection(self.frames.keep(parent), selected)
+
     def close(self) -> None:
         """Note the session's state for the last time: it is about to be stopped."""
         self._closing = self.snapshot(self.spark)
@@ -237,6 +244,7 @@ class Recorder:
         program.immediate = tuple(self._immediate)
         program.local_rdds = frozenset(self.local_rdds)
         program.marks = dict(self._marks)
+        program.selections = dict(self._selections)
         program.session = self._closing or self.snapshot(self.spark)
         program.frames = dict(self.frames.kept)
         program.complete = True

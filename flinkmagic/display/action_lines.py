@@ -9,6 +9,7 @@ from flinkmagic import amounts
 from flinkmagic.display import palette, printable
 
 _MONO = "font-family:ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace"
+_WRAPPED = "white-space:pre-wrap;overflow-wrap:anywhere;word-break:break-word"
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ def _to_html(lines: Sequence[ActionLine]) -> str:
     for line in lines:
         call, facts = (printable.xml(text) for text in (printable.visible(line.call), line.facts))
         sign = f'<span title="{line.status.lower()}">{line.glyph}</span>'
-        told = f'<code style="{_MONO};background:none">{call}</code> <span style="opacity:0.75">· {facts}</span>'
-        rows.append(f'<div style="display:flex;gap:8px;padding:1px 4px">{sign}<div>{told}</div></div>')
+        code = f'<code style="{_MONO};background:none;{_WRAPPED}">{call}</code>'
+        told = f'<div style="min-width:0">{code} <span style="opacity:0.75">· {facts}</span></div>'
+        rows.append(f'<div style="display:flex;gap:8px;padding:1px 4px">{sign}{told}</div>')
     return f'<div style="font-size:13px;line-height:1.6;border-left:3px solid #8894a5">{"".join(rows)}</div>'

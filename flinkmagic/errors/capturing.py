@@ -194,6 +194,20 @@ class OperatorOptionsError(UserError):
         super().__init__(f"{location}: {reason}." if location is not None else f"{reason}.")
 
 
+class SplitArgumentsError(UserError):
+    """`split`, its `select` or `side_output` is asked for something that has no meaning.
+
+    Parameters
+    ----------
+    reason
+        What is wrong.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"{reason}.")
+
+
 class NotCapturedError(UserError):
     """`with_options` outside a captured cell or block."""
 

@@ -229,17 +229,19 @@ class _JobGraphGenerator:
             for edge in info.out_edges:
                 result_type = self._result_type(edge)
                 target = edge.target
+                # A named result is one, whichever of its rows a reader selects.
+                is_named = edge.dataset_id is not None
                 key = (
                     edge.source.id,
                     "HYBRID" if result_type.is_hybrid else result_type,
                     target.parallelism,
                     target.max_parallelism,
                     edge.dataset_id,
-                    edge.output_tag,
+                    None if is_named else edge.output_tag,
                     edge.partitioner,
                 )
                 output = None
-                if may_share and (result_type.is_reconsumable or result_type.is_hybrid):
+                if (may_share or is_named) and (result_type.is_reconsumable or result_type.is_hybrid):
                     output = shared.get(key)
                 if output is None:
                     output = shared[key] = NonChainedOutput(
@@ -252,6 +254,8 @@ class _JobGraphGenerator:
                     info.configs[edge.source.id].non_chained_outputs.append(output)
                 elif output.result_type is ResultPartitionType.HYBRID_SELECTIVE:
                     output.result_type = ResultPartitionType.HYBRID_FULL
+                if output.output_tag != edge.output_tag:
+                    output.output_tag = None
                 outputs[edge] = output
         return outputs
 

@@ -47,6 +47,8 @@ class _Line:
         self.running: ActionLine | None = None
         self.pictures: tuple[dict[str, View], JobSnapshot] | None = None
         self.view: JobView | None = None
+        self.viewed: Job | None = None
+        """Whose view it is: the line's job when it was opened. In a loop other jobs follow."""
 
     @property
     def shown(self) -> ActionLine:
@@ -87,10 +89,13 @@ class _Line:
         if self.job is not None and self.job.status.is_terminal:
             self.pictures = self.draw()
             self.graph = self.job = None
+        if self.view is not None and self.viewed is not None and self.viewed.status.is_terminal:
+            self.view.update(self.viewed.snapshot())
+            self.viewed = None
 
     def let_go(self) -> None:
         """Be a line of text from here on."""
-        self.graph = self.job = self.pictures = None
+        self.graph = self.job = self.viewed = self.pictures = None
         if self.view is not None:
             self.view.close()
             self.view = None
@@ -115,6 +120,7 @@ class CellCard:
         self._handle: DisplayHandle | None = None
         self._widget: ActionCard | None = None
         self._width = 0
+        self._late: threading.Timer | None = None
 
     # -- what happens in the cell ------------------------------------------------------------------------
 
@@ -138,20 +144,24 @@ class CellCard:
         with self._lock:
             found.graph, found.job, found.pictures = graph, job, None
             found.running = ActionLine(call, line)
-            if self._has_widget and self._in_notebook:
-                _remember(found)
-            else:
+            if not self._opens:
                 found.graph = None
             self._update(found)
+        if self._opens:
+            _remember(self, found)
         return FollowedJob(self, found, job)
 
     def end(self) -> None:
         """Show all, now that the cell is over."""
         with self._lock:
+            if self._late is not None:
+                self._late.cancel()
+                self._late = None
             if not self._lines:
                 return
             if not self._in_notebook:
                 self._write("".join(f"{text}\n" for text in self._text()))
+                self._lines.clear()  # a cell that turns the mode off ends twice
                 return
             if self._handle is None:
                 return
@@ -174,16 +184,27 @@ class CellCard:
             for line in self._lines.values():
                 line.let_go()
 
+    def forget(self, line: _Line) -> None:
+        """Let a line not be opened any more: newer ones are."""
+        with self._lock:
+            line.let_go()
+            if self._widget is not None:
+                self._show()
+
     # -- inside ------------------------------------------------------------------------------------------
+
+    @property
+    def _opens(self) -> bool:
+        return self._has_widget and self._in_notebook
 
     def _line(self, call: str, number: int) -> _Line:
         with self._lock:
             return self._lines.setdefault((call, number), _Line(call, number))
 
-    def change(self, line: _Line, running: ActionLine | None) -> None:
-        """Show the progress of a line's job."""
+    def change(self, line: _Line, job: Job, running: ActionLine) -> None:
+        """Show the progress of a line's job, unless another one has followed it."""
         with self._lock:
-            if line.running is not None and running is not None:
+            if line.running is not None and line.job is job:
                 line.running = running
                 self._update(line)
 
@@ -202,9 +223,21 @@ class CellCard:
         if self._handle is None:
             self._begin()
         elif now - self._shown_at < UPDATE_S:
-            return  # the next update, or the cell's end, shows it
+            if self._late is None:  # the cell may go on without Spark
+                self._late = threading.Timer(UPDATE_S, self._show_late)
+                self._late.daemon = True
+                self._late.start()
+            return
         self._shown_at = now
         self._show()
+
+    def _show_late(self) -> None:
+        with self._lock:
+            if self._late is None:  # the cell is over, and has shown all
+                return
+            self._late = None
+            self._shown_at = time.monotonic()
+            self._show()
 
     def _begin(self) -> None:
         if self._has_widget:
@@ -247,6 +280,7 @@ class CellCard:
             if not line.can_open or line.view is not None:
                 return
             views, snapshot = line.draw()
+            line.viewed = line.job
             line.view = JobView(views, snapshot=snapshot, on_cancel=lambda: self._cancel(number))
             self._show()
 
@@ -281,19 +315,19 @@ class FollowedJob:
 
     def update(self) -> None:
         """Show the job's progress now."""
-        self._card.change(self._line, self._read())
+        self._card.change(self._line, self._job, self._read())
 
     def end(self) -> None:
         """Show what the job has come to."""
-        if self._line.view is not None:
-            self._line.view.update(self._job.snapshot())
+        last = self._read()
         if self._is_whole:
-            self._card.finish(self._line, self._read())
+            self._card.finish(self._line, last)
 
     def _read(self) -> ActionLine:
         snapshot = self._job.snapshot()
-        if self._line.view is not None:
-            self._line.view.update(snapshot)
+        view = self._line.view
+        if view is not None and self._line.viewed is self._job:
+            view.update(snapshot)
         status = snapshot.status if snapshot.status in ("FINISHED", "FAILED", "CANCELED") else "RUNNING"
         ran = {vertex: states for vertex, states in snapshot.states.items() if vertex not in snapshot.reused}
         return ActionLine(
@@ -306,27 +340,29 @@ class FollowedJob:
 
 
 _open_cards: deque[CellCard] = deque()
-_openable: deque[_Line] = deque()
+_openable: deque[tuple[CellCard, _Line]] = deque()
 _LOCK = threading.Lock()
 
 
 def _keep(card: CellCard) -> None:
     with _LOCK:
+        if card in _open_cards:  # a cell that turns the mode off ends twice
+            _open_cards.remove(card)
         _open_cards.append(card)
         gone = [_open_cards.popleft() for _ in range(len(_open_cards) - MAX_OPEN)]
     for one in gone:
         one.close()
 
 
-def _remember(line: _Line) -> None:
+def _remember(card: CellCard, line: _Line) -> None:
     """Let the lines be opened whose jobs are the last ones."""
     with _LOCK:
-        if line in _openable:
-            _openable.remove(line)
-        _openable.append(line)
+        if (card, line) in _openable:
+            _openable.remove((card, line))
+        _openable.append((card, line))
         gone = [_openable.popleft() for _ in range(len(_openable) - MAX_GRAPHS)]
-    for one in gone:
-        one.let_go()
+    for its_card, one in gone:
+        its_card.forget(one)
 
 
 def _number(call: ActionCall | ActionReport) -> int:

@@ -20,7 +20,9 @@ consumers are planned on its rows, which are kept (a *boundary*):
 4. What the user has cached is left to Spark's cache, together with all that it is made from.
 5. A query of one action has no junctions. What earlier actions have read, and this one reads, counts as one: the next
    actions may read it again. Of such DataFrames the uppermost is kept, and each that was kept before.
-6. Sinks share nothing if the session's configuration differs on their lines: it may affect results.
+6. What the program splits (`split`, `side_output`, ``randomSplit``) is one as soon as two of its selections are used,
+   be it by one sink, whatever it holds: it may be nondeterministic, and each row belongs to what it was selected for.
+7. Sinks share nothing if the session's configuration differs on their lines: it may affect results.
 
 What is kept may be nondeterministic (``rand``, ``uuid``, a nondeterministic UDF). Plain Spark then gives each sink
 other rows; here all sinks of a run see the same ones, as after ``persist()``. Nothing is shared across runs.
@@ -151,6 +153,7 @@ class Boundaries:
         self._clones = clones
         self._program = program
         self._share = share
+        self._shared_splits: set[int] = set()
 
     def choose(self, requests: Sequence[SinkRequest]) -> tuple[list[Boundary], list[JavaObject]]:
         """Return the boundaries, those first that others read, and the requests' logical plans over their rows."""
@@ -162,10 +165,12 @@ class Boundaries:
         for index, request in enumerate(requests):
             scopes.setdefault(self._clones.of(request.snapshot)[1], []).append(index)
         for scope, sinks in scopes.items():
-            if len(sinks) > 1 or self._program.reread:
+            split = self._split([requests[sink] for sink in sinks])
+            if len(sinks) > 1 or self._program.reread or split:
                 clone, _ = self._clones.of(requests[sinks[0]].snapshot)
                 cuts = self._cuts(clone)
-                chosen += self._chosen(cuts, [requests[sink] for sink in sinks], clone, scope)
+                chosen += self._chosen(cuts, [requests[sink] for sink in sinks], split, clone, scope)
+                self._shared_splits |= split
                 for sink in sinks:
                     plans[sink] = cuts.rewrite(plans[sink], _may_read(requests[sink]))
         return chosen, plans
@@ -175,10 +180,32 @@ class Boundaries:
         cuts.open(clone, clone.sharedState().cacheManager())
         return cuts
 
+    def _split(self, sinks: Sequence[SinkRequest]) -> frozenset[int]:
+        """Return the frames of which several selections are used (rule 6)."""
+        assert self._program is not None
+        if not self._program.selections or self._program.reread:
+            return frozenset()
+        own = {sink.frame for sink in sinks if sink.frame is not None}
+        used = own | self._program.ancestors(own)
+        parents = [one.parent for frame, one in self._program.selections.items() if frame in used]
+        return frozenset(parent for parent in parents if parents.count(parent) > 1)
+
+    def split_again(self, requests: Sequence[SinkRequest]) -> Iterator[str]:
+        """Return, for what is split and shared by nothing, what the user should know."""
+        assert self._program is not None
+        for frame in sorted(self._split(requests) - self._shared_splits):
+            name = self._name(frame, [self._program.frames[frame]])
+            yield (
+                f"{name} is split, and is computed for each selection, because nothing is shared (--share never, or "
+                "another configuration on another line): if its rows are others each time, a row may be in several "
+                "selections or in none."
+            )
+
     def _chosen(
-        self, cuts: JavaObject, sinks: Sequence[SinkRequest], clone: JavaObject, scope: str
+        self, cuts: JavaObject, sinks: Sequence[SinkRequest], split: frozenset[int], clone: JavaObject, scope: str
     ) -> Iterator[Boundary]:
         frames = self._frames(cuts)
+        is_split = self._selected(cuts, split)
         kinds = CLASSES.new_instance(self._sc._gateway, "PlanKinds")
         level = self._sc._getJavaStorageLevel(getattr(StorageLevel, self._storage_level))
         used = [tuple(cuts.directlyInside(sink.logical_plan, _may_read(sink))) for sink in sinks]
@@ -186,20 +213,38 @@ class Boundaries:
         def inside(number: int) -> tuple[int, ...]:
             return tuple(cuts.directlyInside(frames[number].plan, False))
 
-        for number in (
-            junctions(used, inside) if len(sinks) > 1 else self._read_again(sinks[0], used[0], inside, frames)
-        ):
+        shared = set(is_split)
+        if len(sinks) > 1:
+            shared.update(junctions(used, inside))
+        elif self._program is not None and self._program.reread:
+            shared.update(self._read_again(sinks[0], used[0], inside, frames))
+        for number in [number for number in _sources_first(used, inside)[0] if number in shared]:
             frame = frames[number]
             query_execution = self._clones.plan(cuts.rewrite(frame.plan, False), clone)
             why = worth_keeping(kinds.of(query_execution.executedPlan()).splitlines(), self._share)
+            if number in is_split:
+                why = why or "it is split"
             if why:
-                name = self._name(frame)
+                name = self._name(frame.number, frame.dataframes)
                 dataset_id = f"{name} ({uuid.uuid4().hex[:8]})"
                 relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
                 cuts.cut(number, relation)
                 yield Boundary(
                     frame.number, tuple(frame.dataframes), name, why, scope, dataset_id, query_execution, relation
                 )
+
+    def _selected(self, cuts: JavaObject, split: frozenset[int]) -> frozenset[int]:
+        """Make known which rows selections have; return what is split, by its number among the plans."""
+        assert self._program is not None
+        found = set()
+        for frame, one in self._program.selections.items():
+            if one.parent in split and frame in self._program.frames:
+                parent, child = (
+                    cuts.frame(self._program.frames[number]._jdf.logicalPlan()) for number in (one.parent, frame)
+                )
+                cuts.select(child, parent, one.selected.to_text())
+                found.add(parent)
+        return frozenset(found)
 
     def _read_again(
         self,
@@ -229,14 +274,14 @@ class Boundaries:
             frame.dataframes.append(df)
         return found
 
-    def _name(self, frame: _Frame) -> str:
+    def _name(self, frame: int, dataframes: Sequence[DataFrame]) -> str:
         assert self._program is not None
-        for df in frame.dataframes:
+        for df in dataframes:
             number = self._program.frame_of(df)
             names = self._program.names_of(number) if number is not None else ()
             if names:
                 return names[0]
-        calls = [call.text for call in self._program.calls if call.output == frame.number]
+        calls = [call.text for call in self._program.calls if call.output == frame]
         return calls[-1] if calls else "a DataFrame"
 
 

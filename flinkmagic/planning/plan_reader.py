@@ -12,6 +12,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.capturing.selections import Selected
 from flinkmagic.planning.java_classes import CLASSES
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class PlanNode:
         Of a shuffle: the class of its partitioning (``HashPartitioning``, ``RangePartitioning``, ...).
     same : int
         For an exchange or a subquery: the number of the first in the job with equal rows, which may be its own.
+    selected : Selected, optional
+        Of a scan of the rows of a DataFrame that was split: which of them it reads.
     """
 
     number: int
@@ -80,6 +83,7 @@ class PlanNode:
     pruned: bool = False
     partitioning: str = ""
     same: int = -1
+    selected: Selected | None = None
 
     @property
     def is_exchange(self) -> bool:
@@ -150,6 +154,7 @@ class PlanForest:
             pruned=record.get("pruned", False),
             partitioning=record.get("partitioning", ""),
             same=record.get("same", number),
+            selected=None if record.get("selected") is None else Selected.from_text(record["selected"]),
         )
         self.nodes[number] = made
         return made

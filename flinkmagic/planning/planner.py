@@ -233,14 +233,16 @@ class _Planner:
             parallelism=parallelism,
             slots=self._slots,
             session_clone=self._clones.of(requests[0].snapshot)[0],
-            warnings=(*self._warnings(), *marked),
+            warnings=(*self._warnings(requests), *marked),
             boundaries=planned_boundaries(requests, boundaries, kept),
             results=tuple(self._handles.results),
             relations=tuple(boundary.relation for boundary in boundaries),
             collected=any(request.collected for request in requests),
         )
 
-    def _warnings(self) -> Iterator[str]:
+    def _warnings(self, requests: Sequence[SinkRequest]) -> Iterator[str]:
+        if self._program is not None:
+            yield from self._boundaries.split_again(requests)
         for node in self._forest.nodes.values():
             if is_adaptive_cache(node):
                 label = self._labels.of(node)

@@ -22,7 +22,7 @@ from flinkmagic.planning.plan_reader import CACHED_SCAN, PlanNode
 
 Calls: TypeAlias = tuple[RecordedCall, ...]
 
-_FILTERS = frozenset({"where", "filter", "dropna", "sql"})
+_FILTERS = frozenset({"where", "filter", "dropna", "side_output", "split", "sql"})
 _SORTS = frozenset({"orderBy", "sort", "sortWithinPartitions"})
 _LIMITS = frozenset({"limit", "offset", "head", "tail", "take"})
 _JOINS = frozenset({"join", "crossJoin", "intersect", "intersectAll", "subtract", "exceptAll"})

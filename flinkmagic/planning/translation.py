@@ -23,6 +23,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
+from flinkmagic.capturing.selections import Selected
 from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import (
@@ -30,8 +31,11 @@ from flinkmagic.graph.transformations import (
     MultipleInputTransformation,
     OneInputTransformation,
     PartitionTransformation,
+    SelectTransformation,
+    SideOutputTransformation,
     SinkTransformation,
     SourceTransformation,
+    SplitTransformation,
     Transformation,
     TwoInputTransformation,
 )
@@ -118,6 +122,8 @@ class KeptStage:
         The units that read it, the first one's first; filled by the translation.
     cache : CacheTransformation, optional
         Set once it is translated, which happens only if something reads it.
+    split : SplitTransformation, optional
+        Set once a selection of the rows is read.
     """
 
     unit: int
@@ -126,6 +132,17 @@ class KeptStage:
     handle: Callable[[Stage, PartitionCount], StageHandle]
     readers: list[int] = field(default_factory=list)
     cache: CacheTransformation | None = None
+    split: SplitTransformation | None = None
+
+    def selection(self, selected: Selected) -> Transformation:
+        """Return what some of the rows are; what is not selected by name or tag is the main output."""
+        assert self.cache is not None
+        if selected.tag is not None:
+            return SideOutputTransformation(self.cache, selected.tag)
+        if not selected.names:
+            return self.cache
+        self.split = self.split or SplitTransformation(self.cache)
+        return SelectTransformation(self.split, selected.names)
 
 
 class Translator:
@@ -188,7 +205,7 @@ class Translator:
     def _input(self, node: PlanNode, consumer: PlanNode, stage: Stage) -> Steps[Transformation]:
         kept = self._kept.get(node.number)
         if kept is not None:
-            return (yield self._cache(node, kept, stage.sink))
+            return (yield self._cache(node, kept, stage.sink, consumer.selected))
         exchange = exchange_of(node)
         if exchange is not None:
             return (yield self._partition(exchange, stage))
@@ -208,7 +225,9 @@ class Translator:
         inputs.extend((yield self._subqueries(node, stage)))
         return self._add(node, inputs, self._parallelism(node))
 
-    def _cache(self, root: PlanNode, kept: KeptStage, reader: int) -> Steps[PartitionTransformation]:
+    def _cache(
+        self, root: PlanNode, kept: KeptStage, reader: int, selected: Selected | None
+    ) -> Steps[PartitionTransformation]:
         if reader not in kept.readers:
             kept.readers.append(reader)
         if kept.cache is None:
@@ -223,7 +242,8 @@ class Translator:
                 parallelism=tail.parallelism,
                 metadata=dict(tail.metadata or {}),
             )
-        return PartitionTransformation(kept.cache, PartitionerKind.FORWARD, StreamExchangeMode.BATCH)
+        rows = kept.selection(selected) if selected is not None else kept.cache
+        return PartitionTransformation(rows, PartitionerKind.FORWARD, StreamExchangeMode.BATCH)
 
     def _hides_shuffle(self, node: PlanNode, stage: Stage) -> bool:
         """Return whether the operator will surely shuffle; with one partition it does not, and there is one stage."""

@@ -78,6 +78,12 @@ def test_in_a_terminal_lines_of_text_follow_the_cell(notebook) -> None:
     assert second.startswith("collect() · line 3 · 1 stage · ")
 
 
+def test_a_cell_that_turns_the_mode_off_tells_its_lines_once(notebook) -> None:
+    notebook.run(f"%flinkgraph on\n{GROUPED}")
+    cell = notebook.run("g.count()\n%flinkgraph off\n1 + 1")
+    assert cell.stderr.count("count()") == 1
+
+
 class Watched:
     """The widgets that cards made, and what the outputs of their cells then got."""
 
@@ -145,3 +151,42 @@ def test_cancel_on_a_line_ends_its_job(on, monkeypatch, tmp_path) -> None:
     thread.join()
     assert type(cell.error).__name__ == "ActionCancelledError"
     assert watched.made[0]._widget._rows[0]["state"] == "CANCELED"
+
+
+def test_the_last_of_many_quick_actions_is_shown_while_the_cell_goes_on(on, monkeypatch) -> None:
+    monkeypatch.setattr(action_cards, "UPDATE_S", 0.5)
+    watched = Watched(monkeypatch)
+    on.names |= {"made": watched.made, "said": [], "sleep": time.sleep}
+    on.run("for _ in range(3): spark.range(3).collect()\nsleep(1)\nsaid += made[0]._widget._rows")
+    (row,) = on.names["said"]
+    assert row["facts"].startswith("line 1 · 3 times · ")
+
+
+def test_a_line_that_can_be_opened_no_more_says_so(on, monkeypatch) -> None:
+    watched = Watched(monkeypatch)
+    monkeypatch.setattr(action_cards, "MAX_GRAPHS", 2)
+    on.run("g.count()")
+    first = watched.made[0]
+    first._widget._clicked(None, {"type": "open", "row": 0}, None)
+    assert first._widget._rows[0]["place"]
+    on.run("g.count()\ng.collect()")
+    (row,) = first._widget._rows
+    assert (row["can_open"], row["place"]) == (False, "")
+
+
+def test_a_view_that_is_open_shows_its_own_job_while_a_loop_goes_on(on, monkeypatch) -> None:
+    watched = Watched(monkeypatch)
+    on.names |= {"click": lambda: watched.made[0]._widget._clicked(None, {"type": "open", "row": 0}, None)}
+    on.run("for n in range(3):\n    g.where(f'k > {n}').count()\n    if n == 0: click()")
+    (line,) = watched.made[0]._lines.values()
+    assert line.shown.times == 3
+    assert line.view._frame["status"] == "FINISHED"
+    assert line.view._snapshot.started_at_ms < line.pictures[1].started_at_ms
+    assert line.viewed is None
+
+
+def test_a_cell_that_turns_the_mode_off_has_one_card_that_is_kept(on, monkeypatch) -> None:
+    watched = Watched(monkeypatch)
+    on.run("g.count()\n%flinkgraph off")
+    assert list(action_cards._open_cards) == watched.made
+    on.run("%flinkgraph on")

@@ -422,3 +422,20 @@ def test_in_a_kernel_a_cell_is_captured_once_there_is_a_session(bare_kernel) -> 
     assert gone.status == "ok", gone.error
     after = bare_kernel.run("1 + 1")
     assert (gone.stderr, after.stderr, after.value["text/plain"]) == ("", "", "2")
+
+
+def test_a_random_split_and_a_split_are_computed_once_for_all_lines(on) -> None:
+    on.run(
+        "import random, flinkmagic\n"
+        "from pyspark.sql import functions as F\n"
+        "drawn = F.udf(lambda: random.SystemRandom().random(), 'double').asNondeterministic()\n"
+        "rows = spark.range(0, 500, 1, 3).select(drawn().alias('r'), 'id')\n"
+        "one, two = rows.randomSplit([0.5, 0.5], 3)\n"
+        "parts = flinkmagic.split(rows, {'low': 'r < 0.5', 'high': 'r >= 0.5'})\n"
+        "low, high = parts.select('low'), parts.select('high')\n"
+        "one.write.parquet(f'{at}/one')"
+    )
+    two = on.run("two.write.parquet(f'{at}/two')\nlow.count() + high.count(), low.join(high, 'id').count()")
+    assert two.value == (500, 0)
+    ids = on.run("[row.id for name in ('one', 'two') for row in spark.read.parquet(f'{at}/{name}').collect()]")
+    assert sorted(ids.value) == list(range(500))

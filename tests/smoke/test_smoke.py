@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from pathlib import Path
 from typing import Any
@@ -268,3 +269,24 @@ def test_actions_through_the_machine_return_what_plain_ones_return(spark: Any, s
     assert [report.reason for report in machine.reports] == [""] * len(machine.reports)
     assert len(machine.reports) == 10
     assert max(report.reused for report in machine.reports) > 0
+
+
+def test_splits_and_side_outputs_have_each_row_once(spark: Any) -> None:
+    drawn = F.udf(lambda: random.SystemRandom().random(), "double").asNondeterministic()
+
+    def ways() -> dict[str, Any]:
+        rows = spark.range(0, 400, 1, 3).select(drawn().alias("r"), "id")
+        parts = flinkmagic.split(rows, {"low": "r < 0.5", "high": "r >= 0.5"})
+        main, late = flinkmagic.side_output(rows, flinkmagic.OutputTag("late"), "r > 0.7")
+        return {"low": parts.select("low"), "high": parts.select("high"), "main": main, "late": late}
+
+    with flinkmagic.capture(spark) as program:
+        frames = ways()
+        frames["one"], frames["two"] = frames["low"].randomSplit([0.5, 0.5], 3)
+    program.results = frames
+    job = _run(program)
+    plain = ways()
+    for found in (lambda *names: [job.result(name) for name in names], lambda *names: [plain[name] for name in names]):
+        for pair in (("low", "high"), ("main", "late")):
+            assert sorted(row["id"] for frame in found(*pair) for row in frame.collect()) == list(range(400))
+    assert job.result("one").count() + job.result("two").count() == job.result("low").count()

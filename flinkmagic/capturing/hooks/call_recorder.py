@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.capturing.operator_options import OperatorOptions
     from flinkmagic.capturing.program import Program
+    from flinkmagic.capturing.selections import Selected
     from flinkmagic.capturing.source_code.source_reader import SourceReader
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.capturing.writes.targets import Source
@@ -78,6 +79,10 @@ class CallRecorder(StatementRecorder, Protocol):
 
     def mark(self, df: DataFrame, options: OperatorOptions) -> None:
         """Note the options for the operators of a frame."""
+        ...
+
+    def select(self, parent: DataFrame, df: DataFrame, selected: Selected) -> None:
+        """Note that a frame has some rows of another."""
         ...
 
     def pending_impurity(self) -> bool:

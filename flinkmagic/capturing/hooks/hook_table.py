@@ -14,6 +14,7 @@ from flinkmagic.capturing.hooks import call_hooks, jvm_hooks, ml_hooks, native_h
 from flinkmagic.capturing.hooks.audit import os_entries
 from flinkmagic.capturing.hooks.call_hooks import Hook
 from flinkmagic.capturing.hooks.observation_hooks import Observe, observation_entries
+from flinkmagic.capturing.hooks.split_hooks import RandomSplit
 from flinkmagic.capturing.hooks.thread_hooks import thread_entries
 from flinkmagic.capturing.sql import commands
 
@@ -42,6 +43,7 @@ _NOT_HOOKED = frozenset(
         "mergeInto",
         "observe",
         "printSchema",
+        "randomSplit",
         "sameSemantics",
         "semanticHash",
         "transform",
@@ -82,7 +84,6 @@ _LAZY = frozenset(
         "melt",
         "nearestByJoin",
         "offset",
-        "randomSplit",
         "repartition",
         "repartitionById",
         "repartitionByRange",
@@ -165,6 +166,7 @@ def _wanted() -> Iterator[Entry]:
     for name in _public_methods(frame):
         if name not in _NOT_HOOKED:
             yield frame, name, call_hooks.LazyCall if name in _LAZY else call_hooks.Action
+    yield frame, "randomSplit", RandomSplit
     for name in _VIEWS:
         yield frame, name, call_hooks.TempView
     for name in _USES:

@@ -27,6 +27,7 @@ class CardView {
     line.state.title = row.state.toLowerCase();
     line.call.textContent = row.call;
     line.facts.textContent = row.facts;
+    [line.call.title, line.facts.title] = [row.call, row.facts];
     const running = row.done !== null;
     line.box.hidden = line.cancel.hidden = !running;
     if (running) {

@@ -11,18 +11,13 @@ import org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ResolvedHint;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.CacheManager;
-import org.apache.spark.sql.execution.ExternalRDD;
-import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation$;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.storage.StorageLevel;
 import scala.Function1;
 import scala.collection.Iterator;
@@ -45,6 +40,8 @@ public class LogicalCuts {
     private final IdentityHashMap cached = new IdentityHashMap();
     private final IdentityHashMap inside = new IdentityHashMap();
     private final HashMap relations = new HashMap();
+    private final HashMap selections = new HashMap();
+    private Selection selecting;
     private IdentityHashMap rewritten = new IdentityHashMap();
     private CacheManager cache;
     private Method lookup;
@@ -86,7 +83,7 @@ public class LogicalCuts {
      */
     public int[] directlyInside(LogicalPlan plan, boolean orItself) throws Exception {
         TreeSet found = new TreeSet();
-        ArrayList parts = parts(plan);
+        ArrayList parts = PlanLeaves.parts(plan);
         if (orItself) {
             found.addAll(metFirst(plan));
         }
@@ -117,6 +114,12 @@ public class LogicalCuts {
         rewritten = new IdentityHashMap();
     }
 
+    /** A DataFrame has some of another's rows: where these are read for it, the scan's columns say which. */
+    public void select(int frame, int parent, String which) {
+        selections.put(Integer.valueOf(frame), new Selection(Integer.valueOf(parent), which));
+        rewritten = new IdentityHashMap();
+    }
+
     /**
      * A plan in which the DataFrames that were cut are read from their relations.
      *
@@ -126,7 +129,7 @@ public class LogicalCuts {
         if (relations.isEmpty()) {
             return plan;
         }
-        LogicalPlan made = orItself ? rewriteAny(plan) : rewriteParts(plan);
+        LogicalPlan made = orItself ? rewriteAny(plan) : rewriteBelow(plan);
         made.setAnalyzed();
         return made;
     }
@@ -142,7 +145,7 @@ public class LogicalCuts {
             if (number != null) {
                 found.add(number);
             } else {
-                ArrayList parts = parts(plan);
+                ArrayList parts = PlanLeaves.parts(plan);
                 for (int i = 0; i < parts.size(); i++) {
                     found.addAll(metFirst((LogicalPlan) parts.get(i)));
                 }
@@ -150,27 +153,6 @@ public class LogicalCuts {
         }
         inside.put(plan, found);
         return found;
-    }
-
-    /** The plans that a plan consists of: its inputs, those in its expressions, the query of a command. */
-    private static ArrayList parts(LogicalPlan plan) {
-        ArrayList found = new ArrayList();
-        addAll(found, plan.children().iterator());
-        addAll(found, plan.subqueries().iterator());
-        if (plan instanceof Command && plan.children().isEmpty()) {
-            for (int i = 0; i < plan.productArity(); i++) {
-                if (plan.productElement(i) instanceof LogicalPlan) {
-                    found.add(plan.productElement(i));
-                }
-            }
-        }
-        return found;
-    }
-
-    private static void addAll(ArrayList found, Iterator plans) {
-        while (plans.hasNext()) {
-            found.add(plans.next());
-        }
     }
 
     private boolean isCached(LogicalPlan plan) throws Exception {
@@ -220,10 +202,10 @@ public class LogicalCuts {
         }
         ArrayList ownLeaves = new ArrayList();
         ArrayList leaves = new ArrayList();
-        addLeaves(plan, ownLeaves);
-        addLeaves(frame, leaves);
+        PlanLeaves.add(plan, ownLeaves);
+        PlanLeaves.add(frame, leaves);
         for (int i = 0; i < leaves.size(); i++) {
-            if (leaves.size() != ownLeaves.size() || !readTheSame(ownLeaves.get(i), leaves.get(i))) {
+            if (leaves.size() != ownLeaves.size() || !PlanLeaves.readTheSame(ownLeaves.get(i), leaves.get(i))) {
                 return false;
             }
         }
@@ -235,52 +217,6 @@ public class LogicalCuts {
         return !plan.output().equals(frame.output());
     }
 
-    private static void addLeaves(LogicalPlan plan, ArrayList leaves) {
-        ArrayList parts = parts(plan);
-        if (parts.isEmpty()) {
-            leaves.add(plan);
-        }
-        for (int i = 0; i < parts.size(); i++) {
-            addLeaves((LogicalPlan) parts.get(i), leaves);
-        }
-    }
-
-    private static boolean readTheSame(Object one, Object other) {
-        if (one == other) {
-            return true;
-        }
-        if (one.getClass() != other.getClass()) {
-            return false;
-        }
-        Object source = sourceOf(one);
-        return source != null && source == sourceOf(other);
-    }
-
-    /** What a leaf and its copies have in common as one object; the class where equal leaves read the same rows. */
-    private static Object sourceOf(Object leaf) {
-        if (leaf instanceof LogicalRelation) {
-            return ((LogicalRelation) leaf).relation();
-        }
-        if (leaf instanceof DataSourceV2Relation) {
-            return ((DataSourceV2Relation) leaf).table();
-        }
-        if (leaf instanceof LogicalRDD) {
-            return ((LogicalRDD) leaf).rdd();
-        }
-        if (leaf instanceof ExternalRDD) {
-            return ((ExternalRDD) leaf).rdd();
-        }
-        if (leaf instanceof InMemoryRelation) {
-            return ((InMemoryRelation) leaf).cacheBuilder();
-        }
-        if (leaf instanceof LocalRelation) {
-            return ((LocalRelation) leaf).data();
-        }
-        String kind = leaf.getClass().getSimpleName();
-        boolean byValue = kind.equals("Range") || kind.startsWith("OneRowRelation") || kind.equals("CTERelationRef");
-        return byValue ? leaf.getClass() : null;
-    }
-
     // -- plans with something cut out -----------------------------------------------------------------
 
     private LogicalPlan rewriteAny(LogicalPlan plan) throws Exception {
@@ -289,13 +225,38 @@ public class LogicalCuts {
             Integer number = isCached(plan) ? null : numberOf(plan);
             InMemoryRelation relation = number == null ? null : (InMemoryRelation) relations.get(number);
             if (relation != null) {
-                known = withHintsOf(plan, relation.withOutput(plan.output()));
+                known = withHintsOf(plan, rows(relation, plan, number));
             } else {
-                known = isCached(plan) ? plan : rewriteParts(plan);
+                known = isCached(plan) ? plan : rewriteBelow(plan);
             }
             rewritten.put(plan, known);
         }
         return known;
+    }
+
+    /** What is below a selection is rewritten for it alone: its parent's rows may be read for another one too. */
+    private LogicalPlan rewriteBelow(LogicalPlan plan) throws Exception {
+        Selection selection = selections.isEmpty() ? null : (Selection) selections.get(numberOf(plan));
+        if (selection == null) {
+            return rewriteParts(plan);
+        }
+        Selection around = selecting;
+        IdentityHashMap before = rewritten;
+        selecting = selection;
+        rewritten = new IdentityHashMap();
+        try {
+            return rewriteParts(plan);
+        } finally {
+            selecting = around;
+            rewritten = before;
+        }
+    }
+
+    private LogicalPlan rows(InMemoryRelation relation, LogicalPlan plan, Integer number) {
+        boolean selects = selecting != null && selecting.parent.equals(number);
+        return selects
+            ? relation.withOutput(SelectedRows.marked(plan.output(), selecting.which))
+            : relation.withOutput(plan.output());
     }
 
     private LogicalPlan rewriteParts(LogicalPlan plan) throws Exception {
@@ -353,11 +314,22 @@ public class LogicalCuts {
     private static LogicalPlan withHintsOf(LogicalPlan plan, LogicalPlan rows) {
         ArrayList hints = new ArrayList();
         Object extracted = EliminateResolvedHint$.MODULE$.extractHintsFromPlan(plan)._2();
-        addAll(hints, ((scala.collection.Seq) extracted).iterator());
+        PlanLeaves.addAll(hints, ((scala.collection.Seq) extracted).iterator());
         for (int i = hints.size() - 1; i >= 0; i--) {
             rows = new ResolvedHint(rows, (HintInfo) hints.get(i));
         }
         return rows;
+    }
+
+    /** Which of the parent's rows a DataFrame has. */
+    static class Selection {
+        private final Integer parent;
+        private final String which;
+
+        Selection(Integer parent, String which) {
+            this.parent = parent;
+            this.which = which;
+        }
     }
 
     /** Expressions over rewritten subqueries. */

@@ -107,6 +107,9 @@ public class PlanReader {
             record.put("inside", visit(inside));
             scope = outside;
         }
+        if (cached) {
+            record.put("selected", SelectedRows.of((InMemoryTableScanExec) plan));
+        }
         if (plan instanceof ShuffleExchangeLike) {
             record.put("partitioning", plan.outputPartitioning().getClass().getSimpleName());
             record.put("partitions", Integer.valueOf(plan.outputPartitioning().numPartitions()));

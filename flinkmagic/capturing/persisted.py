@@ -1,0 +1,42 @@
+"""Rows that are persisted for certain DataFrames alone, and released with them.
+
+What is persisted is the DataFrame under a filter that is always true and names this use of it: Spark finds cached rows
+by an equal plan, and would otherwise serve them, unasked, to every equal query of the session. Catalyst removes the
+filter; Spark's checks of writes still see the sources behind it, as they would not see them behind rows.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import DataFrame
+
+_persisted: list[tuple[JavaObject, DataFrame]] = []
+"""What is persisted, each with a weak reference to the plan over which its selections are defined."""
+
+
+def persisted(df: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Return a DataFrame with the same rows, which are kept once they are computed, and the one that keeps them."""
+    _release_unused()
+    mark = F.lit(f"split {uuid.uuid4().hex}")
+    shared, kept = df.where(mark == mark), df.where(mark == mark)
+    kept.persist()
+    jvm = df.sparkSession._jvm
+    assert jvm is not None
+    weak = jvm.java.lang.ref.WeakReference
+    _persisted.append((weak(shared._jdf.queryExecution().analyzed()), kept))
+    return shared, kept
+
+
+def _release_unused() -> None:
+    """Release the rows of which the JVM has collected all that was made of them."""
+    living = [(plan, kept) for plan, kept in _persisted if kept.sparkSession.sparkContext._jsc is not None]
+    _persisted[:] = [(plan, kept) for plan, kept in living if plan.get() is not None]
+    for one in living:
+        if one not in _persisted:
+            one[1].unpersist()

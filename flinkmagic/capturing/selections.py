@@ -1,0 +1,48 @@
+"""Which rows of another DataFrame a DataFrame has: what is selected of a split, or goes to a side output."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Some of the rows of a DataFrame.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of a split: the names that were selected.
+    tag : str, optional
+        The side output that they go to. Without names and a tag they are the main output.
+    """
+
+    names: tuple[str, ...] = ()
+    tag: str | None = None
+
+    @classmethod
+    def from_text(cls, text: str) -> Selected:
+        """Return what `to_text` has made a text of."""
+        names, tag = json.loads(text)
+        return cls(tuple(names), tag)
+
+    def to_text(self) -> str:
+        """Return it as a text, for the columns of a plan to carry."""
+        return json.dumps([self.names, self.tag])
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A DataFrame that has some of the rows of another, its parent; see `Program.selections`.
+
+    Attributes
+    ----------
+    parent : int
+        The parent's frame number.
+    selected : Selected
+        Which rows.
+    """
+
+    parent: int
+    selected: Selected

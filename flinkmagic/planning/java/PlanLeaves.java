@@ -1,0 +1,85 @@
+package flinkmagic.planning;
+
+import java.util.ArrayList;
+
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.ExternalRDD;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.collection.Iterator;
+
+/** What analysed plans consist of, and what their leaves read. */
+public class PlanLeaves {
+    /** The plans that a plan consists of: its inputs, those in its expressions, the query of a command. */
+    public static ArrayList parts(LogicalPlan plan) {
+        ArrayList found = new ArrayList();
+        addAll(found, plan.children().iterator());
+        addAll(found, plan.subqueries().iterator());
+        if (plan instanceof Command && plan.children().isEmpty()) {
+            for (int i = 0; i < plan.productArity(); i++) {
+                if (plan.productElement(i) instanceof LogicalPlan) {
+                    found.add(plan.productElement(i));
+                }
+            }
+        }
+        return found;
+    }
+
+    public static void addAll(ArrayList found, Iterator plans) {
+        while (plans.hasNext()) {
+            found.add(plans.next());
+        }
+    }
+
+    /** Adds the leaves of a plan to a list. */
+    public static void add(LogicalPlan plan, ArrayList leaves) {
+        ArrayList parts = parts(plan);
+        if (parts.isEmpty()) {
+            leaves.add(plan);
+        }
+        for (int i = 0; i < parts.size(); i++) {
+            add((LogicalPlan) parts.get(i), leaves);
+        }
+    }
+
+    /** Whether two leaves read the very same rows. */
+    public static boolean readTheSame(Object one, Object other) {
+        if (one == other) {
+            return true;
+        }
+        if (one.getClass() != other.getClass()) {
+            return false;
+        }
+        Object source = sourceOf(one);
+        return source != null && source == sourceOf(other);
+    }
+
+    /** What a leaf and its copies have in common as one object; the class where equal leaves read the same rows. */
+    private static Object sourceOf(Object leaf) {
+        if (leaf instanceof LogicalRelation) {
+            return ((LogicalRelation) leaf).relation();
+        }
+        if (leaf instanceof DataSourceV2Relation) {
+            return ((DataSourceV2Relation) leaf).table();
+        }
+        if (leaf instanceof LogicalRDD) {
+            return ((LogicalRDD) leaf).rdd();
+        }
+        if (leaf instanceof ExternalRDD) {
+            return ((ExternalRDD) leaf).rdd();
+        }
+        if (leaf instanceof InMemoryRelation) {
+            return ((InMemoryRelation) leaf).cacheBuilder();
+        }
+        if (leaf instanceof LocalRelation) {
+            return ((LocalRelation) leaf).data();
+        }
+        String kind = leaf.getClass().getSimpleName();
+        boolean byValue = kind.equals("Range") || kind.startsWith("OneRowRelation") || kind.equals("CTERelationRef");
+        return byValue ? leaf.getClass() : null;
+    }
+}
