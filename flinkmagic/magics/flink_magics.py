@@ -359,7 +359,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
             running_session(self.shell)  # refuses one of Spark Connect
         self.session = word == ON
         if self.session:
-            print("The session mode is on: each cell's actions and writes run as graphs, on their lines. Off: %flinkgraph off")
+            told = "The session mode is on: each cell's actions and writes run as graphs, on their lines."
+            print(f"{told} Off: %flinkgraph off")
         else:
             print("The session mode is off.")
         if isinstance(self.shell.user_ns.get(word), DataFrame):
