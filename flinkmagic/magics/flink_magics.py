@@ -15,6 +15,7 @@ from traitlets import Bool, Enum
 from flinkmagic import session
 from flinkmagic.capturing.hooks.current import apart
 from flinkmagic.capturing.merging import over_frames
+from flinkmagic.capturing.results import last_frames
 from flinkmagic.display import to_table
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import TopLevelAwaitError
@@ -29,12 +30,15 @@ from flinkmagic.errors.usage import (
 from flinkmagic.magics.captured_cell import CapturedCell, plainly_interrupted
 from flinkmagic.magics.cell import is_blank
 from flinkmagic.magics.cell_jobs import CellJobs
+from flinkmagic.magics.cell_runs import CellRuns
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
 from flinkmagic.magics.jobs import cancelled, errors_text, jobs_table, retained_table
 from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
+from flinkmagic.magics.stale_runs import check_stale_words, run_stale, stale_text
 from flinkmagic.magics.words import parsed, with_help
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
+from flinkmagic.session.staleness.graph_marks import stale_marks
 
 RUN_HELP = "run a cell's graph as soon as it is compiled"
 
@@ -43,8 +47,11 @@ DEFAULT_RESULT = "result"
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from pyspark import SparkContext
+
+    from flinkmagic.capturing.program import Program
     from flinkmagic.magics.compile_progress import CompileProgress
     from flinkmagic.session import CompiledGraph, Job
 
@@ -67,6 +74,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
         super().__init__(shell)
         self.graphs = NotebookGraphs()
         self.cell_jobs = CellJobs()
+        self.cells = CellRuns(shell)
+        self.session_programs: Callable[[SparkContext], list[Program]] = lambda context: []
 
     @with_help
     @no_var_expand
@@ -135,6 +144,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
         graph = next(iter(values.values())) if len(values) == 1 else None
         if not isinstance(graph, session.CompiledGraph):
             graph = self._of_frames(values, options) if values else self._of_all(options)
+        stale = self.cells.stale(running_session(self.shell))
+        graph.marks = stale_marks(graph.stream_graph, graph.job_graph, stale)
         if options.save:
             print(f"Written to {graph.save(options.save, options.view or 'job')}")
             return None
@@ -146,7 +157,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @with_help
     @no_var_expand
     @magic_arguments("flinkrun")
-    @argument("name", help="the graph's name")
+    @argument("name", nargs="?", help="the graph's name")
     @argument("--detach", action="store_true", help="return the prompt immediately; the view continues")
     @argument(
         "--only",
@@ -156,13 +167,21 @@ class FlinkMagics(ConfiguredOptions, Magics):
         help="run these sinks only, and what they are computed from",
     )
     @argument("--full", action="store_true", help="compute and write all, whatever earlier runs have left")
+    @argument("--stale", action="store_true", help="list the cells whose results are stale, and why")
+    @argument("--yes", action="store_true", help="with --stale: execute these cells' code again, effects included")
     @line_magic
     def flinkrun(self, line: str) -> None:
         """Deploy a graph on the session's SparkContext, and show it until it has ended.
 
         Interrupting the kernel cancels the job. SINK is the variable of a result, the last part of a path, or a table.
+
+        With --stale: list the cells whose inputs have changed since they ran: files, settings, what other cells define.
+        The cells of %%flinkgraph are known, and those that ran while the session mode was on.
         """
         options = parsed(self.flinkrun, line)
+        if check_stale_words(options):
+            self._run_stale(yes=options.yes)
+            return
         with plainly_interrupted(self.shell):
             graph = self._graph(options.name)
             self.run_graph(graph, detach=options.detach, only=options.only, full=options.full)
@@ -291,14 +310,31 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def _of_all(self, options: Namespace) -> CompiledGraph:
         """Return one graph of all that the session has defined; what cells share is in it only once."""
         options.share = options.share or "always"
-        spark = running_session(self.shell) if self.graphs else None
+        spark = running_session(self.shell)
         programs = self.graphs.programs(spark.sparkContext) if spark is not None else []
-        if not programs:
-            raise NoGraphError()
-        graph = self.compiled(programs, check_name(options.name or WHOLE), options)
+        ordinary = self.session_programs(spark.sparkContext) if spark is not None else []
+        try:
+            # A cell without the magic has no sinks: what it defines and takes no further is shown as results.
+            for program in ordinary:
+                program.results = last_frames(program, self.shell.user_ns)
+            programs = [*(program for program in ordinary if program.results), *programs]
+            if not programs:
+                raise NoGraphError()
+            graph = self.compiled(programs, check_name(options.name or WHOLE), options)
+        finally:
+            for program in ordinary:
+                program.results = {}
         if options.name:
             self.define(graph)
         return graph
+
+    def _run_stale(self, *, yes: bool) -> None:
+        """List the stale cells, or run them again."""
+        spark = running_session(self.shell)
+        if yes:
+            run_stale(self.shell, self.cells, spark)
+        else:
+            print(lines_visible(stale_text(self.cells, self.cells.stale(spark))))
 
     def define(self, graph: CompiledGraph) -> None:
         """Register a graph under its name, and bind the variable of that name if it is free or holds a graph."""
