@@ -29,9 +29,10 @@ from flinkmagic.errors.usage import (
 )
 from flinkmagic.magics.captured_cell import CapturedCell, plainly_interrupted
 from flinkmagic.magics.cell import is_blank
+from flinkmagic.magics.cell_jobs import CellJobs
 from flinkmagic.magics.cell_runs import CellRuns
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
-from flinkmagic.magics.jobs import errors_text, jobs_table, retained_table
+from flinkmagic.magics.jobs import cancelled, errors_text, jobs_table, retained_table
 from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.stale_runs import check_stale_words, run_stale, stale_text
@@ -74,6 +75,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         self.graphs = NotebookGraphs()
         self.cells = CellRuns(shell)
         self.session_programs: Callable[[SparkContext], list[Program]] = lambda context: []
+        self.cell_jobs = CellJobs()
 
     @with_help
     @no_var_expand
@@ -187,16 +189,12 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @with_help
     @no_var_expand
     @magic_arguments("flinkcancel")
-    @argument("name", help="the graph's name")
+    @argument("name", help="the graph's name; or cell_N: what runs of a cell of the session mode")
     @line_magic
     def flinkcancel(self, line: str) -> None:
         """Cancel a graph's running job: all of its Spark work ends, and nothing else of the session's."""
-        job = self._job(parsed(self.flinkcancel, line).name)
-        if job.status.is_terminal:
-            print(f"{job.name} is {job.status} already.")
-            return
-        job.cancel()
-        print(f"{job.name} is {job.wait()}.")
+        name = parsed(self.flinkcancel, line).name
+        print("\n".join(self.cell_jobs.cancel(name) or [cancelled(self._job(name))]))
 
     @with_help
     @no_var_expand
@@ -222,7 +220,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def flinkjobs(self, line: str) -> None:
         """List the session's jobs, or describe the last one of a graph."""
         options = parsed(self.flinkjobs, line)
-        submitted = [job for job in session.submitted_jobs() if options.name in (None, job.name)]
+        submitted = self.cell_jobs.submitted(options.name)
         graphs = list(self.graphs.values())
         if options.name:
             graphs = [self._graph(options.name)] if not submitted or options.name in self.graphs else []
@@ -234,7 +232,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
                 log = lines_visible("\n".join(job.log())) if options.log else ""
                 print(log or errors_text(job, full=options.full))
         else:
-            print(jobs_table(graphs, submitted))
+            print(jobs_table(graphs, submitted, self.cell_jobs.place))
             if options.name and graphs and graphs[0].jobs:
                 print("\n".join(graphs[0].jobs[-1].report()))
                 print(to_table(graphs[0].view("job"), replace(graphs[0].jobs[-1].snapshot(), errors=())))
@@ -359,8 +357,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
             running_session(self.shell)  # refuses one of Spark Connect
         self.session = word == ON
         if self.session:
-            told = "The session mode is on: each cell's actions and writes run as graphs, on their lines."
-            print(f"{told} Off: %flinkgraph off")
+            print("The session mode is on: actions and writes run as graphs, on their lines. Off: %flinkgraph off")
         else:
             print("The session mode is off.")
         if isinstance(self.shell.user_ns.get(word), DataFrame):

@@ -28,6 +28,7 @@ from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
 from flinkmagic.jvm.java import is_gone
 from flinkmagic.magics.cell import cell_labels, is_blank
+from flinkmagic.magics.cell_jobs import NotedActions
 from flinkmagic.magics.cell_runs import CellRun, running_again
 from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.spark_session import running_session
@@ -169,7 +170,8 @@ class SessionMode:
         if cell.card is None:
             cell.card = CellCard(in_notebook=in_notebook(), widget=self._magics.progress == "widget")
         cell.noted = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))
-        actions = session.SessionActions(JobOptions(**self._options()), cell.card)
+        follower = NotedActions(self._magics.cell_jobs, cell.number, cell.card)
+        actions = session.SessionActions(JobOptions(**self._options()), follower)
         entered = session.capture(
             spark,
             name=f"cell_{cell.number}",
@@ -246,6 +248,7 @@ class SessionMode:
         except Exception as error:
             raise NotDeployedError(name) from error
         try:
+            self._magics.cell_jobs.add(job, cell.number, write.location)
             follow(graph, job, cell.card.follow(write.text, line.line, graph, job).as_whole())
         except KeyboardInterrupt:
             job.cancel()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from flinkmagic.display.snapshot import STATE_NAMES
 from flinkmagic.magics import action_cards
 
 GROUPED = "g = spark.range(60).selectExpr('id', 'id % 3 AS k').groupBy('k').count()"
@@ -117,6 +118,8 @@ def test_a_line_opens_to_the_view_of_its_job_and_older_ones_become_text(on, monk
     (line,) = first._lines.values()
     assert row["place"] == line.view.place
     assert line.view._frame["status"] == "FINISHED"
+    last = next(one for one in line.pictures[0]["job"].nodes if one.role == "sink")
+    assert set(line.pictures[1].states_of(last)) == {STATE_NAMES.index("FINISHED")}, "the action ran it"
     on.run("g.count()")
     on.run("g.count()")
     assert first._widget is None
