@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.writes.deferred_write import Settlement
     from flinkmagic.session import SessionActions
     from flinkmagic.session.actions.action_report import ActionReport
-    from flinkmagic.session.options import JobOptions
 
 _UNSTABLE = (
     (re.compile(r"0x[0-9a-f]{6,}"), "0x…"),
@@ -174,8 +173,8 @@ class NotebookShell:
             self._programs.append(program)
             yield program
 
-    def _carrying_out(self, options: JobOptions) -> SessionActions:
-        self._actions.append(self._carry_out(options))
+    def _carrying_out(self, *arguments: Any) -> SessionActions:
+        self._actions.append(self._carry_out(*arguments))
         return self._actions[-1]
 
     @property

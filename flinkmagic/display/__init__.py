@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flinkmagic.display.page import mime_bundle, to_html
     from flinkmagic.display.picture import to_svg
     from flinkmagic.display.snapshot import ErrorView, GraphView, JobSnapshot, TaskView
-    from flinkmagic.display.text import call_line, longest_line, progress_line, to_table, to_text
+    from flinkmagic.display.text import longest_line, progress_line, to_table, to_text
     from flinkmagic.display.views import job_view, stream_view
     from flinkmagic.display.widget import JobView
 
@@ -25,7 +25,7 @@ _HOMES = {
     "execution_view": "execution_views", "job_snapshot": "execution_views", "regions_view": "execution_views",
     "job_view": "views", "stream_view": "views",
     "mime_bundle": "page", "to_html": "page", "progress_line": "text", "to_table": "text", "to_text": "text",
-    "longest_line": "text", "call_line": "text",
+    "longest_line": "text",
     "to_dot": "dot", "to_svg": "picture", "warm_up": "engine", "JobView": "widget",
 }  # fmt: skip
 
@@ -35,7 +35,6 @@ __all__ = [
     "JobSnapshot",
     "JobView",
     "TaskView",
-    "call_line",
     "execution_view",
     "job_snapshot",
     "job_view",

@@ -122,27 +122,6 @@ def progress_line(snapshot: JobSnapshot) -> str:
     return f"{printable.visible(snapshot.name)} {glyph} {snapshot.status} [{bar}] {' · '.join(parts)}"
 
 
-def call_line(snapshot: JobSnapshot, call: str, line: int) -> str:
-    """Return what became of one call of a cell.
-
-    Such as ``write.parquet("out") · line 3 · 2 stages, 14 tasks · 1.2 s``; ``5/14 tasks`` while it runs.
-    """
-    done, total = snapshot.task_counts.get("FINISHED", 0), snapshot.n_tasks
-    ran = len(snapshot.states) - len(snapshot.reused)
-    parts = [printable.visible(call), f"line {line}"]
-    if snapshot.status == "FINISHED":
-        tasks = sum(len(states) for vertex, states in snapshot.states.items() if vertex not in snapshot.reused)
-        parts.append(f"{amounts.count(ran, 'stage')}, {amounts.count(tasks, 'task')}")
-    else:
-        glyph = palette.JOB_GLYPHS.get(snapshot.status, "○")
-        parts += [f"{glyph} {snapshot.status}", f"{done:,}/{total:,} tasks"]
-    if snapshot.elapsed_ms is not None:
-        parts.append(amounts.duration(snapshot.elapsed_ms))
-    if snapshot.reused:
-        parts.append(f"reused {amounts.count(len(snapshot.reused), 'stage')}")
-    return " · ".join(parts)
-
-
 def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> str:
     """Return one line for each job vertex, those that took longest first; then the errors.
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import traitlets
 
-from flinkmagic.display import printable, wire
+from flinkmagic.display import wire
 from flinkmagic.display.collapse import LARGE, collapse
+from flinkmagic.display.placed_widget import PlacedWidget
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView
 from flinkmagic.errors.base import FlinkMagicError
 
@@ -25,7 +24,7 @@ _TASK_BYTES_PER_SECOND = 250_000
 View = GraphView | Callable[[], GraphView]
 
 
-class JobView(anywidget.AnyWidget):
+class JobView(PlacedWidget):
     """A job as a widget: its graphs in tabs, live states, details, timeline, Run and Cancel.
 
     Parameters
@@ -55,7 +54,6 @@ class JobView(anywidget.AnyWidget):
     tab = traitlets.Enum(["stream", "job", "execution", "regions", "timeline"], "job").tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
 
-    _place = traitlets.Unicode().tag(sync=True)
     _about = traitlets.Dict().tag(sync=True)
     _frame = traitlets.Dict().tag(sync=True)
     _tasks = traitlets.Dict().tag(sync=True)
@@ -89,9 +87,8 @@ class JobView(anywidget.AnyWidget):
         first = {f"_{tab}": wire.picture(self.view(tab))} if tab != "timeline" else {}
         if collapsed and tab == "job":
             first = {"_collapsed": wire.picture(collapsed)}
-        place = f"flinkmagic-place-{uuid.uuid4().hex}"
         about = wire.about(job, collapsed)
-        super().__init__(tab=tab, _place=place, _about=about, _frame=self._make_frame(), **first)
+        super().__init__(tab=tab, _about=about, _frame=self._make_frame(), **first)
         if snapshot is not None:
             self.update(snapshot)
         self.on_msg(self._clicked)
@@ -165,34 +162,3 @@ class JobView(anywidget.AnyWidget):
         except FlinkMagicError as error:
             shown = {"message": str(error), "where": "", "vertex": "", "subtask": None, "traceback": ""}
             self._frame = {**self._make_frame(), "errors": [shown]}
-
-    def open(self) -> None:
-        """Open the channel to the front end; ipywidgets calls this."""
-        super().open()
-        self._leave_routing_to_the_front_end()
-
-    def _send(self, msg: Mapping[str, Any], buffers: Any = None) -> None:
-        super()._send(msg, buffers=buffers)
-        self._leave_routing_to_the_front_end()
-
-    def _leave_routing_to_the_front_end(self) -> None:
-        """Let clicks reach the kernel while it is busy.
-
-        JupyterLab sends them to a subshell, a thread of the kernel that is free. ipykernel 7.4 forwards them to the
-        shell that wrote to the widget last: for a view that is updated all the time that is the busy one, and Cancel
-        would arrive when there is nothing left to cancel. Forgetting who wrote last leaves the choice to the front end;
-        if ipykernel remembers no such thing, there is nothing to forget.
-        """
-        if self.comm is not None:
-            self.comm.__dict__.pop("_reply_subshell_id", None)
-
-    def in_place_of(self, bundle: Mapping[str, Any]) -> dict[str, Any]:
-        """Return `bundle` with its HTML marked as the place where this view is shown as long as it is open.
-
-        A notebook is saved without the states of its widgets: an output that holds a widget reopens as an error once
-        the kernel is gone. One that holds this bundle reopens with the bundle's picture. Front ends that make a
-        widget's model only for an output that holds the widget (JupyterLab and Notebook make it immediately) keep
-        showing the picture.
-        """
-        html = bundle.get("text/html") or f"<pre>{printable.xml(bundle['text/plain'])}</pre>"
-        return {**bundle, "text/html": f'<div class="{self._place}">{html}</div>'}

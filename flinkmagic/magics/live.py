@@ -11,7 +11,7 @@ from typing import Any
 from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle, display
 
-from flinkmagic.display import call_line, progress_line, to_table, to_text
+from flinkmagic.display import progress_line, to_table, to_text
 from flinkmagic.errors.usage import JobFailedError
 from flinkmagic.magics.live_view import LiveView, Shown, final_bundle, follow_beside
 from flinkmagic.scheduling.job_status import JobStatus
@@ -56,23 +56,21 @@ def run_live(
         shown = LiveView(graph, job)
     else:
         shown = _NotebookLine(graph, job)
-    _follow(graph, job, shown, detach=detach)
+    follow(graph, job, shown, detach=detach)
     return job
 
 
-def follow_on_its_line(graph: CompiledGraph, job: Job, what: str, line: int) -> None:
-    """Show the progress of what one line of a cell does until it is done; a line of text remains.
-
-    Standard output is the cell's own, and the cell may read it: the text goes elsewhere.
+def follow(graph: CompiledGraph, job: Job, shown: Shown, *, detach: bool = False) -> None:
+    """Show a job that runs; wait for it, unless it is detached, and raise what it has failed with.
 
     Parameters
     ----------
     graph, job : CompiledGraph, Job
         What runs.
-    what : str
-        The line's call, as it is written.
-    line : int
-        Its number in the cell.
+    shown : Shown
+        Shows it.
+    detach : bool
+        Return immediately.
 
     Raises
     ------
@@ -81,11 +79,6 @@ def follow_on_its_line(graph: CompiledGraph, job: Job, what: str, line: int) -> 
     KeyboardInterrupt
         If the kernel was interrupted; the job has been cancelled by then.
     """
-    _follow(graph, job, _NotebookCall(job, what, line) if in_notebook() else _TerminalCall(job, what, line))
-
-
-def _follow(graph: CompiledGraph, job: Job, shown: Shown, *, detach: bool = False) -> None:
-    """Show a job that runs; wait for it, unless it is detached, and raise what it has failed with."""
     watcher = follow_beside(job, shown)
     if detach:
         return
@@ -177,42 +170,3 @@ class _TerminalLine:
         job_graph = next(view for view in self._graph.views() if view.kind == "job")
         print(to_table(job_graph, snapshot, width=shutil.get_terminal_size().columns - 1))
         print(self._graph.summary(), flush=True)
-
-
-class _NotebookCall(_NotebookLine):
-    """What becomes of one call of a cell: a progress line, then what it took."""
-
-    def __init__(self, job: Job, what: str, line: int) -> None:
-        self._job, self._what, self._at = job, what, line
-        self._handle = display(self._line(), raw=True, display_id=True)
-
-    def _line(self) -> Mapping[str, Any]:
-        return {"text/plain": call_line(self._job.snapshot(), self._what, self._at)}
-
-    def end(self) -> None:
-        self.update()
-
-
-class _TerminalCall:
-    """The same in a terminal."""
-
-    def __init__(self, job: Job, what: str, line: int) -> None:
-        self._job, self._what, self._at = job, what, line
-        self._width = 0
-
-    def update(self) -> None:
-        if sys.stderr.isatty():
-            self._write("\r", self._line()[: shutil.get_terminal_size().columns - 1])
-
-    def end(self) -> None:
-        self._write("\r" if self._width else "", self._line())
-        sys.stderr.write("\n")
-        sys.stderr.flush()
-
-    def _line(self) -> str:
-        return call_line(self._job.snapshot(), self._what, self._at)
-
-    def _write(self, start: str, line: str) -> None:
-        sys.stderr.write(start + line.ljust(self._width))
-        sys.stderr.flush()
-        self._width = len(line)

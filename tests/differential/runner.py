@@ -19,7 +19,8 @@ from typing import Any
 
 from flinkmagic.capturing.program import Program
 from flinkmagic.errors.base import FlinkMagicError
-from flinkmagic.session.actions.session_actions import OBSERVED, ONE_STAGE, ONLY_SPARK, STREAMING
+from flinkmagic.session.actions.action_report import ONE_STAGE
+from flinkmagic.session.actions.session_actions import OBSERVED, ONLY_SPARK, STREAMING
 from tests.differential.cells_file import Notebook
 from tests.differential.state import SessionState, files
 from tests.notebook_shell import CellTimeoutError, Left, NotebookShell, comparable, lines_kept, steady

@@ -1,4 +1,4 @@
-// Where a job view is in the page. A notebook is saved without its widgets' states, so an output that holds a widget
+// Where a view (`View`, of the file before this one) is in the page. A notebook is saved without its widgets' states, so an output that holds a widget
 // reopens as an error once the kernel is gone. Therefore an output may hold a picture instead, marked as the view's
 // place: as long as the model lives, the view is shown there, and the picture is what is saved.
 
@@ -35,7 +35,7 @@ class Places {
   }
 
   makeView() {
-    const view = new JobView(this.model);
+    const view = new View(this.model);
     requestAnimationFrame(() => view.start());
     return view;
   }
@@ -58,7 +58,7 @@ export default {
   },
 
   render({ model, el }) {
-    const view = new JobView(model);
+    const view = new View(model);
     el.append(view.root);
     requestAnimationFrame(() => view.start());
     return () => view.stop();

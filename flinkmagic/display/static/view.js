@@ -364,3 +364,5 @@ function criticalPath({ order, edges }, weigh) {
   }
   return path;
 }
+
+const View = JobView;

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.session.actions.action_graph import ActionGraph
+    from flinkmagic.session.job import Job
+
+
+ONE_STAGE = "it is one stage"
+"""Why an action runs as plain Spark runs it: there is nothing to schedule."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,8 @@ class ActionReport:
         How long these took when they ran.
     graph : ActionGraph, optional
         Its graphs, with the job in them.
+    status : str
+        FINISHED, FAILED or CANCELED.
     """
 
     method: str
@@ -49,3 +57,21 @@ class ActionReport:
     reused: int = 0
     saved_seconds: float = 0.0
     graph: ActionGraph | None = None
+    status: str = "FINISHED"
+
+    @property
+    def is_one_stage(self) -> bool:
+        """Whether its query is a single stage."""
+        return self.reason == ONE_STAGE
+
+
+class ActionListener(Protocol):
+    """Learns of a session's actions, on the thread of each."""
+
+    def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
+        """Note that the stages of an action run from now on, all but the last."""
+        ...
+
+    def action_done(self, report: ActionReport) -> None:
+        """Note that an action has ended, one way or another."""
+        ...

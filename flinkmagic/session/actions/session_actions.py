@@ -15,6 +15,7 @@ import sys
 import time
 from collections import deque
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
@@ -32,7 +33,7 @@ from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind
-from flinkmagic.session.actions.action_report import ActionReport
+from flinkmagic.session.actions.action_report import ONE_STAGE, ActionListener, ActionReport
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.options import JobOptions
 
@@ -49,7 +50,6 @@ SPARKS_ERRORS = (PySparkException, Py4JJavaError)
 _MOST_REPORTS = 1000
 _MOST_GRAPHS = 20
 
-ONE_STAGE = "it is one stage"
 OBSERVED = "its rows are observed, which Spark itself has to see"
 STREAMING = "it is a stream"
 ONLY_SPARK = "Spark plans its queries itself"
@@ -62,6 +62,8 @@ class SessionActions:
     ----------
     options : JobOptions, optional
         How their queries are compiled and run.
+    listener : ActionListener, optional
+        Learns of each of them.
 
     Attributes
     ----------
@@ -69,8 +71,9 @@ class SessionActions:
         What became of the last actions, oldest first.
     """
 
-    def __init__(self, options: JobOptions | None = None) -> None:
+    def __init__(self, options: JobOptions | None = None, listener: ActionListener | None = None) -> None:
         self._options = options or JobOptions(retain="session")
+        self._listener = listener
         self.reports: deque[ActionReport] = deque(maxlen=_MOST_REPORTS)
 
     def run(self, call: ActionCall) -> Any:
@@ -120,35 +123,38 @@ class SessionActions:
         return program
 
     def _leave_to_spark(self, call: ActionCall, report: ActionReport, started: float) -> Any:
-        is_action = True
         try:
             answer = _run_plainly(call)
-            is_action = not is_lazy(answer) or report.reason != ONLY_SPARK
-            return answer
-        finally:
-            if is_action:
-                self._note(report, started)
+        except BaseException as error:
+            self._note(report, started, error)
+            raise
+        if not is_lazy(answer) or report.reason != ONLY_SPARK:
+            self._note(report, started)
+        return answer
 
     def _drive(self, call: ActionCall, graph: ActionGraph, report: ActionReport, started: float) -> Any:
         kind, df = _kind_of(call), next(iter(graph.program.results.values()))  # type: ignore[union-attr]
         try:
-            job = graph.run_stages()
+            job = graph.run_stages(partial(self._tell, call, graph))
         except Exception as error:  # noqa: BLE001 - rule 3: nothing was submitted
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
         if job.status is not JobStatus.FINISHED:
             raised = _error_of(call, job)
             if isinstance(raised, (*SPARKS_ERRORS, ActionCancelledError)) or job.tasks():
-                self._note(replace(report, is_driven=True, graph=graph), started)
+                self._note(replace(report, is_driven=True, graph=graph), started, raised)
                 raise raised
             return self._fall_back(call, replace(report, reason=str(raised)), started, raised)
+        report = _driven(report, graph, job)
         try:
             query = _finished(call, df, graph)
             answer = kind.answer(call, query)
-        except SPARKS_ERRORS as error:
-            add_note(error, failed_in(str(call.location), graph.last_vertex_name))
+            self._note(report, started)
+        except BaseException as error:
+            if isinstance(error, SPARKS_ERRORS):
+                add_note(error, failed_in(str(call.location), graph.last_vertex_name))
+            self._note(report, started, error)
             raise
         finally:
-            self._note(_driven(report, graph, job), started)
             graph.release()
         RereadFrames.of(df.sparkSession.sparkContext).note(graph, job, call.df)
         return answer
@@ -159,10 +165,24 @@ class SessionActions:
         self._note(report, started)
         return answer
 
-    def _note(self, report: ActionReport, started: float) -> None:
-        self.reports.append(replace(report, seconds=time.monotonic() - started))
+    def _tell(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
+        if self._listener is not None:
+            self._listener.job_started(call, graph, job)
+
+    def _note(self, report: ActionReport, started: float, error: BaseException | None = None) -> None:
+        status = _status_after(error)
+        report = replace(report, seconds=time.monotonic() - started, status=status)
+        if self._listener is not None:
+            self._listener.action_done(report)
+        self.reports.append(report)
         if len(self.reports) > _MOST_GRAPHS:  # a graph holds a job, and that what it keeps
             self.reports[-1 - _MOST_GRAPHS] = replace(self.reports[-1 - _MOST_GRAPHS], graph=None)
+
+
+def _status_after(error: BaseException | None) -> str:
+    if error is None:
+        return "FINISHED"
+    return "CANCELED" if isinstance(error, (KeyboardInterrupt, ActionCancelledError)) else "FAILED"
 
 
 def _run_plainly(call: ActionCall) -> Any:

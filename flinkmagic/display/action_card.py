@@ -1,0 +1,56 @@
+"""The card of a cell in a notebook: a line for each of its actions and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import traitlets
+
+from flinkmagic.display import printable
+from flinkmagic.display.action_lines import ActionLine
+from flinkmagic.display.placed_widget import PlacedWidget
+
+_STATIC = Path(__file__).with_name("static")
+
+
+class ActionCard(PlacedWidget):
+    """The card as a widget: lines with progress and Cancel, which open to the view of their job.
+
+    Parameters
+    ----------
+    on_open, on_cancel : callable
+        Called with the id of a line that is to be opened, or whose job is to be cancelled.
+    """
+
+    _esm = "\n".join((_STATIC / f"{name}.js").read_text(encoding="utf-8") for name in ("dom", "card", "places"))
+    _css = "\n".join((_STATIC / f"{name}.css").read_text(encoding="utf-8") for name in ("view", "card"))
+
+    _rows: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
+
+    def __init__(self, on_open: Callable[[int], object], on_cancel: Callable[[int], object]) -> None:
+        self._calls = {"open": on_open, "cancel": on_cancel}
+        super().__init__()
+        self.on_msg(self._clicked)
+
+    def show(self, lines: Sequence[ActionLine], can_open: Sequence[bool], places: Sequence[str]) -> None:
+        """Show lines; of each say whether it can be opened, and in which place its view is if it was."""
+        self._rows = [
+            {
+                "id": number,
+                "state": line.status,
+                "glyph": line.glyph,
+                "call": printable.visible(line.call),
+                "facts": line.facts,
+                "done": line.done / max(line.of, 1) if line.status == "RUNNING" else None,
+                "can_open": opens,
+                "place": place,
+            }
+            for number, (line, opens, place) in enumerate(zip(lines, can_open, places, strict=True))
+        ]
+
+    def _clicked(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+        call, row = self._calls.get(str(content.get("type"))), content.get("row")
+        if call is not None and isinstance(row, int):
+            call(row)

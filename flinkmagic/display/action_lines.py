@@ -1,0 +1,105 @@
+"""What a cell's actions and writes took: a line for each, as text and as HTML that is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from flinkmagic import amounts
+from flinkmagic.display import palette, printable
+
+_MONO = "font-family:ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace"
+_WRAPPED = "white-space:pre-wrap;overflow-wrap:anywhere;word-break:break-word"
+
+
+@dataclass(frozen=True)
+class ActionLine:
+    """What became of the actions or writes of one line of a cell that are written alike.
+
+    Attributes
+    ----------
+    call : str
+        The call as it is written.
+    line : int
+        The line's number in the cell.
+    status : str
+        RUNNING, FINISHED, FAILED or CANCELED: that of the last one.
+    times : int
+        How many there were, such as in a loop; the rest are sums over all of them.
+    seconds : float
+        How long they took.
+    stages, tasks : int
+        How many stages and tasks ran.
+    done : int
+        How many tasks of the one that runs are finished.
+    of : int
+        Of how many.
+    reused : int
+        How many stages did not run, because their results existed.
+    saved_seconds : float
+        How long these took when they ran.
+    note : str
+        What else there is to say, such as why plain Spark ran it.
+    """
+
+    call: str
+    line: int
+    status: str = "RUNNING"
+    times: int = 1
+    seconds: float = 0.0
+    stages: int = 0
+    tasks: int = 0
+    done: int = 0
+    of: int = 0
+    reused: int = 0
+    saved_seconds: float = 0.0
+    note: str = ""
+
+    @property
+    def glyph(self) -> str:
+        """The sign of its status."""
+        return palette.JOB_GLYPHS.get(self.status, "○")
+
+    @property
+    def facts(self) -> str:
+        """All but the call, such as ``line 3 · 2 stages, 14 tasks · 1.2 s · reused 1 stage, saved 0.8 s``."""
+        parts = [f"line {self.line}"]
+        if self.times > 1:
+            parts.append(f"{self.times:,} times")
+        if self.status != "FINISHED":
+            parts.append(self.status)
+        if self.status == "RUNNING" and self.of:
+            parts.append(f"{self.done:,}/{self.of:,} tasks")
+        elif self.stages:
+            tasks = f", {amounts.count(self.tasks, 'task')}" if self.tasks else ""
+            parts.append(amounts.count(self.stages, "stage") + tasks)
+        if self.seconds:
+            parts.append(amounts.duration(1000 * self.seconds))
+        if self.reused:
+            saved = f", saved {amounts.duration(1000 * self.saved_seconds)}" if self.saved_seconds else ""
+            parts.append(f"reused {amounts.count(self.reused, 'stage')}{saved}")
+        if self.note:
+            parts.append(printable.visible(self.note))
+        return " · ".join(parts)
+
+    def to_text(self) -> str:
+        """Return the line as text."""
+        sign = "" if self.status == "FINISHED" else f"{self.glyph} "
+        return f"{sign}{printable.visible(self.call)} · {self.facts}"
+
+
+def card_bundle(lines: Sequence[ActionLine]) -> Mapping[str, str]:
+    """Return what a notebook stores of a card: ``text/html`` and ``text/plain``."""
+    return {"text/plain": "\n".join(line.to_text() for line in lines), "text/html": _to_html(lines)}
+
+
+def _to_html(lines: Sequence[ActionLine]) -> str:
+    """Return the lines as a table that has the colours of the page around it."""
+    rows = []
+    for line in lines:
+        call, facts = (printable.xml(text) for text in (printable.visible(line.call), line.facts))
+        sign = f'<span title="{line.status.lower()}">{line.glyph}</span>'
+        code = f'<code style="{_MONO};background:none;{_WRAPPED}">{call}</code>'
+        told = f'<div style="min-width:0">{code} <span style="opacity:0.75">· {facts}</span></div>'
+        rows.append(f'<div style="display:flex;gap:8px;padding:1px 4px">{sign}{told}</div>')
+    return f'<div style="font-size:13px;line-height:1.6;border-left:3px solid #8894a5">{"".join(rows)}</div>'

@@ -1,0 +1,63 @@
+"""A widget that is shown in the place of a picture, which is what a saved notebook keeps."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import anywidget
+import traitlets
+
+from flinkmagic.display import printable
+
+
+class PlacedWidget(anywidget.AnyWidget):
+    """A widget that covers the bundle of an output as long as it is open (``static/places.js``).
+
+    Attributes
+    ----------
+    place : str
+        The class of the elements in which the widget is shown.
+    """
+
+    _place = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, **traits: Any) -> None:
+        super().__init__(_place=f"flinkmagic-place-{uuid.uuid4().hex}", **traits)
+
+    @property
+    def place(self) -> str:
+        """The class of the elements in which the widget is shown."""
+        return str(self._place)
+
+    def open(self) -> None:
+        """Open the channel to the front end; ipywidgets calls this."""
+        super().open()
+        self._leave_routing_to_the_front_end()
+
+    def _send(self, msg: Mapping[str, Any], buffers: Any = None) -> None:
+        super()._send(msg, buffers=buffers)
+        self._leave_routing_to_the_front_end()
+
+    def _leave_routing_to_the_front_end(self) -> None:
+        """Let clicks reach the kernel while it is busy.
+
+        JupyterLab sends them to a subshell, a thread of the kernel that is free. ipykernel 7.4 forwards them to the
+        shell that wrote to the widget last: for a view that is updated all the time that is the busy one, and Cancel
+        would arrive when there is nothing left to cancel. Forgetting who wrote last leaves the choice to the front end;
+        if ipykernel remembers no such thing, there is nothing to forget.
+        """
+        if self.comm is not None:
+            self.comm.__dict__.pop("_reply_subshell_id", None)
+
+    def in_place_of(self, bundle: Mapping[str, Any]) -> dict[str, Any]:
+        """Return `bundle` with its HTML marked as the place where this widget is shown as long as it is open.
+
+        A notebook is saved without the states of its widgets: an output that holds a widget reopens as an error once
+        the kernel is gone. One that holds this bundle reopens with the bundle's picture. Front ends that make a
+        widget's model only for an output that holds the widget (JupyterLab and Notebook make it immediately) keep
+        showing the picture.
+        """
+        html = bundle.get("text/html") or f"<pre>{printable.xml(bundle['text/plain'])}</pre>"
+        return {**bundle, "text/html": f'<div class="{self._place}">{html}</div>'}

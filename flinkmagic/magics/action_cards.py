@@ -1,0 +1,380 @@
+"""The card under a cell of the session mode: what its actions and writes took, and are taking."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+import time
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from IPython.display import DisplayHandle, display
+
+from flinkmagic.display.action_lines import ActionLine, card_bundle
+from flinkmagic.display.snapshot import STATE_NAMES
+from flinkmagic.magics.live_view import follow_beside
+from flinkmagic.session import CompiledGraph, Job
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.hooks.action_call import ActionCall
+    from flinkmagic.display.action_card import ActionCard
+    from flinkmagic.display.snapshot import JobSnapshot
+    from flinkmagic.display.widget import JobView, View
+    from flinkmagic.session.actions.action_graph import ActionGraph
+    from flinkmagic.session.actions.action_report import ActionReport
+
+UPDATE_S = 0.1
+"""Between two updates of a card at least: a loop may have thousands of actions."""
+
+MAX_OPEN = 12
+"""This many cards stay widgets; the older ones are only what is saved of them."""
+
+MAX_GRAPHS = 20
+"""This many lines, of all cards, can be opened: each holds its last job."""
+
+
+class _Line:
+    """A line of a card, with the last job that it had.
+
+    While its cell runs it refers to that job; then only to what can be shown of it: the user's DataFrames are free.
+    """
+
+    def __init__(self, call: str, line: int) -> None:
+        self.total = ActionLine(call, line, times=0)
+        """All that is over."""
+        self.graph: CompiledGraph | None = None
+        self.job: Job | None = None
+        self.running: ActionLine | None = None
+        self.pictures: tuple[dict[str, View], JobSnapshot] | None = None
+        self.last_stage: tuple[str, int] | None = None
+        """The vertex that the action itself runs, after its job, and how many subtasks that has."""
+        self.view: JobView | None = None
+        self.viewed: Job | None = None
+        """Whose view it is: the line's job when it was opened. In a loop other jobs follow."""
+
+    @property
+    def shown(self) -> ActionLine:
+        """What the card says now."""
+        running = self.running
+        if running is None:
+            return self.total
+        return replace(running, times=self.total.times + 1, seconds=self.total.seconds + running.seconds)
+
+    def add(self, one: ActionLine) -> None:
+        """Add an action or a write that is over."""
+        total, self.running = self.total, None
+        self.total = replace(
+            one,
+            times=total.times + 1,
+            seconds=total.seconds + one.seconds,
+            stages=total.stages + one.stages,
+            tasks=total.tasks + one.tasks,
+            reused=total.reused + one.reused,
+            saved_seconds=total.saved_seconds + one.saved_seconds,
+        )
+
+    @property
+    def can_open(self) -> bool:
+        """Whether its graphs can be shown."""
+        return self.graph is not None or self.pictures is not None
+
+    def draw(self) -> tuple[dict[str, View], JobSnapshot]:
+        """Return the graphs of the last job, and how far it is."""
+        if self.pictures is not None:
+            return self.pictures
+        assert self.graph is not None
+        assert self.job is not None
+        snapshot = self.job.snapshot()
+        if self.last_stage is not None and self.running is None and self.total.status == "FINISHED":
+            vertex, tasks = self.last_stage
+            finished = bytes([STATE_NAMES.index("FINISHED")])
+            snapshot = replace(snapshot, states={**snapshot.states, vertex: tasks * finished})
+        return {view.kind: view for view in self.graph.views()}, snapshot
+
+    def settle(self) -> None:
+        """Refer to no job that is over."""
+        if self.view is not None and self.viewed is not None and self.viewed.status.is_terminal:
+            self.view.update(self.draw()[1] if self.viewed is self.job else self.viewed.snapshot())
+            self.viewed = None
+        if self.job is not None and self.job.status.is_terminal:
+            self.pictures = self.draw()
+            self.graph = self.job = None
+
+    def let_go(self) -> None:
+        """Be a line of text from here on."""
+        self.graph = self.job = self.viewed = self.pictures = None
+        if self.view is not None:
+            self.view.close()
+            self.view = None
+
+
+class CellCard:
+    """The card of one cell; without an action or a write there is none.
+
+    Parameters
+    ----------
+    in_notebook : bool
+        Whether a front end shows rich output; else lines of text go to standard error.
+    widget : bool
+        Whether it shows widgets.
+    """
+
+    def __init__(self, *, in_notebook: bool, widget: bool) -> None:
+        self._in_notebook, self._has_widget = in_notebook, widget
+        self._lines: dict[tuple[str, int], _Line] = {}
+        self._lock = threading.RLock()
+        self._shown_at = float("-inf")
+        self._handle: DisplayHandle | None = None
+        self._widget: ActionCard | None = None
+        self._width = 0
+        self._late: threading.Timer | None = None
+
+    # -- what happens in the cell ------------------------------------------------------------------------
+
+    def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
+        """Follow the job of an action, which is still to say what became of it (`ActionListener`)."""
+        vertex = graph.last_vertex
+        self._line(call.text, _number(call)).last_stage = vertex.id, vertex.parallelism
+        follow_beside(job, self.follow(call.text, _number(call), graph, job))
+
+    def action_done(self, report: ActionReport) -> None:
+        """Note what became of an action (`ActionListener`)."""
+        note = "" if report.is_driven or report.is_one_stage else f"plain Spark: {report.reason}"
+        stages = 1 if report.is_one_stage else report.stages - report.reused
+        one = ActionLine(
+            report.text, _number(report), report.status, seconds=report.seconds, stages=stages, tasks=report.tasks,
+            reused=report.reused, saved_seconds=report.saved_seconds, note=note,
+        )  # fmt: skip
+        self.finish(self._line(one.call, one.line), one)
+
+    def follow(self, call: str, line: int, graph: CompiledGraph, job: Job) -> FollowedJob:
+        """Show the job of an action or a write from here on."""
+        found = self._line(call, line)
+        with self._lock:
+            found.graph, found.job, found.pictures = graph, job, None
+            found.running = ActionLine(call, line)
+            if not self._opens:
+                found.graph = None
+            self._update(found)
+        if self._opens:
+            _remember(self, found)
+        return FollowedJob(self, found, job)
+
+    def end(self) -> None:
+        """Show all, now that the cell is over."""
+        with self._lock:
+            if self._late is not None:
+                self._late.cancel()
+                self._late = None
+            if not self._lines:
+                return
+            if not self._in_notebook:
+                self._write("".join(f"{text}\n" for text in self._text()))
+                self._lines.clear()  # a cell that turns the mode off ends twice
+                return
+            if self._handle is None:
+                return
+            if self._widget is not None:
+                for line in self._lines.values():
+                    line.settle()
+            self._show()
+            self._handle.update(self._bundle(), raw=True)
+        if self._widget is not None:
+            _keep(self)
+
+    def close(self) -> None:
+        """Leave only what is saved."""
+        with self._lock:
+            if self._widget is None or self._handle is None:
+                return
+            widget, self._widget = self._widget, None
+            self._handle.update(self._bundle(), raw=True)
+            widget.close()
+            for line in self._lines.values():
+                line.let_go()
+
+    def forget(self, line: _Line) -> None:
+        """Let a line not be opened any more: newer ones are."""
+        with self._lock:
+            line.let_go()
+            if self._widget is not None:
+                self._show()
+
+    # -- inside ------------------------------------------------------------------------------------------
+
+    @property
+    def _opens(self) -> bool:
+        return self._has_widget and self._in_notebook
+
+    def _line(self, call: str, number: int) -> _Line:
+        with self._lock:
+            return self._lines.setdefault((call, number), _Line(call, number))
+
+    def change(self, line: _Line, job: Job, running: ActionLine) -> None:
+        """Show the progress of a line's job, unless another one has followed it."""
+        with self._lock:
+            if line.running is not None and line.job is job:
+                line.running = running
+                self._update(line)
+
+    def finish(self, line: _Line, one: ActionLine) -> None:
+        """Show what an action or a write of a line has come to."""
+        with self._lock:
+            line.add(one)
+            self._update(line)
+
+    def _update(self, line: _Line) -> None:
+        if not self._in_notebook:
+            if sys.stderr.isatty():
+                self._write(line.shown.to_text()[: shutil.get_terminal_size().columns - 1])
+            return
+        now = time.monotonic()
+        if self._handle is None:
+            self._begin()
+        elif now - self._shown_at < UPDATE_S:
+            if self._late is None:  # the cell may go on without Spark
+                self._late = threading.Timer(UPDATE_S, self._show_late)
+                self._late.daemon = True
+                self._late.start()
+            return
+        self._shown_at = now
+        self._show()
+
+    def _show_late(self) -> None:
+        with self._lock:
+            if self._late is None:  # the cell is over, and has shown all
+                return
+            self._late = None
+            self._shown_at = time.monotonic()
+            self._show()
+
+    def _begin(self) -> None:
+        if self._has_widget:
+            from flinkmagic.display.action_card import ActionCard
+
+            self._widget = ActionCard(self._open, self._cancel)
+        self._handle = display(self._bundle(), raw=True, display_id=True)
+
+    def _bundle(self) -> dict[str, str]:
+        bundle = card_bundle([line.shown for line in self._lines.values()])
+        return self._widget.in_place_of(bundle) if self._widget is not None else dict(bundle)
+
+    def _show(self) -> None:
+        lines = list(self._lines.values())
+        if self._widget is not None:
+            self._widget.show(
+                [line.shown for line in lines],
+                [line.can_open for line in lines],
+                [line.view.place if line.view is not None else "" for line in lines],
+            )
+        elif self._handle is not None:
+            self._handle.update(self._bundle(), raw=True)
+
+    def _text(self) -> list[str]:
+        return [line.shown.to_text() for line in self._lines.values()]
+
+    def _write(self, text: str) -> None:
+        """Write to the terminal over the progress that stands there."""
+        blank = f"\r{' ' * self._width}\r" if self._width else ""
+        sys.stderr.write(blank + text)
+        sys.stderr.flush()
+        self._width = 0 if text.endswith("\n") else len(text)
+
+    def _open(self, number: int) -> None:
+        """Show the graphs of a line's last job, under the line."""
+        from flinkmagic.display.widget import JobView
+
+        with self._lock:
+            line = list(self._lines.values())[number]
+            if not line.can_open or line.view is not None:
+                return
+            views, snapshot = line.draw()
+            line.viewed = line.job
+            line.view = JobView(views, snapshot=snapshot, on_cancel=lambda: self._cancel(number))
+            self._show()
+
+    def _cancel(self, number: int) -> None:
+        job = list(self._lines.values())[number].job
+        if job is not None:
+            job.cancel()
+
+
+class FollowedJob:
+    """The progress of one job on its line (`live_view.Shown`).
+
+    Parameters
+    ----------
+    card : CellCard
+        The card.
+    line : _Line
+        Its line.
+    job : Job
+        The job.
+    is_whole : bool
+        Whether the job is all that there is: a write. An action goes on when its job is over.
+    """
+
+    def __init__(self, card: CellCard, line: _Line, job: Job, *, is_whole: bool = False) -> None:
+        self._card, self._line, self._job = card, line, job
+        self._is_whole = is_whole
+
+    def as_whole(self) -> FollowedJob:
+        """Return the same for a job that ends its line."""
+        return FollowedJob(self._card, self._line, self._job, is_whole=True)
+
+    def update(self) -> None:
+        """Show the job's progress now."""
+        self._card.change(self._line, self._job, self._read())
+
+    def end(self) -> None:
+        """Show what the job has come to."""
+        last = self._read()
+        if self._is_whole:
+            self._card.finish(self._line, last)
+
+    def _read(self) -> ActionLine:
+        snapshot = self._job.snapshot()
+        view = self._line.view
+        if view is not None and self._line.viewed is self._job:
+            view.update(snapshot)
+        status = snapshot.status if snapshot.status in ("FINISHED", "FAILED", "CANCELED") else "RUNNING"
+        ran = {vertex: states for vertex, states in snapshot.states.items() if vertex not in snapshot.reused}
+        return ActionLine(
+            self._line.total.call, self._line.total.line, status,
+            seconds=(snapshot.elapsed_ms or 0.0) / 1000,
+            stages=len(ran), tasks=sum(map(len, ran.values())),
+            done=snapshot.task_counts.get("FINISHED", 0), of=snapshot.n_tasks,
+            reused=len(snapshot.reused), saved_seconds=self._job.saved_seconds if snapshot.reused else 0.0,
+        )  # fmt: skip
+
+
+_open_cards: deque[CellCard] = deque()
+_openable: deque[tuple[CellCard, _Line]] = deque()
+_LOCK = threading.Lock()
+
+
+def _keep(card: CellCard) -> None:
+    with _LOCK:
+        if card in _open_cards:  # a cell that turns the mode off ends twice
+            _open_cards.remove(card)
+        _open_cards.append(card)
+        gone = [_open_cards.popleft() for _ in range(len(_open_cards) - MAX_OPEN)]
+    for one in gone:
+        one.close()
+
+
+def _remember(card: CellCard, line: _Line) -> None:
+    """Let the lines be opened whose jobs are the last ones."""
+    with _LOCK:
+        if (card, line) in _openable:
+            _openable.remove((card, line))
+        _openable.append((card, line))
+        gone = [_openable.popleft() for _ in range(len(_openable) - MAX_GRAPHS)]
+    for its_card, one in gone:
+        its_card.forget(one)
+
+
+def _number(call: ActionCall | ActionReport) -> int:
+    return (call.location.called_from or call.location).line

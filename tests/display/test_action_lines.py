@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from flinkmagic.display.action_lines import ActionLine, card_bundle
+
+COUNT = ActionLine(
+    "count()", 3, "FINISHED", seconds=1.2, stages=2, tasks=14, reused=1, saved_seconds=0.8,
+)  # fmt: skip
+
+
+def test_a_line_says_where_it_is_and_what_it_took() -> None:
+    assert COUNT.to_text() == "count() · line 3 · 2 stages, 14 tasks · 1.2 s · reused 1 stage, saved 800 ms"
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (ActionLine("show()", 1), "▶ show() · line 1 · RUNNING"),
+        (ActionLine("show()", 1, seconds=2.0, stages=2, tasks=9, done=1200, of=5000),
+         "▶ show() · line 1 · RUNNING · 1,200/5,000 tasks · 2.0 s"),
+        (ActionLine("show()", 1, "FAILED", seconds=0.3, stages=1), "✗ show() · line 1 · FAILED · 1 stage · 300 ms"),
+        (ActionLine("show()", 1, "CANCELED", times=3), "⊘ show() · line 1 · 3 times · CANCELED"),
+        (ActionLine("first()", 2, "FINISHED", times=1000, seconds=4.0, stages=1000),
+         "first() · line 2 · 1,000 times · 1,000 stages · 4.0 s"),
+        (ActionLine("corr('a', 'b')", 2, "FINISHED", seconds=4.0, note="plain Spark: it is a stream"),
+         "corr('a', 'b') · line 2 · 4.0 s · plain Spark: it is a stream"),
+    ],
+)  # fmt: skip
+def test_each_state_and_sums(line: ActionLine, text: str) -> None:
+    assert line.to_text() == text
+
+
+def test_a_notebook_keeps_a_row_for_each_line() -> None:
+    bundle = card_bundle([COUNT, ActionLine("show()", 1, "FAILED")])
+    assert set(bundle) == {"text/plain", "text/html"}
+    assert bundle["text/plain"].splitlines() == [COUNT.to_text(), "✗ show() · line 1 · FAILED"]
+    assert re.findall(r'<span title="(\w+)">(.)</span>', bundle["text/html"]) == [("finished", "✓"), ("failed", "✗")]
+    # The colours are those of the page around it, light or dark.
+    assert not re.search(r"[^-]color:", bundle["text/html"])
+
+
+def test_hostile_calls_and_notes_are_text() -> None:
+    hostile = '<img src=x onerror="alert(1)">\n\x1b[31m\u202e'
+    bundle = card_bundle([ActionLine(hostile, 1, "FINISHED", note=hostile)])
+    assert "<img" not in bundle["text/html"]
+    assert bundle["text/html"].count("&lt;img") == 2
+    for text in bundle.values():
+        assert not {"\n", "\x1b", "\u202e"} & set(text)

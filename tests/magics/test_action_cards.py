@@ -1,0 +1,203 @@
+"""The card under a cell of the session mode."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from flinkmagic.display.snapshot import STATE_NAMES
+from flinkmagic.magics import action_cards
+
+_ROWS = itertools.count(1000)
+
+
+def grouped() -> str:
+    """A definition that no test before has run: nothing of it is kept."""
+    return f"g = spark.range({next(_ROWS)}).selectExpr('id', 'id % 3 AS k').groupBy('k').count()"
+
+
+TIME = r"\d+(\.\d)? m?s"
+
+
+@pytest.fixture
+def on(notebook: Any, tmp_path: Any, monkeypatch: Any) -> Any:
+    """A notebook with the mode on, and `at`, its folder; rich output is shown."""
+    monkeypatch.setattr("flinkmagic.magics.live.in_notebook", lambda: True)
+    notebook.names["at"] = str(tmp_path)
+    notebook.run(f"%flinkgraph on\n{grouped()}")
+    yield notebook
+    notebook.run("%flinkgraph off")
+
+
+def card(cell: Any) -> list[str]:
+    bundle = cell.displays[-1]  # the others are what it was before
+    assert set(bundle) == {"text/plain", "text/html"}
+    return bundle["text/plain"].splitlines()
+
+
+def test_a_cell_without_an_action_has_no_card(on) -> None:
+    assert on.run("h = g.where('k > 0')").displays == []
+
+
+def test_each_action_and_write_is_a_line(on) -> None:
+    cell = on.run("n = g.count()\nspark.range(3).collect()\n\ng.write.json(f'{at}/out')\ng.toPandas()")
+    found = card(cell)
+    assert re.fullmatch(rf"count\(\) · line 1 · 3 stages, \d+ tasks · {TIME}", found[0])
+    assert re.fullmatch(rf"collect\(\) · line 2 · 1 stage · {TIME}", found[1])
+    assert re.fullmatch(rf"write\.json\(.*out.*\) · line 4 · 2 stages, \d+ tasks · {TIME}.*", found[2])
+    assert re.fullmatch(rf"toPandas\(\) · line 5 · \d stages?.* · {TIME}.*", found[3])
+    assert len(cell.value) == 3
+
+
+def test_a_loop_is_one_line_with_sums(on) -> None:
+    cell = on.run("for number in range(20):\n    spark.range(number + 1).count()")
+    (line,) = card(cell)
+    assert re.fullmatch(rf"count\(\) · line 2 · 20 times · 40 stages, 40 tasks · {TIME}", line)
+
+
+def test_what_was_reused_and_what_it_saved_is_told(on) -> None:
+    for _ in range(3):
+        last = on.run("g.groupBy('count').agg({'k': 'max'}).collect()")
+    (line,) = card(last)
+    assert re.search(r"reused \d stages?, saved " + TIME, line)
+
+
+def test_a_failure_is_told_and_raised(on) -> None:
+    cell = on.run("g.selectExpr('raise_error(string(k))').collect()")
+    assert cell.error is not None
+    assert re.fullmatch(rf"✗ collect\(\) · line 1 · FAILED · .*{TIME}", card(cell)[0])
+
+
+def test_hostile_text_of_a_call_is_text(on) -> None:
+    cell = on.run("g.where(\"'<img src=x onerror=alert(1)>' != 'y'\").count()")
+    assert "<img" not in cell.displays[-1]["text/html"]
+
+
+def test_in_a_terminal_lines_of_text_follow_the_cell(notebook) -> None:
+    notebook.run(f"%flinkgraph on\n{grouped()}")
+    cell = notebook.run("for number in range(3):\n    g.count()\nspark.range(2).collect()")
+    notebook.run("%flinkgraph off")
+    first, second = cell.stderr.splitlines()
+    assert first.startswith("count() · line 2 · 3 times · ")
+    assert second.startswith("collect() · line 3 · 1 stage · ")
+
+
+def test_a_cell_that_turns_the_mode_off_tells_its_lines_once(notebook) -> None:
+    notebook.run(f"%flinkgraph on\n{grouped()}")
+    cell = notebook.run("g.count()\n%flinkgraph off\n1 + 1")
+    assert cell.stderr.count("count()") == 1
+
+
+class Watched:
+    """The widgets that cards made, and what the outputs of their cells then got."""
+
+    def __init__(self, monkeypatch: Any) -> None:
+        from flinkmagic.display.action_card import ActionCard
+
+        self.made: list[Any] = []
+        begin = action_cards.CellCard._begin
+
+        def noted(cell_card: Any) -> None:
+            begin(cell_card)
+            self.made.append(cell_card)
+
+        assert ActionCard
+        monkeypatch.setattr(action_cards.CellCard, "_begin", noted)
+        monkeypatch.setattr(action_cards, "_open_cards", type(action_cards._open_cards)())
+        monkeypatch.setattr(action_cards, "_openable", type(action_cards._openable)())
+
+
+def test_a_line_opens_to_the_view_of_its_job_and_older_ones_become_text(on, monkeypatch) -> None:
+    watched = Watched(monkeypatch)
+    monkeypatch.setattr(action_cards, "MAX_OPEN", 2)
+    cell = on.run("g.count()")
+    first = watched.made[0]
+    place = first._widget.place
+    assert place in cell.displays[0]["text/html"]
+    (row,) = first._widget._rows
+    assert (row["state"], row["done"], row["can_open"], row["place"]) == ("FINISHED", None, True, "")
+    first._widget._clicked(None, {"type": "open", "row": 0}, None)
+    (row,) = first._widget._rows
+    (line,) = first._lines.values()
+    assert row["place"] == line.view.place
+    assert line.view._frame["status"] == "FINISHED"
+    last = next(one for one in line.pictures[0]["job"].nodes if one.role == "sink")
+    assert set(line.pictures[1].states_of(last)) == {STATE_NAMES.index("FINISHED")}, "the action ran it"
+    on.run("g.count()")
+    on.run("g.count()")
+    assert first._widget is None
+    assert line.view is None
+    assert watched.made[1]._widget is not None
+
+
+def test_cancel_on_a_line_ends_its_job(on, monkeypatch, tmp_path) -> None:
+    watched = Watched(monkeypatch)
+    on.names["begun"] = str(tmp_path / "begun")
+    on.run(
+        "from pyspark.sql import functions as F\n"
+        "def nap(id):\n"
+        "    import pathlib, time\n"
+        "    pathlib.Path(begun).touch()\n"
+        "    time.sleep(60)\n"
+        "    return id\n"
+        "slow = spark.range(0, 2, 1, 2).select(F.udf(nap, 'long')('id').alias('k')).groupBy('k').count()"
+    )
+
+    def cancel() -> None:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.05)
+        deadline = time.monotonic() + 30
+        while watched.made[0]._widget._rows[0]["done"] is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        watched.made[0]._widget._clicked(None, {"type": "cancel", "row": 0}, None)
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    cell = on.run("slow.collect()")
+    thread.join()
+    assert type(cell.error).__name__ == "ActionCancelledError"
+    assert watched.made[0]._widget._rows[0]["state"] == "CANCELED"
+
+
+def test_the_last_of_many_quick_actions_is_shown_while_the_cell_goes_on(on, monkeypatch) -> None:
+    monkeypatch.setattr(action_cards, "UPDATE_S", 0.5)
+    watched = Watched(monkeypatch)
+    on.names |= {"made": watched.made, "said": [], "sleep": time.sleep}
+    on.run("for _ in range(3): spark.range(3).collect()\nsleep(1)\nsaid += made[0]._widget._rows")
+    (row,) = on.names["said"]
+    assert row["facts"].startswith("line 1 · 3 times · ")
+
+
+def test_a_line_that_can_be_opened_no_more_says_so(on, monkeypatch) -> None:
+    watched = Watched(monkeypatch)
+    monkeypatch.setattr(action_cards, "MAX_GRAPHS", 2)
+    on.run("g.count()")
+    first = watched.made[0]
+    first._widget._clicked(None, {"type": "open", "row": 0}, None)
+    assert first._widget._rows[0]["place"]
+    on.run("g.count()\ng.collect()")
+    (row,) = first._widget._rows
+    assert (row["can_open"], row["place"]) == (False, "")
+
+
+def test_a_view_that_is_open_shows_its_own_job_while_a_loop_goes_on(on, monkeypatch) -> None:
+    watched = Watched(monkeypatch)
+    on.names |= {"click": lambda: watched.made[0]._widget._clicked(None, {"type": "open", "row": 0}, None)}
+    on.run("for n in range(3):\n    g.where(f'k > {n}').count()\n    if n == 0: click()")
+    (line,) = watched.made[0]._lines.values()
+    assert line.shown.times == 3
+    assert line.view._frame["status"] == "FINISHED"
+    assert line.view._snapshot.started_at_ms < line.pictures[1].started_at_ms
+    assert line.viewed is None
+
+
+def test_a_cell_that_turns_the_mode_off_has_one_card_that_is_kept(on, monkeypatch) -> None:
+    watched = Watched(monkeypatch)
+    on.run("g.count()\n%flinkgraph off")
+    assert list(action_cards._open_cards) == watched.made
+    on.run("%flinkgraph on")
