@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from flinkmagic.local_spark import local_session
     from flinkmagic.magics import load_ipython_extension
     from flinkmagic.session import CompiledGraph, Job, capture, compile, with_options
+    from flinkmagic.session.iterations.iterate import co_iterate, iterate, iterations
 
 __version__ = "0.1.0"
 
@@ -30,7 +31,10 @@ __all__ = [
     "OutputTag",
     "Split",
     "capture",
+    "co_iterate",
     "compile",
+    "iterate",
+    "iterations",
     "load_ipython_extension",
     "local_session",
     "side_output",
@@ -44,7 +48,10 @@ _HOMES = {
     "OutputTag": "flinkmagic.graph.transformations",
     "Split": "flinkmagic.capturing.splits",
     "capture": "flinkmagic.session",
+    "co_iterate": "flinkmagic.session.iterations.iterate",
     "compile": "flinkmagic.session",
+    "iterate": "flinkmagic.session.iterations.iterate",
+    "iterations": "flinkmagic.session.iterations.iterate",
     "load_ipython_extension": "flinkmagic.magics",
     "local_session": "flinkmagic.local_spark",
     "side_output": "flinkmagic.capturing.splits",

@@ -52,6 +52,13 @@ def name_results(
     }
 
 
+def last_frames(program: Program, namespace: Mapping[str, Any]) -> dict[str, DataFrame]:
+    """Return the DataFrames that a captured program has named, and continues from no further, by names still bound."""
+    inputs = {number for call in program.calls for number in call.inputs}
+    found = {name: df for name, df in program.variables.items() if namespace.get(name) is df}
+    return {name: df for name, df in found.items() if program.registry.add(df) not in inputs and _has_rows_to_keep(df)}
+
+
 def _has_rows_to_keep(df: DataFrame) -> bool:
     if capture_reader.is_part_of_another(df._jdf.queryExecution()) or df.isStreaming:
         return False

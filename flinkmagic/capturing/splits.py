@@ -6,17 +6,16 @@ lines run immediately, there is no job that would span them: the parent is persi
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import operator
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing.hooks.current import listening
+from flinkmagic.capturing.hooks.current import listening, serving
 from flinkmagic.capturing.persisted import persisted
 from flinkmagic.capturing.selections import Selected
 from flinkmagic.capturing.source_code.source_reader import user_frame
@@ -173,7 +172,7 @@ class _Parent:
         self._shared: DataFrame | None = None
         self._kept: DataFrame | None = None
         recorder = listening()
-        with _serving(recorder):
+        with serving(recorder):
             self._df = self._decided(df, recorder)
 
     def _decided(self, df: DataFrame, recorder: CallRecorder | None) -> DataFrame:
@@ -195,7 +194,7 @@ class _Parent:
         """Return the rows for which a condition is true; a cell other than the one that split may ask for them."""
         recorder = listening()
         is_job = recorder is not None and not recorder.immediate
-        with _serving(recorder):
+        with serving(recorder):
             rows = self._df if is_job or self._df.isStreaming else self._persisted()
             made = rows.where(condition)
             made = made.drop(*self._added) if self._added else made
@@ -216,19 +215,6 @@ class _Parent:
         """Release the rows, if they are kept."""
         if self._kept is not None:
             self._kept.unpersist()
-
-
-@contextlib.contextmanager
-def _serving(recorder: CallRecorder | None) -> Iterator[None]:
-    """Let the calls of the block be ours, not the user's."""
-    if recorder is None:
-        yield
-        return
-    recorder.depth += 1
-    try:
-        yield
-    finally:
-        recorder.depth -= 1
 
 
 def _check_frame(function: str, df: Any) -> None:

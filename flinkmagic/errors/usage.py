@@ -172,6 +172,31 @@ class JobRunningError(UserError):
         super().__init__(f"{name!r} is running. Wait until it is over, or cancel it: %flinkcancel {name}")
 
 
+class StaleRunStoppedError(UserError):
+    """A cell that was executed again because it was stale, and raised.
+
+    Parameters
+    ----------
+    ran : sequence of str
+        The cells that were executed before it.
+    failed : str
+        The cell.
+    left : sequence of str
+        Those that are still stale.
+    awaits : bool
+        It was not executed, because it awaits at its top level.
+    """
+
+    def __init__(self, ran: Sequence[str], failed: str, left: Sequence[str], *, awaits: bool = False) -> None:
+        self.ran, self.failed, self.left = list(ran), failed, list(left)
+        done = f"Executed before it: {', '.join(ran)}." if ran else "No cell was executed before it."
+        rest = f" Left: {', '.join(left)}." if left else " No other one is left."
+        why, remedy = "raised the exception above", "Mend the cell and run it"
+        if awaits:
+            why, remedy = "awaits at its top level, which no cell can do inside another one", "Run the cell"
+        super().__init__(f"{failed} {why}. {done}{rest} {remedy}, then: %flinkrun --stale --yes")
+
+
 class NeverRunError(UserError):
     """A question about the runs of a graph that has none."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from IPython.display import DisplayHandle, display
 
 from flinkmagic.display.action_lines import ActionLine, card_bundle
+from flinkmagic.display.snapshot import STATE_NAMES
 from flinkmagic.magics.live_view import follow_beside
 from flinkmagic.session import CompiledGraph, Job
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from flinkmagic.display.action_card import ActionCard
     from flinkmagic.display.snapshot import JobSnapshot
     from flinkmagic.display.widget import JobView, View
+    from flinkmagic.session.actions.action_graph import ActionGraph
     from flinkmagic.session.actions.action_report import ActionReport
 
 UPDATE_S = 0.1
@@ -46,6 +48,8 @@ class _Line:
         self.job: Job | None = None
         self.running: ActionLine | None = None
         self.pictures: tuple[dict[str, View], JobSnapshot] | None = None
+        self.last_stage: tuple[str, int] | None = None
+        """The vertex that the action itself runs, after its job, and how many subtasks that has."""
         self.view: JobView | None = None
         self.viewed: Job | None = None
         """Whose view it is: the line's job when it was opened. In a loop other jobs follow."""
@@ -82,16 +86,21 @@ class _Line:
             return self.pictures
         assert self.graph is not None
         assert self.job is not None
-        return {view.kind: view for view in self.graph.views()}, self.job.snapshot()
+        snapshot = self.job.snapshot()
+        if self.last_stage is not None and self.running is None and self.total.status == "FINISHED":
+            vertex, tasks = self.last_stage
+            finished = bytes([STATE_NAMES.index("FINISHED")])
+            snapshot = replace(snapshot, states={**snapshot.states, vertex: tasks * finished})
+        return {view.kind: view for view in self.graph.views()}, snapshot
 
     def settle(self) -> None:
         """Refer to no job that is over."""
+        if self.view is not None and self.viewed is not None and self.viewed.status.is_terminal:
+            self.view.update(self.draw()[1] if self.viewed is self.job else self.viewed.snapshot())
+            self.viewed = None
         if self.job is not None and self.job.status.is_terminal:
             self.pictures = self.draw()
             self.graph = self.job = None
-        if self.view is not None and self.viewed is not None and self.viewed.status.is_terminal:
-            self.view.update(self.viewed.snapshot())
-            self.viewed = None
 
     def let_go(self) -> None:
         """Be a line of text from here on."""
@@ -124,8 +133,10 @@ class CellCard:
 
     # -- what happens in the cell ------------------------------------------------------------------------
 
-    def job_started(self, call: ActionCall, graph: CompiledGraph, job: Job) -> None:
+    def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
         """Follow the job of an action, which is still to say what became of it (`ActionListener`)."""
+        vertex = graph.last_vertex
+        self._line(call.text, _number(call)).last_stage = vertex.id, vertex.parallelism
         follow_beside(job, self.follow(call.text, _number(call), graph, job))
 
     def action_done(self, report: ActionReport) -> None:

@@ -17,6 +17,7 @@ from flinkmagic.capturing.source_code.source_location import CellSource, SourceL
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.magics.cell import CellBody, cell_labels, cell_number, compile_body
+from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.not_yet_written import awaited_line
 from flinkmagic.magics.option_arguments import job_options
 from flinkmagic.magics.spark_session import cell_session
@@ -48,6 +49,7 @@ class CapturedCell:
         self._shell = magics.shell
         self._options = parsed(magics.flinkgraph_cell, line)
         self._name = check_name(self._options.name or f"cell_{cell_number(self._shell)}")
+        self._raw = f"%%flinkgraph {line}\n{cell}"
         self._is_run = bool(self._options.run or magics.run)
         self.body = compile_body(self._shell, f"%%flinkgraph {line}", cell)
         self._graph: CompiledGraph | None = None
@@ -63,21 +65,27 @@ class CapturedCell:
         spark = cell_session(self._shell)
         graphs = self._magics.graphs
         number = f"cell {cell_number(self._shell)}"
-        with CompileProgress(self._name, widget=self._magics.progress == "widget") as progress:
-            with session.capture(
-                spark,
-                name=self._name,
-                location=CellSource(number, self.body.filename, self.body.source, cell_labels(self._shell)),
-                namespace=self._shell.user_ns,
-                run_pending=self._run_pending if self._is_run else None,
-                earlier=graphs.programs(spark.sparkContext),
-                on_write=progress.captured,
-                awaited=[write for graph, write in graphs.awaited() if graph.name != self._name],
-                on_awaited=self._tell_awaited,
-                mode=job_options(self._options, self._magics)["mode"],
-            ) as program:
-                yield
-            self._graph = self._compiled(program, progress)
+        cells = self._magics.cells
+        run = cells.begin(self._raw, cell_number(self._shell), cell_id(self._shell)) or cells.current
+        try:
+            with CompileProgress(self._name, widget=self._magics.progress == "widget") as progress:
+                with session.capture(
+                    spark,
+                    name=self._name,
+                    location=CellSource(number, self.body.filename, self.body.source, cell_labels(self._shell)),
+                    namespace=self._shell.user_ns,
+                    run_pending=self._run_pending if self._is_run else None,
+                    earlier=graphs.programs(spark.sparkContext),
+                    on_write=progress.captured,
+                    awaited=[write for graph, write in graphs.awaited() if graph.name != self._name],
+                    on_awaited=self._tell_awaited,
+                    mode=job_options(self._options, self._magics)["mode"],
+                ) as program:
+                    yield
+                cells.end(run, program)
+                self._graph = self._compiled(program, progress)
+        finally:
+            cells.drop(run)  # if it raised
 
     def finish(self) -> None:
         """Keep the graph, if there is one, and show or run it."""

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.displayhook import DisplayHook
 
+from flinkmagic.magics.cell_runs import running_again
+
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -133,7 +135,8 @@ def cell_number(shell: InteractiveShell) -> int:
     `execution_count` is that number up to IPython 8 and the next one from 9 on, which increments it before the cell
     runs (seen on 8.39 and 9.18); the history holds the running cell in both.
     """
-    return len(shell.history_manager.input_hist_parsed) - 1
+    again = running_again()
+    return again.number if again is not None else len(shell.history_manager.input_hist_parsed) - 1
 
 
 def cell_labels(shell: InteractiveShell) -> dict[str, str]:

@@ -15,6 +15,7 @@ from traitlets import Bool, Enum
 from flinkmagic import session
 from flinkmagic.capturing.hooks.current import apart
 from flinkmagic.capturing.merging import over_frames
+from flinkmagic.capturing.results import last_frames
 from flinkmagic.display import to_table
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import TopLevelAwaitError
@@ -28,13 +29,17 @@ from flinkmagic.errors.usage import (
 )
 from flinkmagic.magics.captured_cell import CapturedCell, plainly_interrupted
 from flinkmagic.magics.cell import is_blank
+from flinkmagic.magics.cell_jobs import CellJobs
+from flinkmagic.magics.cell_runs import CellRuns
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
-from flinkmagic.magics.jobs import errors_text, jobs_table, retained_table
+from flinkmagic.magics.jobs import cancelled, errors_text, jobs_table, retained_table
 from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
+from flinkmagic.magics.stale_runs import check_stale_words, run_stale, stale_text
 from flinkmagic.magics.words import parsed, with_help
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
 from flinkmagic.session.options import STREAMING
+from flinkmagic.session.staleness.graph_marks import stale_marks
 
 RUN_HELP = "run a cell's graph as soon as it is compiled"
 
@@ -43,8 +48,11 @@ DEFAULT_RESULT = "result"
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from pyspark import SparkContext
+
+    from flinkmagic.capturing.program import Program
     from flinkmagic.magics.compile_progress import CompileProgress
     from flinkmagic.session import CompiledGraph, Job
 
@@ -66,6 +74,9 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
         self.graphs = NotebookGraphs()
+        self.cell_jobs = CellJobs()
+        self.cells = CellRuns(shell)
+        self.session_programs: Callable[[SparkContext], list[Program]] = lambda context: []
 
     @with_help
     @no_var_expand
@@ -134,6 +145,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
         graph = next(iter(values.values())) if len(values) == 1 else None
         if not isinstance(graph, session.CompiledGraph):
             graph = self._of_frames(values, options) if values else self._of_all(options)
+        stale = self.cells.stale(running_session(self.shell))
+        graph.marks = stale_marks(graph.stream_graph, graph.job_graph, stale)
         if options.save:
             print(f"Written to {graph.save(options.save, options.view or 'job')}")
             return None
@@ -145,7 +158,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @with_help
     @no_var_expand
     @magic_arguments("flinkrun")
-    @argument("name", help="the graph's name")
+    @argument("name", nargs="?", help="the graph's name")
     @argument("--detach", action="store_true", help="return the prompt immediately; the view continues")
     @argument(
         "--only",
@@ -155,13 +168,21 @@ class FlinkMagics(ConfiguredOptions, Magics):
         help="run these sinks only, and what they are computed from",
     )
     @argument("--full", action="store_true", help="compute and write all, whatever earlier runs have left")
+    @argument("--stale", action="store_true", help="list the cells whose results are stale, and why")
+    @argument("--yes", action="store_true", help="with --stale: execute these cells' code again, effects included")
     @line_magic
     def flinkrun(self, line: str) -> None:
         """Deploy a graph on the session's SparkContext, and show it until it has ended.
 
         Interrupting the kernel cancels the job. SINK is the variable of a result, the last part of a path, or a table.
+
+        With --stale: list the cells whose inputs have changed since they ran: files, settings, what other cells define.
+        The cells of %%flinkgraph are known, and those that ran while the session mode was on.
         """
         options = parsed(self.flinkrun, line)
+        if check_stale_words(options):
+            self._run_stale(yes=options.yes)
+            return
         with plainly_interrupted(self.shell):
             graph = self._graph(options.name)
             self.run_graph(graph, detach=options.detach, only=options.only, full=options.full)
@@ -169,16 +190,12 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @with_help
     @no_var_expand
     @magic_arguments("flinkcancel")
-    @argument("name", help="the graph's name")
+    @argument("name", help="the graph's name; or cell_N: what runs of a cell of the session mode")
     @line_magic
     def flinkcancel(self, line: str) -> None:
         """Cancel a graph's running job: all of its Spark work ends, and nothing else of the session's."""
-        job = self._job(parsed(self.flinkcancel, line).name)
-        if job.status.is_terminal:
-            print(f"{job.name} is {job.status} already.")
-            return
-        job.cancel()
-        print(f"{job.name} is {job.wait()}.")
+        name = parsed(self.flinkcancel, line).name
+        print("\n".join(self.cell_jobs.cancel(name) or [cancelled(self._job(name))]))
 
     @with_help
     @no_var_expand
@@ -204,7 +221,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def flinkjobs(self, line: str) -> None:
         """List the session's jobs, or describe the last one of a graph."""
         options = parsed(self.flinkjobs, line)
-        submitted = [job for job in session.submitted_jobs() if options.name in (None, job.name)]
+        submitted = self.cell_jobs.submitted(options.name)
         graphs = list(self.graphs.values())
         if options.name:
             graphs = [self._graph(options.name)] if not submitted or options.name in self.graphs else []
@@ -216,7 +233,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
                 log = lines_visible("\n".join(job.log())) if options.log else ""
                 print(log or errors_text(job, full=options.full))
         else:
-            print(jobs_table(graphs, submitted))
+            print(jobs_table(graphs, submitted, self.cell_jobs.place))
             if options.name and graphs and graphs[0].jobs:
                 print("\n".join(graphs[0].jobs[-1].report()))
                 print(to_table(graphs[0].view("job"), replace(graphs[0].jobs[-1].snapshot(), errors=())))
@@ -296,16 +313,33 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def _of_all(self, options: Namespace) -> CompiledGraph:
         """Return one graph of all that the session has defined; what cells share is in it only once."""
         options.share = options.share or "always"
-        spark = running_session(self.shell) if self.graphs else None
+        spark = running_session(self.shell)
         programs = self.graphs.programs(spark.sparkContext) if spark is not None else []
         is_streaming = job_options(options, self)["mode"] == STREAMING
         programs = [program for program in programs if bool(program.streams) == is_streaming]
-        if not programs:
-            raise NoGraphError()
-        graph = self.compiled(programs, check_name(options.name or WHOLE), options)
+        ordinary = self.session_programs(spark.sparkContext) if spark is not None and not is_streaming else []
+        try:
+            # A cell without the magic has no sinks: what it defines and takes no further is shown as results.
+            for program in ordinary:
+                program.results = last_frames(program, self.shell.user_ns)
+            programs = [*(program for program in ordinary if program.results), *programs]
+            if not programs:
+                raise NoGraphError()
+            graph = self.compiled(programs, check_name(options.name or WHOLE), options)
+        finally:
+            for program in ordinary:
+                program.results = {}
         if options.name:
             self.define(graph)
         return graph
+
+    def _run_stale(self, *, yes: bool) -> None:
+        """List the stale cells, or run them again."""
+        spark = running_session(self.shell)
+        if yes:
+            run_stale(self.shell, self.cells, spark)
+        else:
+            print(lines_visible(stale_text(self.cells, self.cells.stale(spark))))
 
     def define(self, graph: CompiledGraph) -> None:
         """Register a graph under its name, and bind the variable of that name if it is free or holds a graph."""
@@ -328,9 +362,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
             running_session(self.shell)  # refuses one of Spark Connect
         self.session = word == ON
         if self.session:
-            print(
-                "The session mode is on: each cell's actions and writes run as graphs, on their lines. Off: %flinkgraph off"
-            )
+            print("The session mode is on: actions and writes run as graphs, on their lines. Off: %flinkgraph off")
         else:
             print("The session mode is off.")
         if isinstance(self.shell.user_ns.get(word), DataFrame):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
+from flinkmagic.magics.cell_runs import running_again
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -73,6 +74,9 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
 
 def cell_id(shell: Any) -> str | None:
     """Return the front end's lasting name for the running cell, if it sends one (JupyterLab and Notebook do)."""
+    again = running_again()
+    if again is not None:
+        return again.cell if again.is_lasting else None
     parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
     identity = (parent.get("metadata") or {}).get("cellId")
     return str(identity) if identity else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from flinkmagic import amounts
@@ -16,15 +16,37 @@ if TYPE_CHECKING:
     from flinkmagic.session import CompiledGraph, Job
 
 
-def jobs_table(graphs: Sequence[CompiledGraph], submitted: Sequence[JobDetails]) -> str:
+def cancelled(job: Job) -> str:
+    """Cancel a job unless it is over; return what has become of it."""
+    if job.status.is_terminal:
+        return f"{job.name} is {job.status} already."
+    job.cancel()
+    return f"{job.name} is {job.wait()}."
+
+
+def jobs_table(
+    graphs: Sequence[CompiledGraph],
+    submitted: Sequence[JobDetails],
+    place: Callable[[JobDetails], str | None] = lambda job: None,
+) -> str:
     """Return one line for each job that was submitted: name, run, status, time, tasks.
 
-    Jobs of graphs that were replaced come first, then the runs of each graph, then the graphs that never ran.
+    Jobs of graphs that were replaced come first, with the session mode's, then the runs of each graph, then the graphs
+    that never ran.
+
+    Parameters
+    ----------
+    graphs : sequence of CompiledGraph
+        Those that the notebook knows.
+    submitted : sequence of JobDetails
+        What the dispatchers know.
+    place : callable
+        Returns the cell and the line of a job of the session mode.
     """
     rows = [("graph", "run", "status", "time", "tasks")]
     own = [[(job, job.details()) for job in graph.jobs] for graph in graphs]
     known = {(details.job_id, details.start_ms) for jobs in own for _, details in jobs}
-    rows += [_row(job, "old") for job in submitted if (job.job_id, job.start_ms) not in known]
+    rows += [_row(job, place(job) or "old") for job in submitted if (job.job_id, job.start_ms) not in known]
     for graph, jobs in zip(graphs, own, strict=True):
         if not jobs:
             rows.append((graph.name, "-", "not run", "-", str(graph.execution_graph.n_vertices)))

@@ -28,6 +28,9 @@ from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
 from flinkmagic.jvm.java import is_gone
 from flinkmagic.magics.cell import cell_labels, is_blank
+from flinkmagic.magics.cell_jobs import NotedActions
+from flinkmagic.magics.cell_runs import CellRun, running_again
+from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.options import NO_RETENTION, OPTIONS, JobOptions
@@ -36,10 +39,12 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
     from pyspark import SparkContext
 
+    from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.magics.action_cards import CellCard
     from flinkmagic.magics.flink_magics import FlinkMagics
+    from flinkmagic.session import SessionActions
 
 _TIMED = ("<timed exec>", "<timed eval>")
 """The file names under which `%%time` compiles a cell's body."""
@@ -63,6 +68,10 @@ class RunningCell:
         What is captured.
     jobs : int
         How many jobs its lines have needed.
+    noted : CellRun, optional
+        What is noted of it, to tell later whether its results are stale.
+    raised : bool
+        Whether it has ended in an exception.
     """
 
     info: ExecutionInfo
@@ -71,6 +80,8 @@ class RunningCell:
     capture: AbstractContextManager[Program] | None = None
     program: Program | None = None
     jobs: int = 0
+    noted: CellRun | None = None
+    raised: bool = False
 
     def job_name(self) -> str:
         """Return a name for the job of its next line: no job takes up what another one of the cell has written."""
@@ -103,13 +114,16 @@ class SessionMode:
                 if isinstance(mode, SessionMode):
                     mode.off()
                     events.unregister(event, callback)
+        self._magics.session_programs = self._known
         events.register("pre_run_cell", self.begin)
         events.register("post_run_cell", self.end)
         self._magics.observe(lambda change: self.on() if change["new"] else self.off(), "session")
 
     def begin(self, info: ExecutionInfo) -> None:
         """Begin a cell (IPython's ``pre_run_cell``)."""
+        again = running_again()
         number = self._running[0].number if self._running else self._number(info)
+        number = number if again is None else again.number
         self._running.append(RunningCell(info, number))
         if self._magics.session:
             self.on()
@@ -124,6 +138,8 @@ class SessionMode:
         found = next((place for place, cell in enumerate(self._running) if cell.info is info), None)
         if found is None and self._running and (info is None or info.raw_cell == self._running[-1].info.raw_cell):
             found = len(self._running) - 1
+        if found is not None:
+            self._running[found].raised = result is None or not result.success
         while found is not None and len(self._running) > found:
             self._leave(self._running.pop())
 
@@ -153,6 +169,9 @@ class SessionMode:
 
         if cell.card is None:
             cell.card = CellCard(in_notebook=in_notebook(), widget=self._magics.progress == "widget")
+        cell.noted = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))
+        listener = NotedActions(self._magics.cell_jobs, cell.number, cell.card)
+        actions = session.SessionActions(JobOptions(**self._options()), listener)
         entered = session.capture(
             spark,
             name=f"cell_{cell.number}",
@@ -162,7 +181,7 @@ class SessionMode:
             earlier=[*self._magics.graphs.programs(spark.sparkContext), *self._known(spark.sparkContext)],
             immediate=True,
             on_plain=_say_plain,
-            on_action=session.SessionActions(JobOptions(**self._options()), cell.card).run,
+            on_action=lambda call: self._act(cell, actions, call),
         )
         cell.program = entered.__enter__()
         cell.capture = entered
@@ -176,17 +195,24 @@ class SessionMode:
         if cell.card is not None:
             cell.card.end()
         if capture is None or program is None:
+            self._magics.cells.drop(cell.noted)
             return
         try:
             # An exception of the cell is none of the capture's: nothing is pending that would depend on it.
             capture.__exit__(None, None, None)
+            self._magics.cells.end(cell.noted, program, raised=cell.raised)
         except (Py4JError, OSError):
+            self._magics.cells.drop(cell.noted)
             if not is_gone(program.spark):
                 raise
             return  # the JVM has taken with it what could be continued from
         if program.calls and program.variables:
             program.settlements = ()
             self._programs.append(program)
+
+    def _act(self, cell: RunningCell, actions: SessionActions, call: ActionCall) -> Any:
+        self._magics.cells.act(cell.noted, call.df)
+        return actions.run(call)
 
     def _known(self, context: SparkContext) -> list[Program]:
         """Return what earlier cells have captured on a SparkContext and the notebook still has names for."""
@@ -222,6 +248,7 @@ class SessionMode:
         except Exception as error:
             raise NotDeployedError(name) from error
         try:
+            self._magics.cell_jobs.add(job, cell.number, write.location)
             follow(graph, job, cell.card.follow(write.text, line.line, graph, job).as_whole())
         except KeyboardInterrupt:
             job.cancel()

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ from flinkmagic.reuse.java_classes import CLASSES
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
+
+_LOG = logging.getLogger(__name__)
 
 IRRELEVANT = (
     "hive.metastore.warehouse.dir",
@@ -87,6 +90,41 @@ class NoKey:
     reason: str
 
 
+@dataclass(frozen=True)
+class ListedFiles:
+    """Files that a DataFrame has listed.
+
+    Attributes
+    ----------
+    roots : tuple of str
+        The paths that they lie below, or that they are.
+    files : tuple of str
+        Each with its length and modification time, as `ResultKeys.listing` gives them.
+    is_filtered : bool
+        Whether the DataFrame leaves out files of the roots, as ``pathGlobFilter`` asks for.
+    """
+
+    roots: tuple[str, ...]
+    files: tuple[str, ...]
+    is_filtered: bool = False
+
+
+@dataclass(frozen=True)
+class QueryFacts:
+    """What an analysed query says.
+
+    Attributes
+    ----------
+    digest : str
+        Equal for queries that give equal rows under equal settings; empty if that cannot be told.
+    files : tuple of ListedFiles
+        What it reads.
+    """
+
+    digest: str
+    files: tuple[ListedFiles, ...] = ()
+
+
 # What each session's modules said when they were first read: its Python workers may hold that version.
 _MODULES: WeakKeyDictionary[SparkContext, dict[str, str]] = WeakKeyDictionary()
 
@@ -133,6 +171,18 @@ class ResultKeys:
         whole = json.dumps([answer["digest"], self._settings_of(plan.session()), *more])
         return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), answer["portable"], tuple(answer["files"]))
 
+    def of_query(self, query: JavaObject) -> QueryFacts:
+        """Return what an analysed ``LogicalPlan`` says, by the rules of keys; nothing is planned for it."""
+        try:
+            answer = json.loads(self._keys.keyOfQuery(query))
+            if "digest" not in answer and self._look_at_functions():
+                answer = json.loads(self._keys.keyOfQuery(query))
+        except Py4JJavaError as error:
+            _LOG.debug("a query has no key: %s", error.java_exception)  # as in `of`
+            return QueryFacts("")
+        files = (ListedFiles(tuple(one["roots"]), tuple(one["files"]), one["filtered"]) for one in answer["files"])
+        return QueryFacts(answer.get("digest", ""), tuple(files))
+
     def changed_file(self, key: ResultKey) -> str:
         """Return the first file that is no longer what the plans of this key listed; empty if all are."""
         if not key.files:
@@ -176,13 +226,18 @@ class ResultKeys:
 
 def settings_digest(conf: Mapping[str, str], spark_version: str, hadoop: Mapping[str, str] | None = None) -> str:
     """Return a digest of the settings that can affect rows, of a session and of Hadoop, and of the versions."""
-    relevant = {
-        key: value
-        for key, value in [*(hadoop or {}).items(), *conf.items()]
-        if (key.startswith("spark.sql.") or not key.startswith("spark.")) and not key.startswith(IRRELEVANT)
-    }
     shared = [(key, value) for key, value in sorted((hadoop or {}).items()) if not key.startswith(IRRELEVANT)]
     versions = [spark_version, list(sys.version_info[:3])]
-    # An entry without a value only hides what was set in Hadoop later (`SessionSnapshot.apply_hadoop_to`).
-    entries = sorted((key, value) for key, value in relevant.items() if value)
+    entries = sorted(relevant_settings(conf, hadoop or {}).items())
     return hashlib.sha256(json.dumps([entries, shared, versions]).encode()).hexdigest()
+
+
+def relevant_settings(conf: Mapping[str, str], hadoop: Mapping[str, str]) -> dict[str, str]:
+    """Return those of a session's settings, and of Hadoop's, that can affect rows."""
+    relevant = {
+        key: value
+        for key, value in [*hadoop.items(), *conf.items()]
+        if (key.startswith("spark.sql.") or not key.startswith("spark.")) and not key.startswith(IRRELEVANT)
+    }
+    # An entry without a value only hides what was set in Hadoop later (`SessionSnapshot.apply_hadoop_to`).
+    return {key: value for key, value in relevant.items() if value}

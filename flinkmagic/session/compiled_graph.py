@@ -41,6 +41,7 @@ from flinkmagic.session.options import JobOptions, with_job_options
 from flinkmagic.session.planned_sinks import planned_job, sinks_of
 from flinkmagic.session.rebinding import rebinding
 from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, selected_notes, sink_words
+from flinkmagic.session.staleness.graph_marks import NO_MARKS
 from flinkmagic.session.summary import (
     graph_summary,
     left_out_note,
@@ -137,6 +138,7 @@ class CompiledGraph:
         )
         self.options = options
         self.jobs: list[Job] = []
+        self.marks = NO_MARKS  # of stale cells, set where it is shown
         self.started: list[Callable[[Job], object]] = []
         self._starting = threading.Lock()
         self._views: tuple[GraphView, ...] | None = None
@@ -251,7 +253,7 @@ class CompiledGraph:
                 execution_view(self._compiled),
                 regions_view(self._compiled),
             )
-        return self._views
+        return self.marks.on(self._views)
 
     def view(self, kind: str = "job") -> GraphView:
         """Return one of the graphs with the states of the last run.
@@ -335,7 +337,7 @@ class CompiledGraph:
 
     def _notes(self) -> list[str]:
         uses = use_notes(self.program) if isinstance(self.program, Program) else []
-        return [*uses, *sharing_notes(self.shared), *self._slots_notes, *self.warnings]
+        return [*self.marks.notes, *uses, *sharing_notes(self.shared), *self._slots_notes, *self.warnings]
 
     def _next_step(self) -> str:
         if self.name == WHOLE and isinstance(self.program, Program) and self.program.parts:

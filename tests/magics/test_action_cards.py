@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 import time
@@ -9,9 +10,17 @@ from typing import Any
 
 import pytest
 
+from flinkmagic.display.snapshot import STATE_NAMES
 from flinkmagic.magics import action_cards
 
-GROUPED = "g = spark.range(60).selectExpr('id', 'id % 3 AS k').groupBy('k').count()"
+_ROWS = itertools.count(1000)
+
+
+def grouped() -> str:
+    """A definition that no test before has run: nothing of it is kept."""
+    return f"g = spark.range({next(_ROWS)}).selectExpr('id', 'id % 3 AS k').groupBy('k').count()"
+
+
 TIME = r"\d+(\.\d)? m?s"
 
 
@@ -20,7 +29,7 @@ def on(notebook: Any, tmp_path: Any, monkeypatch: Any) -> Any:
     """A notebook with the mode on, and `at`, its folder; rich output is shown."""
     monkeypatch.setattr("flinkmagic.magics.live.in_notebook", lambda: True)
     notebook.names["at"] = str(tmp_path)
-    notebook.run(f"%flinkgraph on\n{GROUPED}")
+    notebook.run(f"%flinkgraph on\n{grouped()}")
     yield notebook
     notebook.run("%flinkgraph off")
 
@@ -70,7 +79,7 @@ def test_hostile_text_of_a_call_is_text(on) -> None:
 
 
 def test_in_a_terminal_lines_of_text_follow_the_cell(notebook) -> None:
-    notebook.run(f"%flinkgraph on\n{GROUPED}")
+    notebook.run(f"%flinkgraph on\n{grouped()}")
     cell = notebook.run("for number in range(3):\n    g.count()\nspark.range(2).collect()")
     notebook.run("%flinkgraph off")
     first, second = cell.stderr.splitlines()
@@ -79,7 +88,7 @@ def test_in_a_terminal_lines_of_text_follow_the_cell(notebook) -> None:
 
 
 def test_a_cell_that_turns_the_mode_off_tells_its_lines_once(notebook) -> None:
-    notebook.run(f"%flinkgraph on\n{GROUPED}")
+    notebook.run(f"%flinkgraph on\n{grouped()}")
     cell = notebook.run("g.count()\n%flinkgraph off\n1 + 1")
     assert cell.stderr.count("count()") == 1
 
@@ -117,6 +126,8 @@ def test_a_line_opens_to_the_view_of_its_job_and_older_ones_become_text(on, monk
     (line,) = first._lines.values()
     assert row["place"] == line.view.place
     assert line.view._frame["status"] == "FINISHED"
+    last = next(one for one in line.pictures[0]["job"].nodes if one.role == "sink")
+    assert set(line.pictures[1].states_of(last)) == {STATE_NAMES.index("FINISHED")}, "the action ran it"
     on.run("g.count()")
     on.run("g.count()")
     assert first._widget is None

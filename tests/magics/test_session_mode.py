@@ -439,3 +439,14 @@ def test_a_random_split_and_a_split_are_computed_once_for_all_lines(on) -> None:
     assert two.value == (500, 0)
     ids = on.run("[row.id for name in ('one', 'two') for row in spark.read.parquet(f'{at}/{name}').collect()]")
     assert sorted(ids.value) == list(range(500))
+
+
+def test_a_loop_runs_on_its_line_and_names_it(on) -> None:
+    on.run("import flinkmagic\nfrom pyspark.sql import functions as F\nbegin = spark.range(8).select('id')")
+    on.run("def step(df):\n    return df.groupBy((F.col('id') + 1).alias('id')).count().select('id')")
+    cell = on.run(
+        "end = flinkmagic.iterate(begin, step, max_iterations=3, until=lambda a, b: b.count() < 8)\nend.count()"
+    )
+    assert cell.value == 8
+    assert on.run("flinkmagic.iterations()[-1].outcome").value == "3 supersteps, not converged"
+    assert sorted(row.id for row in on.run("end.orderBy('id').collect()").value) == list(range(3, 11))

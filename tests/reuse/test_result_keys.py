@@ -372,3 +372,18 @@ def test_the_configuration_is_part_of_a_key(spark, numbers, key):
         assert key(df).digest != before.digest
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_an_analysed_query_says_the_same_when_it_is_defined_again(spark, numbers, shape) -> None:
+    def facts(frame):
+        return ResultKeys(spark.sparkContext).of_query(frame._jdf.queryExecution().analyzed())
+
+    first, second = facts(shape(spark.read.parquet(numbers))), facts(shape(spark.read.parquet(numbers)))
+    assert first.digest
+    assert first == second
+    assert facts(shape(spark.read.parquet(numbers)).selectExpr("*", "1 AS more")).digest != first.digest
+    assert facts(shape(spark.read.parquet(numbers)).selectExpr("*", "now() AS at")).digest == ""
+    assert facts(shape(spark.read.parquet(numbers)).selectExpr("*", "rand() AS r")).digest == ""
+    listed = [one for files in facts(spark.read.parquet(numbers)).files for one in files.files]
+    assert [one.rpartition("/")[0] for one in listed] == [f"file:{numbers}"] * 2

@@ -290,3 +290,34 @@ def test_splits_and_side_outputs_have_each_row_once(spark: Any) -> None:
         for pair in (("low", "high"), ("main", "late")):
             assert sorted(row["id"] for frame in found(*pair) for row in frame.collect()) == list(range(400))
     assert job.result("one").count() + job.result("two").count() == job.result("low").count()
+
+
+def test_loops_end_where_plain_loops_end(spark: Any) -> None:
+    def step(df: Any) -> Any:
+        return df.groupBy((F.col("id") % 3).alias("id")).agg((F.sum("v") * 2).alias("v"))
+
+    def until(before: Any, after: Any) -> Any:
+        total = after.agg(F.sum("v").alias("total"))
+        return total.select((F.col("total") > 3000).alias("enough"), "total")
+
+    plain = begin = spark.range(0, 30, 1, 3).select("id", F.col("id").alias("v"))
+    for _ in range(3):
+        plain = step(plain)
+    assert _rows(flinkmagic.iterate(begin, step, max_iterations=9, until=until, parallelism=2)) == _rows(plain)
+    assert [one.measures["total"] for one in flinkmagic.iterations()[-1].supersteps] == [870, 1740, 3480]
+    added = flinkmagic.co_iterate(begin, begin, lambda data, df: step(df.union(data)), max_iterations=2)
+    assert _rows(added) == _rows(step(step(begin.union(begin)).union(begin)))
+
+
+def test_a_stream_runs_as_a_job(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("".join(f"{value}\n" for value in range(30)))
+    with flinkmagic.capture(spark, name="streamed", mode="streaming") as program:
+        values = spark.readStream.schema("value long").csv(str(tmp_path))
+        counts = values.groupBy((F.col("value") % 3).alias("k")).count()
+        writer = counts.writeStream.format("memory").queryName("streamed").outputMode("complete")
+        query = writer.trigger(availableNow=True).start()
+    graph = flinkmagic.compile(program, mode="streaming", parallelism=2)
+    assert len(graph.job_graph.vertices) == 2
+    assert graph.run().status is JobStatus.FINISHED
+    assert _rows(spark.table("streamed")) == [(k, 10) for k in range(3)]
+    assert not query.isActive

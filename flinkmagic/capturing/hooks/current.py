@@ -67,6 +67,19 @@ def apart() -> Iterator[None]:
             _recorder.set(around if around in active else None)
 
 
+@contextlib.contextmanager
+def serving(recorder: CallRecorder | None, by: int = 1) -> Iterator[None]:
+    """Let the calls of the block be ours, not the user's; within such a block -1 lets them be the user's again."""
+    if recorder is None:
+        yield
+        return
+    recorder.depth += by
+    try:
+        yield
+    finally:
+        recorder.depth -= by
+
+
 def working_for(recorder: CallRecorder, work: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that makes its thread one of the cell's while it runs."""
 

@@ -10,6 +10,7 @@ import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -28,12 +29,12 @@ public class ColumnNames {
     /** What may be an expression's id in the name of a column, or another number of Spark's. */
     private static final Pattern NUMBERED = Pattern.compile("(#|_gen_alias_)(\\d+)(L?)");
 
-    private final SparkPlan plan;
+    private final QueryPlan plan;
     private final IdentityHashMap places;
     private final HashMap ids = new HashMap();
 
     /** For one operator. All operators of a plan share `places`, which stores what was looked up. */
-    public ColumnNames(SparkPlan plan, IdentityHashMap places) {
+    public ColumnNames(QueryPlan plan, IdentityHashMap places) {
         this.plan = plan;
         this.places = places;
         nameInputs();
@@ -99,7 +100,7 @@ public class ColumnNames {
     }
 
     /** By id, the place of each column of a plan and of all plans below it. */
-    private HashMap placesIn(SparkPlan root) {
+    private HashMap placesIn(QueryPlan root) {
         HashMap known = (HashMap) places.get(root);
         if (known == null) {
             known = new HashMap();
@@ -107,8 +108,8 @@ public class ColumnNames {
             ArrayList open = new ArrayList();
             open.add(root);
             while (!open.isEmpty()) {
-                SparkPlan plan = (SparkPlan) open.remove(open.size() - 1);
-                Iterator output = ((QueryPlan) plan).output().iterator();
+                QueryPlan plan = (QueryPlan) open.remove(open.size() - 1);
+                Iterator output = plan.output().iterator();
                 while (output.hasNext()) {
                     Long id = Long.valueOf(((Attribute) output.next()).exprId().id());
                     if (!known.containsKey(id)) {
@@ -125,17 +126,19 @@ public class ColumnNames {
     }
 
     /** What computes the rows of a plan: wrappers, and reads of what is computed elsewhere, do not change them. */
-    public static SparkPlan standIn(SparkPlan plan) {
+    public static QueryPlan standIn(QueryPlan plan) {
         while (true) {
             if (plan instanceof WholeStageCodegenExec || plan instanceof InputAdapter) {
-                plan = (SparkPlan) plan.children().head();
+                plan = (QueryPlan) plan.children().head();
             } else if (plan instanceof AdaptiveSparkPlanExec) {
                 plan = ((AdaptiveSparkPlanExec) plan).initialPlan();
             } else if (plan instanceof ReusedSubqueryExec) {
                 plan = (SparkPlan) ((ReusedSubqueryExec) plan).child();
             } else if (plan instanceof ReusedExchangeExec
-                    && names(plan).equals(names((SparkPlan) ((ReusedExchangeExec) plan).child()))) {
+                    && names((SparkPlan) plan).equals(names((SparkPlan) ((ReusedExchangeExec) plan).child()))) {
                 plan = (SparkPlan) ((ReusedExchangeExec) plan).child();
+            } else if (plan instanceof View) {
+                plan = ((View) plan).child();
             } else {
                 return plan;
             }

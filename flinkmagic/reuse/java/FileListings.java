@@ -5,6 +5,7 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.conf.Configuration;
@@ -39,6 +40,32 @@ public class FileListings {
             listings.put(index, known);
         }
         return known;
+    }
+
+    /**
+     * What an index has listed: its roots, its files, and whether it leaves out some of what lies in the roots, as
+     * pathGlobFilter asks for.
+     */
+    public Map facts(int number) {
+        PartitioningAwareFileIndex index = (PartitioningAwareFileIndex) indexes.get(number);
+        ArrayList lines = new ArrayList();
+        Iterator all = index.allFiles().iterator();
+        while (all.hasNext()) {
+            lines.add(line((FileStatus) all.next()));
+        }
+        ArrayList roots = new ArrayList();
+        boolean isFiltered = false;
+        Iterator paths = index.rootPaths().iterator();
+        while (paths.hasNext()) {
+            Path root = (Path) paths.next();
+            roots.add(root.toString());
+            isFiltered |= !index.matchPathPattern(new FileStatus(0L, false, 0, 0L, 0L, new Path(root, "any file")));
+        }
+        Map facts = new HashMap();
+        facts.put("roots", roots);
+        facts.put("files", lines);
+        facts.put("filtered", Boolean.valueOf(isFiltered));
+        return facts;
     }
 
     /** The first file of some indexes that is no longer what was listed; empty if all are. */

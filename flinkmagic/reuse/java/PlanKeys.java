@@ -26,6 +26,8 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData;
 import org.apache.spark.sql.catalyst.expressions.UnsafeMapData;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
@@ -36,6 +38,7 @@ import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
@@ -65,6 +68,9 @@ public class PlanKeys {
         "HadoopRDD", "NewHadoopRDD", "WholeTextFileRDD", "BinaryFileRDD", "FileScanRDD", "DataSourceRDD", "JDBCRDD"
     };
 
+    /** Expressions that mean another value in each run. */
+    private static final Pattern NOW = Pattern.compile("Current(?!Row)[A-Z]\\w*|Now|LocalTimestamp");
+
     /** What Spark notes about the DataFrame through which a column was named. */
     private static final Pattern DATASET = Pattern.compile("\"__(dataset_id|col_position)\":\\d+,?");
 
@@ -75,6 +81,7 @@ public class PlanKeys {
     private final HashMap functions = new HashMap();
     private final LinkedHashMap unknown = new LinkedHashMap();
     private final IdentityHashMap own = new IdentityHashMap();
+    private boolean ofQuery = false;
 
     public PlanKeys(FileListings listings) {
         this.listings = listings;
@@ -87,6 +94,24 @@ public class PlanKeys {
         answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
         answer.put("portable", Boolean.valueOf(fact.portable));
         answer.put("files", new ArrayList(fact.files));
+        return JSON.writeValueAsString(answer);
+    }
+
+    /**
+     * As `keyOf`, of an analysed query, which costs no planning: the same rules say what is equal. Its caches are not
+     * looked into: they hold what the query says. Settings count beside it.
+     */
+    public String keyOfQuery(LogicalPlan query) throws Exception {
+        ofQuery = true;
+        PlanFact fact = factOf(query);
+        Map answer = new LinkedHashMap();
+        answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
+        ArrayList files = new ArrayList();
+        java.util.Iterator numbers = fact.files.iterator();
+        while (numbers.hasNext()) {
+            files.add(listings.facts(((Number) numbers.next()).intValue()));
+        }
+        answer.put("files", files);
         return JSON.writeValueAsString(answer);
     }
 
@@ -116,8 +141,8 @@ public class PlanKeys {
         own.put(relation.cacheBuilder(), null);
     }
 
-    private PlanFact factOf(SparkPlan wrapped) throws Exception {
-        SparkPlan plan = ColumnNames.standIn(wrapped);
+    private PlanFact factOf(QueryPlan wrapped) throws Exception {
+        QueryPlan plan = ColumnNames.standIn(wrapped);
         PlanFact known = (PlanFact) plans.get(plan);
         if (known != null) {
             return known;
@@ -139,6 +164,12 @@ public class PlanKeys {
     private void writeArguments(Product product, StringBuilder out, PlanFact fact) throws Exception {
         out.append(product.getClass().getName()).append('(');
         Iterator arguments = product.productIterator();
+        if (ofQuery && product instanceof LogicalRelation) {
+            // A table's description holds when it was made, and by whom.
+            write(((LogicalRelation) product).relation(), out, fact);
+            writeAll(((LogicalRelation) product).output().iterator(), out, fact);
+            return;
+        }
         if (product instanceof BaseSubqueryExec || product instanceof NamedLambdaVariable) {
             arguments.next();  // a name that is made up, with a number
         }
@@ -150,10 +181,14 @@ public class PlanKeys {
             write(argument, out, fact);
             out.append(',');
         }
-        if (product instanceof TreeNode && !(product instanceof SparkPlan)) {
+        if (product instanceof TreeNode && !isPlan(product)) {
             writeAll(((TreeNode) product).otherCopyArgs().iterator(), out, fact);
         }
         out.append(')');
+    }
+
+    private boolean isPlan(Object value) {
+        return value instanceof SparkPlan || ofQuery && value instanceof LogicalPlan;
     }
 
     private void writeAll(Iterator values, StringBuilder out, PlanFact fact) throws Exception {
@@ -166,8 +201,8 @@ public class PlanKeys {
     private void write(Object value, StringBuilder out, PlanFact fact) throws Exception {
         if (value == null) {
             out.append("null");
-        } else if (value instanceof SparkPlan) {
-            PlanFact part = factOf((SparkPlan) value);
+        } else if (isPlan(value)) {
+            PlanFact part = factOf((QueryPlan) value);
             fact.merge(part);
             out.append("plan ").append(part.digest);
         } else if (value instanceof Expression && !isDeterministic((Expression) value)) {
@@ -195,10 +230,11 @@ public class PlanKeys {
 
     /**
      * Spark takes aes_encrypt for deterministic, though it makes up an initialization vector if none is given. A call
-     * that gives one is not distinguished: that costs a computation.
+     * that gives one is not distinguished: that costs a computation. What depends on the moment is a literal once a plan
+     * is physical, but not before.
      */
     private static boolean isDeterministic(Expression expression) {
-        return expression.deterministic() && !(expression instanceof StaticInvoke
+        return expression.deterministic() && !NOW.matcher(expression.getClass().getSimpleName()).matches() && !(expression instanceof StaticInvoke
             && ((StaticInvoke) expression).functionName().equals("aesEncrypt"));
     }
 

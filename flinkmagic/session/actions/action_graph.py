@@ -54,14 +54,14 @@ class ActionGraph(CompiledGraph):
     @property
     def last_stage(self) -> ResultStageHandle:
         """The stage that the action runs itself."""
-        handle = self._last_vertex.operator_factory
+        handle = self.last_vertex.operator_factory
         assert isinstance(handle, ResultStageHandle)
         return handle
 
     @property
     def last_vertex_name(self) -> str:
         """What the vertex of that stage is called."""
-        return self._last_vertex.name
+        return self.last_vertex.name
 
     def run_stages(self, started: Callable[[Job], object] = lambda _job: None) -> Job:
         """Run all stages except the last, and return when they have ended; an interrupt cancels them.
@@ -84,11 +84,12 @@ class ActionGraph(CompiledGraph):
         return planned
 
     @property
-    def _last_vertex(self) -> JobVertex:
+    def last_vertex(self) -> JobVertex:
+        """The vertex of that stage."""
         last = self.sinks[0].transformation_id
         return next(
             vertex for vertex in self.job_graph.vertices.values() if any(node.id == last for node in vertex.operators)
         )
 
     def _part(self, run: frozenset[int]) -> JobGraph:
-        return with_ancestors(self.job_graph, [edge.producer.id for edge in self._last_vertex.inputs])
+        return with_ancestors(self.job_graph, [edge.producer.id for edge in self.last_vertex.inputs])

@@ -61,9 +61,9 @@ def test_a_batch_write_is_refused_and_nothing_is_written(spark, tmp_path) -> Non
 
 
 def test_what_no_stream_can_do_is_refused_on_its_line(spark) -> None:
+    counts = spark.readStream.format("rate").load().groupBy("value").count()
     with pytest.raises(AnalysisException), capture(spark, mode="streaming"):
-        ticks = spark.readStream.format("rate").load()
-        ticks.groupBy("value").count().writeStream.format("memory").queryName("no_watermark").start()
+        counts.writeStream.format("memory").queryName("no_watermark").start()
     assert spark.streams.active == []
 
 

@@ -1,0 +1,135 @@
+"""The jobs of the session mode: each is that of a line of a cell, and of no graph that the notebook knows."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flinkmagic import session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flinkmagic.capturing.hooks.action_call import ActionCall
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.scheduling.dispatcher import JobDetails
+    from flinkmagic.session import Job
+    from flinkmagic.session.actions.action_graph import ActionGraph
+    from flinkmagic.session.actions.action_report import ActionListener, ActionReport
+
+MOST_JOBS = 200
+"""How many are known that are over: more than a dispatcher remembers."""
+
+
+@dataclass(frozen=True)
+class CellJob:
+    """A job of one line.
+
+    Attributes
+    ----------
+    cell : str
+        The name of the cell: ``cell_3``.
+    place : str
+        The cell and the line.
+    job : weak reference to Job
+        Whoever runs the job holds it; its kept rows go with it.
+    """
+
+    cell: str
+    place: str
+    job: weakref.ref[Job]
+
+    def running(self) -> Job | None:
+        """Return the job as long as it runs."""
+        job = self.job()
+        return None if job is None or job.status.is_terminal else job
+
+
+class CellJobs:
+    """The jobs that the lines of cells have needed; can be called from any thread.
+
+    Parameters
+    ----------
+    submitted : callable, optional
+        Returns the jobs that the process knows.
+    """
+
+    def __init__(self, submitted: Callable[[], list[JobDetails]] | None = None) -> None:
+        self._submitted = submitted or (lambda: session.submitted_jobs())
+        self._jobs: dict[tuple[str, float], CellJob] = {}
+        """By id and start, the oldest first: a line that runs again may have a job of the same id."""
+        self._lock = threading.Lock()
+
+    def add(self, job: Job, number: int, location: SourceLocation) -> None:
+        """Note the job of a line in the cell of that number."""
+        line = (location.called_from or location).line
+        known = CellJob(f"cell_{number}", f"cell {number}, line {line}", weakref.ref(job))
+        with self._lock:
+            self._jobs[_identity(job.details())] = known
+            for key, one in list(self._jobs.items())[:-MOST_JOBS]:
+                if one.running() is None:
+                    del self._jobs[key]
+
+    def place(self, details: JobDetails) -> str | None:
+        """Return the cell and the line of a job; None if it is none of the mode's."""
+        known = self._known(details)
+        return None if known is None else known.place
+
+    def submitted(self, name: str | None) -> list[JobDetails]:
+        """Return the jobs that the process knows by their own name, or by that of their cell; without a name all."""
+        return [job for job in self._submitted() if name in (None, job.name) or self._is_in(job, name)]
+
+    def cancel(self, cell: str) -> list[str]:
+        """Cancel what runs of a cell, be it an action's job or a write's; return what became of it, line by line.
+
+        The list is empty if the mode knows no job of that cell.
+        """
+        with self._lock:
+            known = [one for one in self._jobs.values() if one.cell == cell]
+        running = [(one.place, job) for one in known if (job := one.running()) is not None]
+        for _, job in running:
+            job.cancel()
+        if running:
+            return [f"{job.name}, {place}, is {job.wait()}." for place, job in running]
+        over = [job for job in self._submitted() if self._is_in(job, cell)]
+        return [f"{job.name}, {self.place(job)}, is {job.status} already." for job in over[-1:]]
+
+    def _is_in(self, details: JobDetails, cell: str | None) -> bool:
+        known = self._known(details)
+        return known is not None and known.cell == cell
+
+    def _known(self, details: JobDetails) -> CellJob | None:
+        with self._lock:
+            return self._jobs.get(_identity(details))
+
+
+class NotedActions:
+    """Notes the jobs of a cell's actions, and tells another one (`ActionListener`).
+
+    Parameters
+    ----------
+    jobs : CellJobs
+        Where they are noted.
+    number : int
+        The cell's.
+    listener : ActionListener
+        Whom else to tell of the actions.
+    """
+
+    def __init__(self, jobs: CellJobs, number: int, listener: ActionListener) -> None:
+        self._jobs, self._number, self._listener = jobs, number, listener
+
+    def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
+        """Note the job, before any of it is shown."""
+        self._jobs.add(job, self._number, call.location)
+        self._listener.job_started(call, graph, job)
+
+    def action_done(self, report: ActionReport) -> None:
+        """Tell what became of an action."""
+        self._listener.action_done(report)
+
+
+def _identity(details: JobDetails) -> tuple[str, float]:
+    return details.job_id, details.start_ms

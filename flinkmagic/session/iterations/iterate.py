@@ -1,0 +1,162 @@
+"""`iterate` and `co_iterate`."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from flinkmagic.capturing.hooks.current import listening, serving
+from flinkmagic.capturing.source_code.source_reader import user_frame
+from flinkmagic.errors.capturing import SparkConnectSessionError, StreamingFrameError
+from flinkmagic.errors.iterations import IterationArgumentsError
+from flinkmagic.session.checks import check_name
+from flinkmagic.session.iterations.iteration import Iteration
+from flinkmagic.session.iterations.superstep_rows import release_unused
+from flinkmagic.session.options import JobOptions, with_job_options
+
+_NUMBERS = itertools.count(1)
+_LAST: deque[Iteration] = deque(maxlen=20)
+
+
+def iterations() -> list[Iteration]:
+    """Return the last loops of this process, oldest first: their supersteps, and how they converged."""
+    return list(_LAST)
+
+
+@with_job_options
+def iterate(
+    initial: DataFrame,
+    step: Callable[[DataFrame], DataFrame],
+    *,
+    max_iterations: int,
+    until: Callable[[DataFrame, DataFrame], bool | DataFrame] | None = None,
+    name: str | None = None,
+    restart: str = "fixed-delay:1:0s",
+    **options: Any,
+) -> DataFrame:
+    """Apply a function to a DataFrame again and again: a loop whose supersteps run as jobs.
+
+    The loop runs on its line, as an action does. Each superstep is compiled and deployed; its rows are kept, and the
+    next one reads them without the lineage that made them. An interrupt cancels it.
+
+    Parameters
+    ----------
+    initial : DataFrame
+        What the first superstep gets.
+    step : callable
+        Returns the next DataFrame, of the same columns, from the one before.
+    max_iterations : int
+        How many supersteps there are at most.
+    until : callable, optional
+        Called after each superstep with the rows before and after it. Returns whether the loop ends: a bool, or a
+        DataFrame of one row whose first column is boolean; further columns are recorded (`iterations`).
+    name : str, optional
+        The loop's name, a Python identifier. By default ``loop_N``.
+    restart : str
+        Whether failed tasks of a superstep are restarted, in Flink's words. By default once. What has failed is the
+        superstep, not the loop.
+    **options
+        The options of a graph; each has its entry here when the module is loaded.
+
+    Returns
+    -------
+    DataFrame
+        The rows of the last superstep, which are kept.
+
+    Raises
+    ------
+    IterationArgumentsError
+        If something is no DataFrame, no function or no number of supersteps.
+    SuperstepFailedError
+        If a superstep has failed for good.
+    IterationCancelledError
+        If the loop was cancelled from another thread.
+
+    Notes
+    -----
+    Mirrors ``DataStream.iterate``. With `checkpoint_dir` another process that runs the same loop goes on from its last
+    superstep.
+    """
+    _check("iterate", "initial", initial)
+    return _run(initial, step, until, max_iterations, name, JobOptions(restart=restart, **options))
+
+
+@with_job_options
+def co_iterate(
+    data: DataFrame,
+    state: DataFrame,
+    step: Callable[[DataFrame, DataFrame], DataFrame],
+    *,
+    max_iterations: int,
+    until: Callable[[DataFrame, DataFrame], bool | DataFrame] | None = None,
+    name: str | None = None,
+    restart: str = "fixed-delay:1:0s",
+    **options: Any,
+) -> DataFrame:
+    """Improve a state by the same data again and again, such as centroids by points, or ranks by links.
+
+    Parameters
+    ----------
+    data : DataFrame
+        What each superstep reads. Its rows are computed once, and kept for the loop, unless you have cached it.
+    state : DataFrame
+        What the first superstep begins with.
+    step : callable
+        Returns the next state, of the same columns, from the data and the state before.
+    max_iterations, until, name, restart, **options
+        As in `iterate`; `until` gets the states before and after a superstep.
+
+    Returns
+    -------
+    DataFrame
+        The last state, whose rows are kept.
+
+    Notes
+    -----
+    Mirrors ``ConnectedStreams.iterate`` with a feedback of another type than the input.
+    """
+    _check("co_iterate", "data", data)
+    _check("co_iterate", "state", state)
+    return _run(state, step, until, max_iterations, name, JobOptions(restart=restart, **options), data)
+
+
+def _run(
+    initial: DataFrame,
+    step: Callable[..., DataFrame],
+    until: Callable[[DataFrame, DataFrame], Any] | None,
+    most: Any,
+    name: str | None,
+    options: JobOptions,
+    data: DataFrame | None = None,
+) -> DataFrame:
+    for what, function in (("step", step), ("until", until)):
+        if not callable(function) and (what == "step" or function is not None):
+            raise IterationArgumentsError(f"{what} is a function, not {function!r}")
+    if type(most) is not int or most < 1:
+        raise IterationArgumentsError(f"max_iterations is a whole number from 1 on, not {most!r}")
+    recorder = listening()
+    name = f"loop_{next(_NUMBERS)}" if name is None else check_name(name)
+    loop = Iteration(name, step, until, most, options, recorder)
+    _LAST.append(loop)
+    release_unused()
+    with serving(recorder):
+        result = loop.run(initial, data)
+        if recorder is not None:
+            called = "iterate" if data is None else "co_iterate"
+            text = recorder.source.call_text(user_frame(), called, (), {"name": name, "max_iterations": most})
+            inputs = [initial] if data is None else [data, initial]
+            recorder.record("iterate", f"{text}: {loop.outcome}", recorder.location(), inputs, result)
+    return result
+
+
+def _check(function: str, what: str, df: Any) -> None:
+    if type(df).__module__.startswith("pyspark.sql.connect"):
+        raise SparkConnectSessionError
+    if not isinstance(df, DataFrame):
+        raise IterationArgumentsError(f"{what} of {function} is a DataFrame, not {type(df).__name__}")
+    if df.isStreaming:
+        raise StreamingFrameError(what)

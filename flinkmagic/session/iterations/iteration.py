@@ -1,0 +1,311 @@
+"""The driver of a loop's supersteps.
+
+1. Each superstep is a job: compiled through the graphs and deployed by the session's dispatcher. Nothing of it is
+   retained, so that planning looks at one superstep, however many there were.
+2. Its rows are kept. Those of the superstep before are kept until the next one has ended: from them Spark computes what
+   is lost with an executor. Then their lineage is cut, and those before them are let go of (`superstep_rows`).
+3. A failure repeats tasks of one superstep, as its restart strategy says; when that gives up, the loop has failed.
+4. Between supersteps `until` is asked whether the loop has converged.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BooleanType
+
+from flinkmagic.amounts import count
+from flinkmagic.capturing.driver.impurity import impure_reason
+from flinkmagic.capturing.hooks.call_hooks import reads_of
+from flinkmagic.capturing.hooks.current import serving
+from flinkmagic.capturing.writes.pending import Effects
+from flinkmagic.deployment.vertices.failures import short_reason
+from flinkmagic.display import stream_view, to_svg
+from flinkmagic.errors.iterations import IterationArgumentsError, IterationCancelledError, SuperstepFailedError
+from flinkmagic.jvm.java import dataset_class
+from flinkmagic.planning.clones import SessionClones
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session.iterations.loop_checkpoint import LoopCheckpoint
+from flinkmagic.session.iterations.loop_graph import SuperstepGraph
+from flinkmagic.session.iterations.loop_view import loop_graph, supersteps_table
+from flinkmagic.session.iterations.superstep import Superstep
+from flinkmagic.session.iterations.superstep_rows import SuperstepRows, hold
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.program import Program
+    from flinkmagic.graph.stream_graph import StreamGraph
+    from flinkmagic.session.job import Job
+    from flinkmagic.session.options import JobOptions
+
+Step = Callable[[DataFrame], DataFrame]
+Until = Callable[[DataFrame, DataFrame], Any]
+
+_STATE = "state"
+
+
+class Iteration:
+    """A loop, run once by the thread that calls `run`.
+
+    Attributes
+    ----------
+    name : str
+        The loop's.
+    supersteps : list of Superstep
+        Those that have ended, in order; one that another process has run is none.
+    status : JobStatus
+        As that of a job.
+    converged : bool
+        Whether `until` has ended it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        step: Step,
+        until: Until | None,
+        most: int,
+        options: JobOptions,
+        recorder: CallRecorder | None = None,
+    ) -> None:
+        self.name = name
+        self.supersteps: list[Superstep] = []
+        self.status = JobStatus.CREATED
+        self.converged = False
+        self.max_iterations = most
+        self._step = step
+        self._until = until
+        self._options = replace(options, retain="none", checkpoint_dir=None)
+        self._folder = options.checkpoint_dir
+        self._recorder = recorder
+        self._lock = threading.Lock()
+        self._job: Job | None = None
+        self._is_cancelled = False
+        self._number = 0
+        self._has_data = False
+        self._parallelism = 1
+        self._step_name = getattr(step, "__name__", "step")
+        self._rows: deque[SuperstepRows] = deque()
+        self._data: list[SuperstepRows] = []
+        self._checkpoint: LoopCheckpoint | None = None
+
+    @property
+    def outcome(self) -> str:
+        """How many supersteps there were, and how they ended."""
+        ended = "converged" if self.converged else "not converged" if self._until is not None else ""
+        return ", ".join(filter(None, [count(self._number, "superstep"), ended]))
+
+    def summary(self) -> str:
+        """Return how the loop went, superstep by superstep."""
+        return f"{self.name}: {self.status}, {self.outcome}\n{supersteps_table(self.supersteps)}".rstrip()
+
+    def stream_graph(self) -> StreamGraph:
+        """Return Flink's graph of the loop: a head and a tail around the step, and the edge that feeds back."""
+        return loop_graph(self.name, self._step_name, self._parallelism, self.outcome, has_data=self._has_data)
+
+    def to_svg(self) -> str:
+        """Return the graph as a picture."""
+        return to_svg(stream_view(self.stream_graph()))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Mapping[str, str]:
+        return {"image/svg+xml": self.to_svg(), "text/plain": self.summary()}
+
+    def cancel(self) -> None:
+        """End the loop's Spark work; `run` raises. From any thread, in a superstep or between two."""
+        with self._lock:
+            self._is_cancelled = True
+            job = self._job
+        if job is not None:
+            job.cancel()
+
+    def run(self, initial: DataFrame, data: DataFrame | None = None) -> DataFrame:
+        """Run the loop; return a DataFrame over the rows of its last superstep.
+
+        With `data`, the step gets that too, first: its rows are computed once, unless the user has cached them.
+
+        Raises
+        ------
+        SuperstepFailedError
+            If a superstep has failed for good.
+        IterationCancelledError
+            After `cancel`.
+        """
+        self.status = JobStatus.RUNNING
+        try:
+            self._has_data = data is not None
+            if data is not None:
+                kept = self._kept_data(data)
+                step: Any = self._step
+                self._step = lambda state: step(kept, state)
+            last = self._loop(initial)
+        except (IterationCancelledError, KeyboardInterrupt):
+            self._end(JobStatus.CANCELED)
+            raise
+        except BaseException:
+            self._end(JobStatus.FAILED)
+            raise
+        self.status = JobStatus.FINISHED
+        if self._checkpoint is not None:
+            self._checkpoint.close()
+        # What is made of it refers to this plan in the JVM, also where no name refers to it. Its columns are new, and
+        # so those of the loop's call.
+        result = last.toDF(*last.columns)
+        hold(result, [*self._data, *self._rows])
+        self._data, self._rows = [], deque()
+        return result
+
+    def _kept_data(self, data: DataFrame) -> DataFrame:
+        if data.storageLevel.useMemory or data.storageLevel.useDisk:
+            return data
+        graph, _ = self._graph(data)
+        self._data.append(SuperstepRows(self._deployed(graph, 0), _STATE))
+        return self._data[0].frame
+
+    def _end(self, status: JobStatus) -> None:
+        self.status = status
+        if self._checkpoint is not None and status is JobStatus.CANCELED:
+            self._checkpoint.close()
+        for rows in (*self._data, *self._rows):
+            rows.release()
+        self._data, self._rows = [], deque()
+
+    def _loop(self, initial: DataFrame) -> DataFrame:
+        current, number = initial, 0
+        while number < self.max_iterations and not self.converged:
+            self._check_cancelled()
+            started = time.monotonic()
+            graph, seconds = self._compiled(current, number + 1)
+            if self._folder is not None and self._checkpoint is None:
+                self._checkpoint = LoopCheckpoint(str(self._folder), self.name, graph.key())
+                found = self._checkpoint.find(initial.sparkSession, initial.schema)
+                if found is not None:
+                    number, current = self._taken_up(*found)
+                    continue
+            job = self._deployed(graph, number + 1)
+            self._rows.append(SuperstepRows(job, _STATE))
+            made, number = self._rows[-1].frame, number + 1
+            measures = self._measured(current, made)
+            self.converged = next(iter(measures.values()), False) is True
+            self._let_go()
+            if self._checkpoint is not None:
+                self._checkpoint.write(number, made)
+            current, self._number = made, number
+            tasks = sum(task.role != "helper" for task in job.tasks())
+            self.supersteps.append(Superstep(number, time.monotonic() - started, seconds, tasks, measures))
+        return current
+
+    def _taken_up(self, number: int, frame: DataFrame) -> tuple[int, DataFrame]:
+        """Keep the rows that a former process has recorded: their files are deleted with the next superstep."""
+        graph, _ = self._graph(frame)
+        self._rows.append(SuperstepRows(self._deployed(graph, number), _STATE))
+        self._number = number
+        return number, self._rows[-1].frame
+
+    def _let_go(self) -> None:
+        """Apply rule 2, once the rows of another superstep are there."""
+        if len(self._rows) > 1:
+            self._rows[-2].cut()
+        while len(self._rows) > 2:
+            self._rows.popleft().release()
+
+    def _check_cancelled(self) -> None:
+        if self._is_cancelled:
+            raise IterationCancelledError(self.name, len(self.supersteps))
+
+    def _compiled(self, current: DataFrame, number: int) -> tuple[SuperstepGraph, float]:
+        with serving(self._recorder, -1):
+            made = self._step(current)
+        if not isinstance(made, DataFrame):
+            raise IterationArgumentsError(
+                f"The step of the loop {self.name!r} returns a DataFrame, and superstep {number} is "
+                f"{type(made).__name__}"
+            )
+        wanted, found = current.dtypes, made.dtypes
+        if wanted != found:
+            raise IterationArgumentsError(
+                f"The step of the loop {self.name!r} returns the columns that it was given, "
+                f"{_columns(wanted)}, and superstep {number} has {_columns(found)}"
+            )
+        return self._graph(made)
+
+    def _graph(self, df: DataFrame) -> tuple[SuperstepGraph, float]:
+        """Compile what computes a DataFrame; return how long that took, too."""
+        _settle(self._recorder, df)
+        program: Program | dict[str, DataFrame] = {_STATE: df}
+        if self._recorder is not None:
+            program = self._recorder.so_far()
+            program.results, program.namespace = {_STATE: df}, None
+        started = time.monotonic()
+        graph = SuperstepGraph(program, self.name, self._options)
+        return graph, time.monotonic() - started
+
+    def _deployed(self, graph: SuperstepGraph, number: int) -> Job:
+        self._parallelism = max(vertex.parallelism for vertex in graph.job_graph.vertices.values())
+        job = graph.run(wait=False)
+        with self._lock:
+            self._job = job
+        if self._is_cancelled:
+            job.cancel()
+        try:
+            status = job.wait()
+        except BaseException:  # an interrupt
+            job.cancel()
+            job.wait()
+            job.release()
+            raise
+        finally:
+            with self._lock:
+                self._job = None
+        if status is JobStatus.FINISHED:
+            return job
+        causes = [short_reason(str(entry.root.error)) for entry in job.exceptions()]
+        job.release()
+        if status is JobStatus.CANCELED:
+            raise IterationCancelledError(self.name, len(self.supersteps))
+        raise SuperstepFailedError(self.name, number, causes)
+
+    def _measured(self, previous: DataFrame, current: DataFrame) -> Mapping[str, Any]:
+        """Return what `until` says; the first value is whether the loop ends."""
+        if self._until is None:
+            return {}
+        self._check_cancelled()
+        with serving(self._recorder, -1):
+            answer = self._until(previous, current)
+        if isinstance(answer, bool) or type(answer).__name__ in ("bool_", "bool"):  # NumPy's, before 2 and since
+            return {"converged": bool(answer)}
+        if not isinstance(answer, DataFrame) or not answer.schema or answer.schema[0].dataType != BooleanType():
+            raise IterationArgumentsError(
+                f"until of the loop {self.name!r} returns a bool, or a DataFrame of one row whose first column is "
+                f"boolean, not {answer!r}"
+            )
+        rows = self._few_rows(answer)
+        if len(rows) != 1:
+            raise IterationArgumentsError(f"The DataFrame that until returns has one row, not {len(rows)}")
+        return dict(rows[0].asDict())
+
+    def _few_rows(self, df: DataFrame) -> list[Any]:
+        """Collect a DataFrame, planned with as many partitions as a superstep."""
+        spark = df.sparkSession
+        slots = self._options.slots or spark.sparkContext.defaultParallelism
+        clone, _ = SessionClones(spark, self._options.parallelism, slots).of(None)
+        of_rows = dataset_class(spark._jvm).ofRows
+        return DataFrame(of_rows(clone, df._jdf.queryExecution().analyzed()), spark).limit(2).collect()
+
+
+def _settle(recorder: CallRecorder | None, df: DataFrame) -> None:
+    """Let pending writes run that a superstep would read; it runs now, as an action does."""
+    if recorder is not None:
+        recorder.use([df])
+        if recorder.pending:
+            impure = impure_reason(df._jdf.queryExecution().analyzed()) is not None
+            recorder.settle(Effects(reads_of([df]), unknown=impure, fresh=False))
+
+
+def _columns(dtypes: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in dtypes)

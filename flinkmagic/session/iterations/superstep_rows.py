@@ -1,0 +1,79 @@
+"""The rows of a superstep, without the lineage that made them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.jvm.java import items, simple_name
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import DataFrame
+
+    from flinkmagic.session.job import Job
+
+
+_held: list[tuple[JavaObject, list[SuperstepRows]]] = []
+"""What results of loops read, each with a weak reference to the plan over which all that uses it is defined."""
+
+
+class SuperstepRows:
+    """The kept rows of one superstep.
+
+    Until `cut` is called, Spark computes a lost block of them again from the rows of the superstep before, so those
+    must be held as long. After it the RDDs of the superstep can be collected, and no later one walks through them.
+
+    Parameters
+    ----------
+    job : Job
+        The finished one.
+    name : str
+        Of its result.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Reads them.
+    """
+
+    def __init__(self, job: Job, name: str) -> None:
+        self._job = job
+        self.frame: DataFrame = job.result(name)
+
+    def cut(self) -> None:
+        """Cut the lineage; blocks that are missing are computed now.
+
+        This is what ``RDD.localCheckpoint`` does when a job ends: but it has to be asked for before the first job.
+        """
+        rows = self._buffers()
+        rows.localCheckpoint()
+        rows.checkpointData().get().checkpoint()
+
+    def release(self) -> None:
+        """Let go of the rows."""
+        self._job.release()
+
+    def _buffers(self) -> Any:
+        leaves = items(self.frame._jdf.queryExecution().withCachedData().collectLeaves())
+        [relation] = [leaf for leaf in leaves if simple_name(leaf) == "InMemoryRelation"]
+        return relation.cacheBuilder().cachedColumnBuffers()
+
+
+def hold(result: DataFrame, rows: list[SuperstepRows]) -> None:
+    """Hold rows as long as something in the JVM is made of a DataFrame; those of others that are gone are released."""
+    release_unused()
+    jvm = result.sparkSession._jvm
+    assert jvm is not None
+    weak = jvm.java.lang.ref.WeakReference
+    _held.append((weak(result._jdf.queryExecution().analyzed()), rows))
+
+
+def release_unused() -> None:
+    """Release the rows of results that are gone."""
+    for one in _held[:]:
+        plan, rows = one
+        is_stopped = rows[0].frame.sparkSession.sparkContext._jsc is None if rows else True
+        if is_stopped or plan.get() is None:
+            _held.remove(one)
+            for each in rows:
+                each.release()

@@ -1,0 +1,185 @@
+"""The table of the cells that have run: what each has read and defined, as facts.
+
+A cell is one row, that of its last run; a cell that runs again replaces its row and keeps its place. No row refers to
+an object of the user's.
+
+| column   | what it holds                                                                     |
+| -------- | --------------------------------------------------------------------------------- |
+| cell     | the front end's lasting name for it, or a digest of its text where there is none   |
+| number   | the number of its last run, as its prompt shows it                                 |
+| run      | when it ran: runs are counted                                                      |
+| place    | when it ran first: the cells' order                                                |
+| source   | its text                                                                           |
+| reads    | by name, the value that it found, and which run of which cell had defined it       |
+| defines  | by name, the value that it left                                                    |
+| files    | what its DataFrames listed                                                         |
+| settings | those that can affect rows; empty for a cell that has used no DataFrame            |
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flinkmagic.reuse.result_keys import ListedFiles
+
+MOST_CELLS = 1000
+"""How many cells are known; the one that ran longest ago is forgotten first."""
+
+
+@dataclass(frozen=True)
+class ValueFact:
+    """What is known about a value.
+
+    Attributes
+    ----------
+    kind : str
+        ``DataFrame``, ``function``, ``module``, ``value`` (compared by what it says) or ``object``.
+    identity : int
+        The object's number.
+    version : int
+        How often cells have changed it.
+    key : str
+        Equal for equal values; empty if only the object itself is known to be equal.
+    """
+
+    kind: str
+    identity: int = 0
+    version: int = 0
+    key: str = ""
+
+    def is_same(self, other: ValueFact) -> bool:
+        """Return whether two values are known to be equal."""
+        if self.key or other.key:
+            return (self.kind, self.key) == (other.kind, other.key)
+        return (self.identity, self.version) == (other.identity, other.version)
+
+
+@dataclass(frozen=True)
+class ReadValue:
+    """A value that a cell found under a name.
+
+    Attributes
+    ----------
+    fact : ValueFact
+        The value.
+    cell : str
+        The cell that had defined it; empty if none is known.
+    run : int
+        Which run of that cell.
+    """
+
+    fact: ValueFact
+    cell: str = ""
+    run: int = 0
+
+
+@dataclass(frozen=True)
+class CellRecord:
+    """One row of the table; see the module."""
+
+    cell: str
+    number: int
+    source: str
+    is_lasting: bool = True
+    run: int = 0
+    place: int = 0
+    reads: Mapping[str, ReadValue] = field(default_factory=dict)
+    defines: Mapping[str, ValueFact] = field(default_factory=dict)
+    files: tuple[ListedFiles, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    raised: bool = False
+    """Whether its last run raised an exception, unlike a run before."""
+
+    @property
+    def title(self) -> str:
+        """Its number, and its lasting name if it has one: ``cell 3 (4f1c)``."""
+        return f"cell {self.number} ({self.cell})" if self.is_lasting else f"cell {self.number}"
+
+
+def cell_of_text(source: str) -> str:
+    """Return what identifies a cell for which the front end has no lasting name."""
+    return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class CellRecords:
+    """The rows by cell, the one that ran longest ago first."""
+
+    def __init__(self, most: int = MOST_CELLS) -> None:
+        self._most = most
+        self._rows: dict[str, CellRecord] = {}
+        self._definers: dict[str, str] = {}
+        self._files: dict[ListedFiles, ListedFiles] = {}
+        self._settings: Mapping[str, str] = {}
+        self._runs = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def rows(self) -> list[CellRecord]:
+        """Return the rows in the cells' order."""
+        return sorted(self._rows.values(), key=lambda row: row.place)
+
+    def get(self, cell: str) -> CellRecord | None:
+        """Return a cell's row."""
+        return self._rows.get(cell)
+
+    def definer(self, name: str) -> CellRecord | None:
+        """Return the cell that has defined a name last."""
+        return self._rows.get(self._definers.get(name, ""))
+
+    def found(self, name: str, fact: ValueFact) -> ReadValue:
+        """Return a value that a cell finds under a name, with the cell that has left it there."""
+        maker = self.definer(name)
+        if maker is None or not maker.defines[name].is_same(fact):
+            return ReadValue(fact)
+        return ReadValue(fact, maker.cell, maker.run)
+
+    def add(self, record: CellRecord) -> CellRecord:
+        """Add a run of a cell; return its row."""
+        former = self._rows.pop(record.cell, None)
+        self._runs += 1
+        raised = record.raised and former is not None
+        if record.raised and former is None:
+            # It has no results that could be stale; what it has defined is known to come from it.
+            record = replace(record, files=(), reads={})
+        row = replace(
+            record,
+            run=self._runs,
+            place=self._runs if former is None else former.place,
+            raised=raised,
+            files=tuple(self._files.setdefault(one, one) for one in record.files),
+            settings=self._shared(record.settings),
+        )
+        for name in former.defines if former is not None else ():
+            if name not in row.defines and self._definers.get(name) == row.cell:
+                del self._definers[name]
+        self._rows[row.cell] = row
+        self._definers.update(dict.fromkeys(row.defines, row.cell))
+        if len(self._rows) > self._most:
+            self._forget(next(iter(self._rows)))
+        return row
+
+    def note_exception(self, cell: str) -> None:
+        """Note that the last run of a cell has raised, and has left nothing else to tell."""
+        if cell in self._rows:
+            self._rows[cell] = replace(self._rows[cell], raised=True)
+
+    def _shared(self, settings: Mapping[str, str]) -> Mapping[str, str]:
+        """Return equal settings as one object: most cells run under the same."""
+        if settings and settings != self._settings:
+            self._settings = dict(settings)
+        return self._settings if settings else {}
+
+    def _forget(self, cell: str) -> None:
+        gone = self._rows.pop(cell)
+        for name in gone.defines:
+            if self._definers.get(name) == cell:
+                del self._definers[name]
+        held = {one for row in self._rows.values() for one in row.files}
+        for files in gone.files:
+            if files not in held:
+                del self._files[files]

@@ -1,0 +1,290 @@
+"""Loops over DataFrames, run as jobs: rows as in a plain loop, one superstep repeated after a failure, cancelled."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+
+import numpy as np
+import pytest
+from pyspark.sql import functions as F
+
+import flinkmagic
+from flinkmagic.errors.iterations import IterationArgumentsError, IterationCancelledError, SuperstepFailedError
+from flinkmagic.errors.usage import InvalidValueError
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session.iterations import superstep_rows
+
+
+def doubled(df):
+    """A step with a shuffle."""
+    return df.groupBy((F.col("id") % 3).alias("id")).agg((F.sum("v") * 2).alias("v"))
+
+
+@pytest.fixture
+def begin(spark):
+    return spark.range(0, 30, 1, 3).select("id", F.col("id").alias("v"))
+
+
+def values(df):
+    return sorted(tuple(row) for row in df.collect())
+
+
+def after(supersteps, df):
+    for _ in range(supersteps):
+        df = doubled(df)
+    return values(df)
+
+
+def cached(spark):
+    return set(spark.sparkContext._jsc.getPersistentRDDs())
+
+
+def test_rows_are_those_of_a_plain_loop(spark, begin):
+    before = cached(spark)
+    result = flinkmagic.iterate(begin, doubled, max_iterations=6, name="doubling", parallelism=2)
+    assert values(result) == after(6, begin)
+    assert result.columns == ["id", "v"]
+    loop = flinkmagic.iterations()[-1]
+    assert (loop.name, loop.status, loop.converged, loop.outcome) == (
+        "doubling", JobStatus.FINISHED, False, "6 supersteps",
+    )  # fmt: skip
+    assert [step.number for step in loop.supersteps] == [1, 2, 3, 4, 5, 6]
+    graph = loop.stream_graph()
+    assert {(edge.source.name, edge.target.name) for edge in graph.edges} == {
+        ("Source: initial", "doubled"),
+        ("IterationSource-2", "doubled"),
+        ("doubled", "IterationSink-2"),
+        ("doubled", "Sink: result"),
+    }
+    assert "6 supersteps" in loop.to_svg()
+    assert [line.partition(":")[0] for line in loop.summary().splitlines()] == [
+        "doubling", "  1", "  2", "  3", "  4", "  5", "  6",
+    ]  # fmt: skip
+    assert {step.tasks for step in loop.supersteps[1:]} == {4}, "each superstep runs its own two stages"
+    assert len(cached(spark) - before) == 2, "the last rows, and those from which Spark makes them again"
+    used = result.groupBy().sum("v")
+    del result
+    gc.collect()
+    spark._jvm.System.gc()
+    superstep_rows.release_unused()
+    assert used.first()[0] == sum(row[1] for row in after(6, begin)), "rows are kept for what is made of them"
+    del used
+    for _ in range(50):
+        gc.collect()
+        spark._jvm.System.gc()
+        superstep_rows.release_unused()
+        if not cached(spark) - before:
+            break
+        spark.range(1).count()
+    assert not cached(spark) - before
+
+
+def test_until_is_asked_once_a_superstep_and_its_columns_are_recorded(begin):
+    asked = []
+
+    def until(previous, current):
+        asked.append(len(asked))
+        total = current.agg(F.sum("v").alias("total"))
+        return total.select((F.col("total") > 3000).alias("enough"), "total")
+
+    result = flinkmagic.iterate(begin, doubled, max_iterations=20, until=until)
+    loop = flinkmagic.iterations()[-1]
+    assert asked == [0, 1, 2]
+    assert [dict(step.measures) for step in loop.supersteps] == [
+        {"enough": False, "total": 870},
+        {"enough": False, "total": 1740},
+        {"enough": True, "total": 3480},
+    ]
+    assert (loop.converged, loop.outcome) == (True, "3 supersteps, converged")
+    assert values(result) == after(3, begin)
+    flinkmagic.iterate(begin, doubled, max_iterations=5, until=lambda before, now: np.bool_(now.count() == 3))
+    assert flinkmagic.iterations()[-1].outcome == "1 superstep, converged"
+
+
+def test_a_state_of_another_type_than_the_data(spark):
+    points = spark.createDataFrame([(x,) for x in (1.0, 2.0, 3.0, 11.0, 12.0, 13.0)], "x double")
+    calls = []
+
+    def closer(data, centroids):
+        calls.append(data)
+        pairs = data.crossJoin(centroids).withColumn("d", F.abs(F.col("x") - F.col("at")))
+        nearest = pairs.groupBy("x").agg(F.min_by("k", "d").alias("k"))
+        return nearest.groupBy("k").agg(F.avg("x").alias("at"))
+
+    begin = spark.createDataFrame([(0, 0.0), (1, 5.0)], "k int, at double")
+    same = lambda a, b: a.exceptAll(b).count() == 0  # noqa: E731
+    found = flinkmagic.co_iterate(points, begin, closer, max_iterations=10, until=same, parallelism=2)
+    assert values(found) == [(0, 2.0), (1, 12.0)]
+    loop = flinkmagic.iterations()[-1]
+    assert loop.converged
+    assert {(edge.source.name, edge.target.name) for edge in loop.stream_graph().edges} == {
+        ("Source: data", "closer"),
+        ("Source: state", "closer"),
+        ("IterationSource-3", "closer"),
+        ("closer", "IterationSink-3"),
+        ("closer", "Sink: result"),
+    }
+    assert all(one is calls[0] for one in calls)
+    assert calls[0] is not points, "the data are computed once, and kept"
+    points.persist()
+    flinkmagic.co_iterate(points, begin, closer, max_iterations=1)
+    assert calls[-1] is points, "what the user has cached is read from there"
+    points.unpersist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"max_iterations": 0}, IterationArgumentsError, "max_iterations is a whole number from 1 on, not 0"),
+        ({"max_iterations": True}, IterationArgumentsError, "from 1 on, not True"),
+        ({"step": 3}, IterationArgumentsError, "step is a function, not 3"),
+        ({"until": "x"}, IterationArgumentsError, "until is a function, not 'x'"),
+        ({"initial": [1]}, IterationArgumentsError, "initial of iterate is a DataFrame, not list"),
+        ({"restart": "sometimes"}, InvalidValueError, "restart"),
+        ({"step": lambda df: 7}, IterationArgumentsError, "superstep 1 is int"),
+        ({"step": lambda df: df.select("id")}, IterationArgumentsError, "id bigint, v bigint, and superstep 1 has id"),
+        ({"until": lambda a, b: 1}, IterationArgumentsError, "returns a bool, or a DataFrame of one row"),
+        ({"until": lambda a, b: b}, IterationArgumentsError, "whose first column is boolean"),
+        ({"until": lambda a, b: b.selectExpr("true")}, IterationArgumentsError, "has one row, not 2"),
+    ],
+)
+def test_what_is_refused(begin, arguments, error, text):
+    given = {"initial": begin, "step": doubled, "max_iterations": 2, **arguments}
+    with pytest.raises(error, match=text):
+        flinkmagic.iterate(given.pop("initial"), given.pop("step"), **given)
+
+
+@pytest.fixture
+def raising(tmp_path):
+    """A step whose function raises once, in its second superstep."""
+    marker = tmp_path / "raised"
+    steps = []
+
+    def step(df):
+        steps.append(df)
+        number, place = len(steps), str(marker)
+
+        def check(v):
+            import os
+
+            if number == 2 and not os.path.exists(place):
+                open(place, "w").close()
+                raise ValueError("once")
+            return v
+
+        return doubled(df.withColumn("v", F.udf(check, "long")("v")).coalesce(1))
+
+    return step, steps
+
+
+def test_a_function_that_raises_once_repeats_its_superstep_only(begin, raising):
+    step, steps = raising
+    result = flinkmagic.iterate(begin, step, max_iterations=3, parallelism=2)
+    assert values(result) == after(3, begin)
+    assert len(steps) == 3
+    assert [one.number for one in flinkmagic.iterations()[-1].supersteps] == [1, 2, 3]
+
+
+def test_without_a_restart_the_error_names_the_superstep(spark, begin, raising):
+    before = cached(spark)
+    with pytest.raises(SuperstepFailedError, match=r"Superstep 2 of the loop 'once' failed\.\n.*ValueError: once"):
+        flinkmagic.iterate(begin, raising[0], max_iterations=3, name="once", restart="none")
+    assert flinkmagic.iterations()[-1].status is JobStatus.FAILED
+    assert cached(spark) == before
+
+
+def test_lost_rows_are_computed_again_from_the_superstep_before(begin):
+    def step(df):
+        loop = flinkmagic.iterations()[-1]
+        if len(loop.supersteps) == 3:
+            loop._rows[-1]._buffers().unpersist(True)  # as if their executor were gone
+        return doubled(df)
+
+    assert values(flinkmagic.iterate(begin, step, max_iterations=5)) == after(5, begin)
+
+
+def test_cancel_between_and_within_supersteps(spark, begin):
+    before = cached(spark)
+
+    def cancelling(previous, current):
+        flinkmagic.iterations()[-1].cancel()
+        return False
+
+    with pytest.raises(IterationCancelledError, match="'between' was cancelled after 1 finished supersteps"):
+        flinkmagic.iterate(begin, doubled, max_iterations=9, until=cancelling, name="between")
+    assert flinkmagic.iterations()[-1].status is JobStatus.CANCELED
+
+    def endless(df):
+        def wait(v):
+            time.sleep(60)
+            return v
+
+        return doubled(df.withColumn("v", F.udf(wait, "long")("v")))
+
+    timer = threading.Timer(2.0, lambda: flinkmagic.iterations()[-1].cancel())
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(IterationCancelledError, match="after 0 finished"):
+        flinkmagic.iterate(begin, endless, max_iterations=3)
+    assert time.monotonic() - started < 50
+    assert cached(spark) == before
+
+
+def test_another_run_goes_on_from_the_last_superstep(begin, tmp_path):
+    def broken(previous, current):
+        if len(flinkmagic.iterations()[-1].supersteps) == 2:
+            raise RuntimeError("the kernel dies")
+        return False
+
+    where = {"name": "long", "checkpoint_dir": str(tmp_path), "parallelism": 2}
+    with pytest.raises(RuntimeError, match="the kernel dies"):
+        flinkmagic.iterate(begin, doubled, max_iterations=4, until=broken, **where)
+    [folder] = tmp_path.iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == ["2.parquet", "superstep.json"]
+    other = flinkmagic.iterate(begin.where("id > 3"), doubled, max_iterations=1, **(where | {"name": "another"}))
+    assert values(other) == after(1, begin.where("id > 3"))
+    result = flinkmagic.iterate(begin, doubled, max_iterations=4, **where)
+    assert [step.number for step in flinkmagic.iterations()[-1].supersteps] == [3, 4]
+    assert flinkmagic.iterations()[-1].outcome == "4 supersteps"
+    assert values(result) == after(4, begin)
+    assert list(tmp_path.iterdir()) == [], "a loop that has ended leaves nothing"
+
+
+def test_rows_of_another_loop_are_not_taken_up(begin, tmp_path):
+    def broken(previous, current):
+        raise RuntimeError
+
+    where = {"name": "same", "checkpoint_dir": str(tmp_path), "max_iterations": 2}
+    with pytest.raises(RuntimeError):
+        flinkmagic.iterate(begin, doubled, until=lambda a, b: broken(a, b) if a is not begin else False, **where)
+    result = flinkmagic.iterate(begin.where("id > 3"), doubled, **where)
+    assert len(flinkmagic.iterations()[-1].supersteps) == 2
+    assert values(result) == after(2, begin.where("id > 3"))
+
+
+def test_in_a_captured_cell_it_runs_on_its_line_and_what_follows_is_deferred(spark, tmp_path):
+    deployed = []
+
+    def run_pending(program):
+        deployed.append([write.name for write in program.writes])
+        assert flinkmagic.compile(program, name="pending").run().status is JobStatus.FINISHED
+
+    spark.range(0, 12, 1, 2).select("id", F.col("id").alias("v")).write.parquet(str(tmp_path / "in"))
+    with flinkmagic.capture(spark, run_pending=run_pending) as program:
+        begin = spark.read.parquet(str(tmp_path / "in"))
+        begin.where("id > 5").write.parquet(str(tmp_path / "first"))
+        result = flinkmagic.iterate(begin, doubled, max_iterations=3, name="inside")
+        result.where("id > 0").groupBy().sum("v").write.parquet(str(tmp_path / "out"))
+    assert deployed == [], "the loop reads nothing that is pending"
+    assert len(flinkmagic.iterations()[-1].supersteps) == 3
+    assert not (tmp_path / "out").exists()
+    assert [call.text for call in program.calls if call.method == "iterate"] == [
+        'iterate(begin, doubled, max_iterations=3, name="inside"): 3 supersteps'
+    ]
+    graph = flinkmagic.compile(program, name="cell")
+    assert "3 supersteps" in graph.to_dot("stream")
+    assert graph.run().status is JobStatus.FINISHED
+    expected = sum(v for id, v in after(3, spark.read.parquet(str(tmp_path / "in"))) if id > 0)
+    assert spark.read.parquet(str(tmp_path / "out")).first()[0] == expected
