@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from flinkmagic.deployment.spark_resource_manager import SparkResourceManager
 from flinkmagic.deployment.watching.session_slots import SessionSlots
 from flinkmagic.scheduling.dispatcher import Dispatcher, JobDetails
-from flinkmagic.scheduling.recovery.leader_retrieval import LeaderRetrievalService
-from flinkmagic.scheduling.slots.resource_gateways import ResourceManagerGateway
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -27,9 +25,6 @@ class SessionCluster:
     def __init__(self, sc: SparkContext) -> None:
         self.dispatcher = Dispatcher()
         self.resource_manager = SparkResourceManager(SessionSlots(sc))
-        self.resource_manager_retriever: LeaderRetrievalService[ResourceManagerGateway] = LeaderRetrievalService(
-            self.resource_manager
-        )
 
 
 _CLUSTERS: dict[SparkContext, SessionCluster] = {}

@@ -177,7 +177,7 @@ class SparkDeployment:
             event_log=self.event_log,
             monitor=self._monitor,
             session_slots=self._cluster.resource_manager.slots,
-            resource_manager=self._cluster.resource_manager_retriever,
+            resource_manager=self._cluster.resource_manager,
             slots=self._slots,
             after=control_edges(planned, self._vertices),
             restart_strategy=self._restart_strategy,

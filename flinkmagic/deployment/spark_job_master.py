@@ -20,7 +20,6 @@ from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.recovery.leader_retrieval import LeaderRetrievalService
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.scheduling.slot_pool_service import SlotPoolService
 from flinkmagic.scheduling.slots.resource_gateways import ResourceManagerGateway
@@ -97,7 +96,7 @@ class SparkJobMaster(JobMaster):
         Reports tasks.
     session_slots : SessionSlots
         The slots of the session.
-    resource_manager : LeaderRetrievalService of ResourceManagerGateway
+    resource_manager : ResourceManagerGateway
         The session's.
     slots : int, optional
         How many slots the job may use; by default all.
@@ -125,7 +124,7 @@ class SparkJobMaster(JobMaster):
         event_log: JobEventLog,
         monitor: TaskMonitor,
         session_slots: SessionSlots,
-        resource_manager: LeaderRetrievalService[ResourceManagerGateway],
+        resource_manager: ResourceManagerGateway,
         slots: int | None = None,
         after: Mapping[int, Sequence[int]] | None = None,
         restart_strategy: RestartBackoffTimeStrategy | None = None,

@@ -42,8 +42,8 @@ class JobDetails:
 class Dispatcher:
     """Runs a job manager runner for each submitted job; callable from any thread.
 
-    Several processes may submit the same job to one store. It has one leader among them; the others wait, and take it
-    up when that leader is gone, or are refused, as the high availability services say.
+    Several processes may submit the same job to one store. It has one leader among them; the others are refused. Once
+    that leader is gone, whoever submits the job takes it up.
 
     Departure from Flink: a job's master and its store come with the submission. In a notebook each run chooses its own
     folder for checkpoints, and a master on Spark needs the handles that its program was planned with.
@@ -51,7 +51,7 @@ class Dispatcher:
 
     def __init__(self) -> None:
         self._runners: list[JobManagerRunner] = []
-        """Those that lead or wait. A job that is submitted a second time has two, until the second one is refused."""
+        """Those that lead. A job that is submitted a second time has two, until the second one is refused."""
         self._over: deque[JobDetails] = deque(maxlen=MOST_JOBS_THAT_ARE_OVER)
         self._lock = threading.Lock()
 
@@ -74,7 +74,7 @@ class Dispatcher:
         """
         services = high_availability or StandaloneHaServices()
         job_id = factory.execution_graph.job_id
-        election = services.job_manager_leader_election(job_id, factory.main_thread)
+        election = services.job_manager_leader_election(job_id)
         runner = JobManagerRunner(factory, election, services.job_graph_store)
         factory.event_log.add("dispatcher", f"job {job_id} ({factory.execution_graph.job_graph.name}) is submitted")
         with self._lock:

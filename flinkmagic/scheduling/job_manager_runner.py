@@ -193,7 +193,6 @@ class JobManagerRunner:
         self._election = election
         self._store = store
         self._process: JobMasterServiceProcess | None = None
-        self._is_waiting = False
         self.last_info: ExecutionGraphInfo | None = None
         """The last snapshot of the job, once it is over here."""
 
@@ -205,7 +204,6 @@ class JobManagerRunner:
     def start(self) -> None:
         """Start to contend for leadership."""
         self._election.start(self)
-        self._is_waiting = True
 
     def close(self) -> None:
         """Stop contending; suspend a job that runs here.
@@ -229,11 +227,6 @@ class JobManagerRunner:
         self._factory.event_log.add("job manager", f"leads job {self.job_id}")
         try:
             former = self._store.take_up(self.job_id) if self._store is not None else None
-            if self._is_waiting and former is not None and former.status is not None and former.is_over:
-                # Whoever led the job meanwhile has finished it.
-                self._election.stop()
-                self._complete(former.status)
-                return
             self._tell(former)
             self._process = JobMasterServiceProcess(session_id, self._factory, self._store, former, self._over)
             self._process.start()

@@ -13,7 +13,6 @@ from flinkmagic.scheduling.heartbeat import HeartbeatManager
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.recovery.leader_retrieval import LeaderRetrievalService
 from flinkmagic.scheduling.slot_pool_service import SlotPoolService, SlotPoolServiceSchedulerFactory
 from flinkmagic.scheduling.slots.resource_gateways import ResourceManagerGateway, SlotOffer
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition, TaskExecutorGateway
@@ -53,8 +52,8 @@ class JobMaster:
     factory : SlotPoolServiceSchedulerFactory
         Makes the slot pool and the scheduler. They, the resource manager and the executors' gateways are what differs
         between a simulated cluster and Spark.
-    resource_manager : LeaderRetrievalService of ResourceManagerGateway
-        Is told what the job requires.
+    resource_manager : ResourceManagerGateway
+        Is told what the job requires. Departure from Flink: it leads as long as the process lives.
     event_log : JobEventLog
         The job's.
     heartbeat : HeartbeatOptions, optional
@@ -72,7 +71,7 @@ class JobMaster:
         main_thread: ComponentMainThreadExecutor,
         clock: Clock,
         factory: SlotPoolServiceSchedulerFactory,
-        resource_manager: LeaderRetrievalService[ResourceManagerGateway],
+        resource_manager: ResourceManagerGateway,
         event_log: JobEventLog,
         heartbeat: HeartbeatOptions | None = None,
         listeners: Sequence[JobListener] = (),
@@ -82,8 +81,8 @@ class JobMaster:
         self.execution_graph = execution_graph
         self._event_log = event_log
         self._main_thread = main_thread
-        self._resource_manager_retriever = resource_manager
-        self._resource_manager: ResourceManagerGateway | None = None
+        self._resource_manager = resource_manager
+        self._is_registered = False
         self._task_managers: dict[str, TaskExecutorGateway] = {}
         self._on_over = on_over
         self.recovered: RecoveredJob | None = None
@@ -110,8 +109,10 @@ class JobMaster:
             self.scheduler.recover(self.recovered)
 
     def start(self) -> None:
-        """Find the resource manager and start scheduling."""
-        self._resource_manager_retriever.start(self._on_resource_manager)
+        """Register with the resource manager and start scheduling."""
+        self._is_registered = True
+        self._resource_manager.register_job_master(self)
+        self._declare(self.slot_pool.required)
         self.scheduler.start_scheduling()
 
     def cancel(self) -> None:
@@ -128,17 +129,9 @@ class JobMaster:
 
     # -- the resource manager --------------------------------------------------------------------------
 
-    def _on_resource_manager(self, leader: ResourceManagerGateway | None) -> None:
-        if self._resource_manager is not None and leader is not self._resource_manager:
-            self._resource_manager.disconnect_job_master(self.job_id)
-        self._resource_manager = leader
-        if leader is not None:
-            leader.register_job_master(self)
-            self._declare(self.slot_pool.required)
-
     def _declare(self, required: int) -> None:
         def declare() -> None:
-            if self._resource_manager is not None:
+            if self._is_registered:
                 self._resource_manager.declare_required_resources(self.job_id, self.slot_pool.required)
 
         self._main_thread.execute(declare)
@@ -209,7 +202,7 @@ class JobMaster:
 
     def _closed(self) -> None:
         self._heartbeats.stop()
-        self._resource_manager_retriever.stop(self._on_resource_manager)
-        if self._resource_manager is not None:
+        if self._is_registered:
+            self._is_registered = False
             self._resource_manager.disconnect_job_master(self.job_id)
         self._on_over(self.request_job())

@@ -15,13 +15,12 @@ from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_master import HeartbeatOptions, JobMaster
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from flinkmagic.scheduling.recovery.leader_retrieval import LeaderRetrievalService
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.scheduling.slot_pool_service import (
     DefaultSlotPoolServiceSchedulerFactory,
     SchedulerNGFactory,
 )
-from flinkmagic.scheduling.slots.resource_gateways import JobMasterGateway, ResourceManagerGateway
+from flinkmagic.scheduling.slots.resource_gateways import JobMasterGateway
 from flinkmagic.scheduling.slots.resource_manager import ResourceManager
 from flinkmagic.simulation.rpc import Channel
 from flinkmagic.simulation.shuffle_environment import ShuffleEnvironment
@@ -85,9 +84,6 @@ class VirtualCluster:
             heartbeat_interval_ms=heartbeat_interval_ms,
             heartbeat_timeout_ms=heartbeat_timeout_ms,
         )
-        self.resource_manager_retriever: LeaderRetrievalService[ResourceManagerGateway] = LeaderRetrievalService(
-            self.resource_manager
-        )
 
     def add_job_master(
         self,
@@ -117,7 +113,7 @@ class VirtualCluster:
             main_thread=self.main_thread,
             clock=self.clock,
             factory=factory,
-            resource_manager=self.resource_manager_retriever,
+            resource_manager=self.resource_manager,
             event_log=self.event_log,
             heartbeat=heartbeat,
             listeners=listeners,

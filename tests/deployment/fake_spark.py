@@ -33,7 +33,6 @@ from flinkmagic.planning.handles import Once, ShuffleMapStageHandle, WriteStageH
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from flinkmagic.scheduling.recovery.leader_retrieval import LeaderRetrievalService
 from tests.virtual_time import advance, run_until
 
 METRICS = TaskMetrics(10, 20, 30, 40, 0, 0, 5, 0, 1)
@@ -165,7 +164,7 @@ class FakeSpark:
             event_log=JobEventLog(self.clock),
             monitor=self.monitor,
             session_slots=self.session_slots,
-            resource_manager=LeaderRetrievalService(self.resource_manager),
+            resource_manager=self.resource_manager,
             slots=slots,
             after={index[later]: [index[one] for one in earlier] for later, earlier in (after or {}).items()},
             restart_strategy=restart_strategy,

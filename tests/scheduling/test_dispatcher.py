@@ -134,8 +134,8 @@ class Kernel:
         self.dispatcher = Dispatcher()
         self.folder = folder
 
-    def submit(self, job_graph: JobGraph, *, retry_ms: float | None = 100.0) -> Future[JobStatus]:
-        services = FileSystemHaServices(self.folder, retry_ms)
+    def submit(self, job_graph: JobGraph) -> Future[JobStatus]:
+        services = FileSystemHaServices(self.folder)
         result = self.dispatcher.submit_job(Submission(self, job_graph), services)
         self.settle()
         return result
@@ -239,20 +239,6 @@ def test_a_suspended_job_goes_on_elsewhere_where_it_was(tmp_path: Path, job_grap
     assert result.result(0) is JobStatus.FINISHED
 
 
-def test_only_one_leads_and_the_other_follows_when_it_lets_go(tmp_path: Path, job_graph: JobGraph) -> None:
-    first, second = Kernel(tmp_path), Kernel(tmp_path)
-    first.submit(job_graph)
-    first.settle()
-    second.submit(job_graph)
-    second.settle(1_000.0)
-    assert (len(first.services), len(second.services)) == (1, 0)
-    first.close()
-    second.settle(100.0)
-    assert len(second.services) == 1
-    assert second.service.graph.job_graph is job_graph
-    second.close()
-
-
 def test_results_that_are_gone_are_made_again_with_what_they_need(tmp_path: Path, job_graph: JobGraph) -> None:
     first = Kernel(tmp_path)
     first.submit(job_graph)
@@ -328,18 +314,18 @@ def test_a_job_whose_journal_is_damaged_is_not_run(tmp_path: Path, job_graph: Jo
 def test_who_does_not_wait_is_told_that_the_job_is_led_elsewhere(tmp_path: Path, job_graph: JobGraph) -> None:
     first, second = Kernel(tmp_path), Kernel(tmp_path)
     first.submit(job_graph)
-    result = second.submit(job_graph, retry_ms=None)
+    result = second.submit(job_graph)
     assert isinstance(result.exception(0), JobLedElsewhereError)
     first.close()
-    second.submit(job_graph, retry_ms=None)
+    second.submit(job_graph)
     assert len(second.services) == 1
     second.close()
 
 
 def test_a_second_submission_is_refused_and_leaves_the_first_one_listed(tmp_path: Path, job_graph: JobGraph) -> None:
     kernel = Kernel(tmp_path)
-    first = kernel.submit(job_graph, retry_ms=None)
-    assert isinstance(kernel.submit(job_graph, retry_ms=None).exception(0), JobLedElsewhereError)
+    first = kernel.submit(job_graph)
+    assert isinstance(kernel.submit(job_graph).exception(0), JobLedElsewhereError)
     assert [job.status for job in kernel.dispatcher.jobs()] == [JobStatus.RUNNING]
     kernel.close()
     assert first.result(0) is JobStatus.SUSPENDED
@@ -357,7 +343,7 @@ def test_a_job_whose_journal_cannot_be_published_never_starts(
         assert isinstance(kernel.submit(job_graph).exception(0), OSError)
     assert kernel.service.scheduler.job_status is JobStatus.CREATED
     assert kernel.service.submitted == []
-    kernel.submit(job_graph, retry_ms=None)
+    kernel.submit(job_graph)
     assert len(kernel.service.submitted) == 2
     kernel.close()
 
@@ -366,9 +352,9 @@ def test_no_other_leads_before_the_master_has_ended(tmp_path: Path, job_graph: J
     first, second = Kernel(tmp_path), Kernel(tmp_path)
     first.submit(job_graph)
     first.dispatcher.close()
-    assert isinstance(second.submit(job_graph, retry_ms=None).exception(0), JobLedElsewhereError)
+    assert isinstance(second.submit(job_graph).exception(0), JobLedElsewhereError)
     first.settle()
-    second.submit(job_graph, retry_ms=None)
+    second.submit(job_graph)
     assert len(second.services) == 1
     second.close()
 
@@ -376,26 +362,14 @@ def test_no_other_leads_before_the_master_has_ended(tmp_path: Path, job_graph: J
 def test_a_job_on_a_thread_of_its_own_is_suspended_from_another(tmp_path: Path, job_graph: JobGraph) -> None:
     kernel = Kernel(tmp_path)
     kernel.main_thread = MainThreadExecutor("job", kernel.clock)
-    result = kernel.dispatcher.submit_job(Submission(kernel, job_graph), FileSystemHaServices(tmp_path, None))
+    result = kernel.dispatcher.submit_job(Submission(kernel, job_graph), FileSystemHaServices(tmp_path))
     kernel.dispatcher.close()
     assert result.result(10) is JobStatus.SUSPENDED
     kernel.main_thread.stop()
     after = Kernel(tmp_path)
-    after.submit(job_graph, retry_ms=None)
+    after.submit(job_graph)
     assert len(after.services) == 1
     after.close()
-
-
-def test_who_waited_takes_the_result_of_whoever_finished_the_job(tmp_path: Path, job_graph: JobGraph) -> None:
-    first, second = Kernel(tmp_path), Kernel(tmp_path)
-    first.submit(job_graph)
-    result = second.submit(job_graph)
-    for tasks in (MAP, REDUCE, SINK):
-        first.settle()
-        first.service.finish(*tasks)
-    second.settle(100.0)
-    assert result.result(0) is JobStatus.FINISHED
-    assert second.services == []
 
 
 def test_a_master_that_cannot_be_made_leaves_the_journal_as_it_was(
@@ -414,7 +388,7 @@ def test_a_master_that_cannot_be_made_leaves_the_journal_as_it_was(
     second = Kernel(tmp_path)
     assert isinstance(second.submit(job_graph).exception(0), OSError)
     assert (second.stored.status, second.stored.finished) == (before.status, before.finished)
-    assert not FileLockLeaderElection(tmp_path / f"{JOB_ID}.lock", second.main_thread).is_leader
+    assert not FileLockLeaderElection(tmp_path / f"{JOB_ID}.lock").is_leader
 
 
 def test_an_interrupt_while_a_job_is_submitted_leaves_it_to_others(
@@ -430,7 +404,7 @@ def test_an_interrupt_while_a_job_is_submitted_leaves_it_to_others(
         with pytest.raises(KeyboardInterrupt):
             kernel.submit(job_graph)
     assert list(tmp_path.glob("*.journal")) == []
-    kernel.submit(job_graph, retry_ms=None)
+    kernel.submit(job_graph)
     assert len(kernel.services) == 1
     kernel.close()
 
@@ -448,7 +422,7 @@ def test_an_interrupt_after_the_master_was_started_suspends_it_first(
     kernel = Kernel(tmp_path)
     kernel.main_thread = MainThreadExecutor("job", kernel.clock)
     with pytest.raises(KeyboardInterrupt):
-        kernel.dispatcher.submit_job(Submission(kernel, job_graph), FileSystemHaServices(tmp_path, None))
+        kernel.dispatcher.submit_job(Submission(kernel, job_graph), FileSystemHaServices(tmp_path))
     assert kernel.service.scheduler.job_status is JobStatus.SUSPENDED
     assert [job.status for job in kernel.dispatcher.jobs()] == [JobStatus.SUSPENDED]
     kernel.main_thread.stop()
@@ -458,6 +432,7 @@ class Contender:
     def __init__(self) -> None:
         self.sessions: list[str] = []
         self.revoked = 0
+        self.errors: list[Exception] = []
 
     def grant_leadership(self, session_id: str) -> None:
         self.sessions.append(session_id)
@@ -466,36 +441,18 @@ class Contender:
         self.revoked += 1
 
     def handle_error(self, error: Exception) -> None:
-        raise error
+        self.errors.append(error)
 
 
 def test_two_contenders_never_lead_simultaneously(tmp_path: Path) -> None:
-    main_thread = ManualMainThreadExecutor(ManualClock())
     contenders = [Contender() for _ in range(3)]
-    elections = [FileLockLeaderElection(tmp_path / "job.lock", main_thread, 10.0) for _ in contenders]
-    for election, contender in zip(elections, contenders, strict=True):
-        election.start(contender)
-    led: list[int] = []
-    for _ in contenders:
-        run_until(main_thread, main_thread.clock.now_ms() + 50.0)
-        leaders = [number for number, election in enumerate(elections) if election.is_leader]
-        assert len(leaders) == 1
-        led += leaders
-        elections[leaders[0]].stop()
-    assert sorted(led) == [0, 1, 2]
+    elections = [FileLockLeaderElection(tmp_path / "job.lock") for _ in contenders]
+    for number in range(3):
+        elections[number].start(contenders[number])
+        for other in {0, 1, 2} - {number}:
+            elections[other].start(contenders[other])
+            assert isinstance(contenders[other].errors.pop(), JobLedElsewhereError)
+        assert [election.is_leader for election in elections] == [place == number for place in range(3)]
+        elections[number].stop()
     assert [(len(c.sessions), c.revoked) for c in contenders] == [(1, 1)] * 3
     assert len({c.sessions[0] for c in contenders}) == 3
-
-
-def test_who_stops_waiting_does_not_lead_later(tmp_path: Path) -> None:
-    main_thread = ManualMainThreadExecutor(ManualClock())
-    leader, other = (FileLockLeaderElection(tmp_path / "job.lock", main_thread, 10.0) for _ in range(2))
-    contender = Contender()
-    leader.start(Contender())
-    other.start(contender)
-    run_until(main_thread, 50.0)
-    other.stop()
-    leader.stop()
-    run_until(main_thread, 100.0)
-    assert contender.sessions == []
-    assert main_thread.next_due_ms == float("inf")

@@ -124,8 +124,10 @@ def main(folder: Path, pace_s: float, stop_after: int = -1) -> None:
             return master
 
     cluster.add_executor("tm-1", 3)
-    result = Dispatcher().submit_job(Submission(), FileSystemHaServices(folder / "jobs", retry_ms=100.0))
-    say(event="waiting")
+    result = Dispatcher().submit_job(Submission(), FileSystemHaServices(folder / "jobs"))
+    if result.done() and result.exception() is not None:
+        say(event="refused", error=type(result.exception()).__name__)
+        return
     while not result.done():
         time.sleep(pace_s)
         cluster.main_thread.run_next()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
 from flinkmagic.scheduling.recovery.leader_election import (
     FileLockLeaderElection,
@@ -22,7 +21,7 @@ class HighAvailabilityServices(Protocol):
         """Where jobs are kept; None if they end with their process."""
         ...
 
-    def job_manager_leader_election(self, job_id: str, main_thread: ComponentMainThreadExecutor) -> LeaderElection:
+    def job_manager_leader_election(self, job_id: str) -> LeaderElection:
         """Make the election of a job's leader, for one contender."""
         ...
 
@@ -32,7 +31,7 @@ class StandaloneHaServices:
 
     job_graph_store: JobGraphStore | None = None
 
-    def job_manager_leader_election(self, job_id: str, main_thread: ComponentMainThreadExecutor) -> LeaderElection:
+    def job_manager_leader_election(self, job_id: str) -> LeaderElection:
         """Make an election that its only contender wins."""
         return StandaloneLeaderElection()
 
@@ -44,19 +43,16 @@ class FileSystemHaServices:
     ----------
     folder : Path
         Made if it is not there.
-    retry_ms : float, optional
-        How often those who wait for leadership try; without it no one waits (`FileLockLeaderElection`).
     """
 
-    def __init__(self, folder: Path, retry_ms: float | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self._store = JobGraphStore(folder)
-        self._retry_ms = retry_ms
 
     @property
     def job_graph_store(self) -> JobGraphStore:
         """Where jobs are kept."""
         return self._store
 
-    def job_manager_leader_election(self, job_id: str, main_thread: ComponentMainThreadExecutor) -> LeaderElection:
+    def job_manager_leader_election(self, job_id: str) -> LeaderElection:
         """Make an election by the lock of the job's file."""
-        return FileLockLeaderElection(self._store.lock_path(job_id), main_thread, self._retry_ms)
+        return FileLockLeaderElection(self._store.lock_path(job_id))

@@ -9,7 +9,6 @@ from typing import Protocol
 from filelock import FileLock, Timeout
 
 from flinkmagic.errors.job_store import JobLedElsewhereError
-from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ScheduledCall
 
 
 class LeaderContender(Protocol):
@@ -68,21 +67,13 @@ class FileLockLeaderElection:
     ----------
     path : Path
         The file; it is left behind.
-    main_thread : ComponentMainThreadExecutor
-        The thread on which those who wait try again.
-    retry_ms : float, optional
-        How often they try. Without it no one waits: who is not granted leadership immediately is told of
-        `JobLedElsewhereError`.
     """
 
-    def __init__(self, path: Path, main_thread: ComponentMainThreadExecutor, retry_ms: float | None = 500.0) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._main_thread = main_thread
-        self._retry_ms = retry_ms
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(str(path), thread_local=False)
         self._contender: LeaderContender | None = None
-        self._next_try: ScheduledCall | None = None
 
     @property
     def is_leader(self) -> bool:
@@ -90,32 +81,21 @@ class FileLockLeaderElection:
         return bool(self._lock.is_locked)
 
     def start(self, contender: LeaderContender) -> None:
-        """Start to contend: `contender` gets the leadership as soon as no one else has it."""
+        """Start to contend: `contender` leads within this call, or is told that another one does."""
         if self._contender is not None:
             raise RuntimeError("this election has its contender already")
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            contender.handle_error(JobLedElsewhereError(str(self._path)))
+            return
         self._contender = contender
-        self._try()
+        contender.grant_leadership(uuid.uuid4().hex)
 
     def stop(self) -> None:
         """Stop contending; a leader is told that it has lost the leadership, then the lock is released."""
         contender, self._contender = self._contender, None
-        if self._next_try is not None:
-            self._next_try.cancel()
-            self._next_try = None
         if self.is_leader:
             if contender is not None:
                 contender.revoke_leadership()
             self._lock.release()
-
-    def _try(self) -> None:
-        if self._contender is None or self.is_leader:
-            return
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            if self._retry_ms is None:
-                self._contender.handle_error(JobLedElsewhereError(str(self._path)))
-            else:
-                self._next_try = self._main_thread.schedule(self._try, self._retry_ms)
-            return
-        self._contender.grant_leadership(uuid.uuid4().hex)

@@ -81,6 +81,7 @@ class Iteration:
         self.max_iterations = most
         self._step = step
         self._until = until
+        self._is_tested = until is not None
         self._options = replace(options, retain="none", checkpoint_dir=None)
         self._folder = options.checkpoint_dir
         self._recorder = recorder
@@ -98,7 +99,7 @@ class Iteration:
     @property
     def outcome(self) -> str:
         """How many supersteps there were, and how they ended."""
-        ended = "converged" if self.converged else "not converged" if self._until is not None else ""
+        ended = "converged" if self.converged else "not converged" if self._is_tested else ""
         return ", ".join(filter(None, [count(self._number, "superstep"), ended]))
 
     def summary(self) -> str:
@@ -150,6 +151,9 @@ class Iteration:
         except BaseException:
             self._end(JobStatus.FAILED)
             raise
+        finally:
+            # The loop is remembered; what its functions refer to, and the cell, are the user's to let go of.
+            del self._step, self._until, self._recorder
         self.status = JobStatus.FINISHED
         if self._checkpoint is not None:
             self._checkpoint.close()

@@ -17,7 +17,6 @@ from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_master import HeartbeatOptions, JobMaster
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from flinkmagic.scheduling.recovery.leader_retrieval import LeaderRetrievalService
 from flinkmagic.scheduling.slot_pool_service import DefaultSlotPoolServiceSchedulerFactory
 from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
 from flinkmagic.scheduling.slots.resource_manager import ResourceManager
@@ -198,23 +197,12 @@ def test_heartbeats_are_asked_for_and_their_absence_is_noticed_once() -> None:
     assert main_thread.next_due_ms == float("inf")
 
 
-def test_leaders_are_told_to_listeners() -> None:
-    service: LeaderRetrievalService[str] = LeaderRetrievalService()
-    heard: list[str | None] = []
-    service.start(heard.append)
-    service.notify_leader("first")
-    service.stop(heard.append)
-    service.notify_leader("second")
-    assert heard == [None, "first"]
-
-
 # The job master between scheduler and resource manager
 
 
 class Job(Cluster):
     def __init__(self, job_graph: object, **options: object) -> None:
         super().__init__()
-        self.retriever: LeaderRetrievalService = LeaderRetrievalService(self.manager)
         self.ended: list[JobStatus] = []
         graph = build_execution_graph(job_graph)  # type: ignore[arg-type]
         factory = DefaultSlotPoolServiceSchedulerFactory(
@@ -234,7 +222,7 @@ class Job(Cluster):
             main_thread=self.main_thread,
             clock=self.clock,
             factory=factory,
-            resource_manager=self.retriever,
+            resource_manager=self.manager,
             event_log=self.log,
             heartbeat=HeartbeatOptions(100.0, 500.0),
             on_over=lambda info: self.ended.append(info.job_status),
@@ -319,20 +307,6 @@ def test_offers_of_strangers_and_after_the_end_are_declined(job) -> None:
     j.settle()
     j.finish(executor)
     assert j.master.offer_slots("tm-1", [SlotOffer("allocation-9", 0)]) == []
-
-
-def test_a_new_resource_manager_hears_what_is_required(job) -> None:
-    j = Job(job(STAGES, batch=False))
-    j.master.start()
-    j.settle()
-    successor = ResourceManager(clock=j.clock, main_thread=j.main_thread, event_log=j.log)
-    j.retriever.notify_leader(successor)
-    j.settle()
-    executor = Executor(j, "tm-1")
-    executor.master = j.master
-    successor.register_task_executor("tm-1", executor, 2)
-    j.settle()
-    assert len(executor.submitted) == 4
 
 
 @pytest.mark.parametrize(("batch", "message"), [(True, "1 slot together, and 0"), (False, "2 slots together, and 0")])
