@@ -212,7 +212,7 @@ class StreamingDeployment:
             main_thread=self.main_thread,
             clock=self._clock,
             factory=factory,
-            resource_manager=self._cluster.resource_manager_retriever,
+            resource_manager=self._cluster.resource_manager,
             event_log=self.event_log,
             listeners=listeners,
             on_over=partial(self._over, on_over),
