@@ -58,6 +58,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     immediate : bool
         Nothing is deferred: each write is deployed on its own line through `run_pending`, which it needs. What a write
         raises is what plain Spark raises.
+    mode : {"batch", "streaming"}
+        With streaming, `start()` of a `DataStreamWriter` is deferred too, and batch writes are refused.
     on_plain : callable, optional
         With `immediate`, called with the line and the text of a write that could not be deployed, and why, once plain
         Spark has written it. `run_pending` raises `NotDeployedError` for such a write, or this package refuses it.
@@ -93,6 +95,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         awaited: Iterable[DeferredWrite] = (),
         on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None,
         immediate: bool = False,
+        mode: str = "batch",
         on_plain: Callable[[SourceLocation, str, Exception], None] | None = None,
         on_action: Callable[[ActionCall], Any] | None = None,
     ) -> None:
@@ -107,6 +110,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         if location is not None:
             remember(location)
         self._recorder = Recorder(self._program, run_pending, tuple(earlier), on_write, immediate=immediate)
+        self._recorder.streams.defers = mode == "streaming"
         self._recorder.on_plain = on_plain
         if on_awaited is not None:
             self._recorder.awaited, self._recorder.on_awaited = list(awaited), on_awaited

@@ -24,7 +24,7 @@ def link(program: Program, earlier: Iterable[Program]) -> None:
     """Note which DataFrames of earlier programs a program continues from (its `uses`)."""
     own = {call.output for call in program.calls}
     needed = {number for call in program.calls for number in call.inputs}
-    needed |= {write.frame for write in program.writes}
+    needed |= {write.frame for write in program.writes} | {stream.frame for stream in program.streams}
     needed |= {number for df in program.results.values() if (number := program.frame_of(df)) is not None}
     makers = [(one, {call.output: call for call in one.calls}) for one in earlier if one is not program]
     found = []
@@ -100,6 +100,10 @@ def merge(programs: Sequence[Program]) -> Program:
             {number(frame): replace(one, parent=number(one.parent)) for frame, one in program.selections.items()}
         )
     whole.calls = tuple(calls)
+    whole.streams = tuple(
+        replace(stream, index=index, frame=numberings[program](stream.frame))
+        for index, (program, stream) in enumerate((one, stream) for one in programs for stream in one.streams)
+    )
     _add_writes(whole, programs, numberings)
     _add_results(whole, programs)
     whole.frames = dict(whole.registry.kept)

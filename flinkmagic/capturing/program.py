@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.selections import Selection
     from flinkmagic.capturing.session_snapshot import SessionSnapshot
     from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
+    from flinkmagic.capturing.streams.deferred_stream import DeferredStream
     from flinkmagic.capturing.writes.awaited_metrics import AwaitedMetrics
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite, Settlement, SkippedWrite
 
@@ -116,6 +117,10 @@ class Program:
         Writes that had to be run while the cell was running, because a later line needed them.
     immediate : tuple of ImmediateStatement
         Lines that changed rows when they were met: MERGE, UPDATE, DELETE, scripts, and writes that cannot be put off.
+    streams : tuple of DeferredStream
+        The streaming queries that start when its graph runs.
+    started_streams : tuple of ImmediateStatement
+        Lines that have started a streaming query.
     awaited_metrics : tuple of AwaitedMetrics
         The observations that wait for a write of this program.
     local_rdds : frozenset of int
@@ -155,6 +160,8 @@ class Program:
     skipped: tuple[SkippedWrite, ...] = ()
     settlements: tuple[Settlement, ...] = ()
     immediate: tuple[ImmediateStatement, ...] = ()
+    streams: tuple[DeferredStream, ...] = ()
+    started_streams: tuple[ImmediateStatement, ...] = ()
     awaited_metrics: tuple[AwaitedMetrics, ...] = ()
     local_rdds: frozenset[int] = frozenset()
     marks: dict[int, OperatorOptions] = field(default_factory=dict)

@@ -21,6 +21,7 @@ from flinkmagic.capturing.selections import Selected, Selection
 from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.capturing.source_code.source_reader import SourceReader, expr_ids, user_frame
+from flinkmagic.capturing.streams.pending_streams import PendingStreams
 from flinkmagic.capturing.writes.awaited_metrics import await_metrics
 from flinkmagic.capturing.writes.deferral import Deferral
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite, SkippedWrite
@@ -73,6 +74,9 @@ class Recorder:
         self.views: dict[str, DataFrame] = {}
         self.tables: MutableMapping[Any, str] = weakref.WeakKeyDictionary()
         self.pending = PendingWrites(self.spark, None if run_pending is None else self._deploy_pending)
+        self.streams = PendingStreams(
+            self.spark, self.frames, program.name, None if run_pending is None else self._deploy_pending
+        )
         self.writes = Deferral(self)
         self._run_pending = run_pending
         self._recording = threading.Lock()  # a cell's threads make calls simultaneously
@@ -84,6 +88,7 @@ class Recorder:
         self._actions = 0
         self._skipped: list[SkippedWrite] = []
         self._immediate: list[ImmediateStatement] = []
+        self._started: list[ImmediateStatement] = []
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
         self._resolver: PathResolver | None = None
         self._closing: SessionSnapshot | None = None
@@ -203,6 +208,15 @@ class Recorder:
         """Note that a line has changed rows already."""
         self._immediate.append(ImmediateStatement(text, self.location()))
 
+    def writes_streams(self) -> bool:
+        """Return whether streaming queries are the sinks of the capture, and the running line is its own."""
+        return self.streams.is_deferred_here()
+
+    def note_stream(self, text: str, location: SourceLocation) -> None:
+        """Note that a line has started a streaming query."""
+        with self._recording:
+            self._started.append(ImmediateStatement(text, location))
+
     def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
         """Note that plain Spark has done what could not be deployed."""
         if self.on_plain is not None:
@@ -232,7 +246,7 @@ class Recorder:
         """Return what the cell has done until now, without its writes."""
         partial = Program(self.spark, self.program.name, self.program.cell, registry=self.frames)
         self._fill(partial)
-        partial.writes = ()
+        partial.writes = partial.streams = ()
         link(partial, self._earlier)
         return partial
 
@@ -242,6 +256,7 @@ class Recorder:
         program.used, program.actions = frozenset(self._used), self._actions
         program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
         program.immediate = tuple(self._immediate)
+        program.streams, program.started_streams = tuple(self.streams.waiting), tuple(self._started)
         program.local_rdds = frozenset(self.local_rdds)
         program.marks = dict(self._marks)
         program.selections = dict(self._selections)
@@ -264,6 +279,7 @@ class Recorder:
             raise self.pending.unheeded
         check_overwrites(self.pending.writes)
         self._fill(self.program)
+        self.streams.close()
         name_results(self.program, before, self._without_rebound(before, after), has_results=not self.immediate)
         if self.ended or is_stopped(self.spark):
             self.program.results = {}
@@ -279,6 +295,8 @@ class Recorder:
             If what was pending has failed.
         """
         self.source.end()
+        if self.streams.waiting:
+            self._fail_streams(error)
         writes = tuple(self.pending.writes)
         if not writes:
             return
@@ -290,6 +308,15 @@ class Recorder:
             self.pending.deploy(line, Cause.EXCEPTION, "raises after the write to", writes[0])
         else:
             add_note(error, f"Captured before this line, and not going to run: the writes to {listed}.")
+
+    def _fail_streams(self, error: BaseException) -> None:
+        """Start what was deferred before the line that has raised, or say that it is dropped."""
+        if self.streams.can_deploy and not isinstance(error, KeyboardInterrupt):
+            self.streams.start()
+            return
+        listed = "; ".join(f"{stream.name} ({stream.location})" for stream in self.streams.waiting)
+        add_note(error, f"Captured before this line, and not going to run: the streams {listed}.")
+        self.streams.close()
 
     def _without_rebound(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
         """Return the later names without the changes of a job that ended meanwhile: they may refer to retained rows."""

@@ -41,7 +41,7 @@ def name_results(
         program.registry.keep(df)
     program.frames = dict(program.registry.kept)
     program.results = {}
-    if not has_results or program.writes or program.skipped or program.deployed or program.immediate:
+    if not has_results or program.streams or program.writes or program.skipped or program.deployed or program.immediate:
         return
     used = program.used.union(*(call.inputs for call in program.calls))
     first = {id(df): name for name, df in reversed(program.variables.items())}

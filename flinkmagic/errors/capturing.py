@@ -236,6 +236,6 @@ class StreamingFrameError(UserError):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(
-            f"{name!r} is a streaming DataFrame, and jobs are compiled for batch. Read its source with spark.read, or "
-            "start it as a streaming query outside the cell."
+            f"{name!r} is a streaming DataFrame, and the job is compiled for batch. Read its source with spark.read, "
+            "or write it (df.writeStream...start()) in a cell with --mode streaming."
         )

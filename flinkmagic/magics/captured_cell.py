@@ -19,6 +19,7 @@ from flinkmagic.display.printable import lines_visible
 from flinkmagic.magics.cell import CellBody, cell_labels, cell_number, compile_body
 from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.not_yet_written import awaited_line
+from flinkmagic.magics.option_arguments import job_options
 from flinkmagic.magics.spark_session import cell_session
 from flinkmagic.magics.words import parsed
 from flinkmagic.session.checks import check_name
@@ -52,6 +53,7 @@ class CapturedCell:
         self._is_run = bool(self._options.run or magics.run)
         self.body = compile_body(self._shell, f"%%flinkgraph {line}", cell)
         self._graph: CompiledGraph | None = None
+        self._stream_graphs = 0
 
     @contextmanager
     def captured(self) -> Iterator[None]:
@@ -77,6 +79,7 @@ class CapturedCell:
                     on_write=progress.captured,
                     awaited=[write for graph, write in graphs.awaited() if graph.name != self._name],
                     on_awaited=self._tell_awaited,
+                    mode=job_options(self._options, self._magics)["mode"],
                 ) as program:
                     yield
                 cells.end(run, program)
@@ -95,11 +98,12 @@ class CapturedCell:
             show(self._graph)
 
     def _compiled(self, program: Program, progress: CompileProgress) -> CompiledGraph | None:
-        if not program.writes and not program.results:
+        _say_what_started(program)
+        if not (program.writes or program.results or program.streams):
             _say_what_ran(program)
             return None
         _say_what_ran_on_its_line(program)
-        graph = self._magics.compiled(program, self._name, self._options, progress)
+        graph = self._magics.compiled(program, self._next_name(program), self._options, progress)
         only_shown = graph.only_shown() if self._is_run else ()
         if only_shown:
             print(only_shown_note(only_shown))
@@ -112,16 +116,32 @@ class CapturedCell:
 
     def _run_pending(self, program: Program) -> None:
         """Deploy what the cell has deferred so far, because its next line needs it."""
-        graph = self._magics.compiled(program, self._name, self._options)
+        graph = self._magics.compiled(program, self._next_name(program), self._options)
+        if program.streams:
+            self._magics.define(graph)
         try:
             self._magics.run_graph(graph)
         finally:
             self._magics.graphs.keep_running(graph)
 
+    def _next_name(self, program: Program) -> str:
+        """Return the name of the next graph: a cell whose lines need their streams has one for each such line."""
+        if not program.streams:
+            return self._name
+        self._stream_graphs += 1
+        return self._name if self._stream_graphs == 1 else f"{self._name}_{self._stream_graphs}"
+
     def _tell_awaited(self, location: SourceLocation, write: DeferredWrite) -> None:
         """Report that a line has read what a graph that has not run is going to write."""
         line = next(awaited_line(graph, one) for graph, one in self._magics.graphs.awaited() if one is write)
         print(f"{location}: read as it is now; {line}")
+
+
+def _say_what_started(program: Program) -> None:
+    """Say which lines have started streaming queries, and the option that makes a job of them."""
+    for started in program.started_streams:
+        told = f"{started.location}: the stream has started. With --mode streaming it is a graph, and its run a job."
+        print(lines_visible(told))
 
 
 def _say_what_ran(program: Program) -> None:

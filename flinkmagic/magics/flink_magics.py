@@ -38,6 +38,7 @@ from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.stale_runs import check_stale_words, run_stale, stale_text
 from flinkmagic.magics.words import parsed, with_help
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
+from flinkmagic.session.options import STREAMING
 from flinkmagic.session.staleness.graph_marks import stale_marks
 
 RUN_HELP = "run a cell's graph as soon as it is compiled"
@@ -281,6 +282,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
 
         if self.graphs.replaced_job(graph.name) is not None:
             raise JobRunningError(graph.name)
+        # A stream may never end: like `start()`, its run returns.
+        detach = detach or graph.options.mode == STREAMING
         run_live(graph, detach=detach, widget=self.progress == "widget", only=only, full=full)
 
     def compiled(
@@ -312,7 +315,9 @@ class FlinkMagics(ConfiguredOptions, Magics):
         options.share = options.share or "always"
         spark = running_session(self.shell)
         programs = self.graphs.programs(spark.sparkContext) if spark is not None else []
-        ordinary = self.session_programs(spark.sparkContext) if spark is not None else []
+        is_streaming = job_options(options, self)["mode"] == STREAMING
+        programs = [program for program in programs if bool(program.streams) == is_streaming]
+        ordinary = self.session_programs(spark.sparkContext) if spark is not None and not is_streaming else []
         try:
             # A cell without the magic has no sinks: what it defines and takes no further is shown as results.
             for program in ordinary:

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
-_MOST_TASKS = 2**31 - 1
+    from flinkmagic.capturing.streams.deferred_stream import DeferredStream
+
+MOST_TASKS = 2**31 - 1
 """Spark counts the tasks of a stage in an int."""
 
 _WRITE_OPERATORS = frozenset({"WriteFilesExec"})
@@ -86,6 +88,8 @@ class PlannedJob:
         Whether an action collects the rows of its result.
     is_callers : bool
         Whether a line of the user's is what runs: Spark's jobs then keep the group and the description that it has.
+    streams : tuple of DeferredStream
+        In mode streaming: the queries, one for each sink. There are no handles then: Spark runs a query as a whole.
     """
 
     name: str
@@ -102,6 +106,7 @@ class PlannedJob:
     relations: tuple[JavaObject, ...] = field(default=(), repr=False)
     collected: bool = False
     is_callers: bool = False
+    streams: tuple[DeferredStream, ...] = ()
 
 
 def plan(
@@ -214,7 +219,7 @@ class _Planner:
             RuntimeExecutionMode.BATCH,
             parallelism,
             # Flink's bound is that of its key groups; a Spark stage has none.
-            upper_bound_max_parallelism=_MOST_TASKS,
+            upper_bound_max_parallelism=MOST_TASKS,
         )
         marked = apply_marks(
             self._translator.operators,

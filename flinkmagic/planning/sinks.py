@@ -31,10 +31,10 @@ class PlannedSink:
         Position in program order.
     name : str
         Unique within the job.
-    kind : {"write", "result"}
-        Which of the two it is.
+    kind : {"write", "result", "stream"}
+        What it is.
     target : str
-        For a write: where it goes. For a result: empty.
+        For a write, or a stream: where it goes. For a result: empty.
     location : SourceLocation, optional
         The line that asked for it.
     transformation_id : int
@@ -51,7 +51,7 @@ class PlannedSink:
 
     index: int
     name: str
-    kind: SinkKind
+    kind: SinkKind | Literal["stream"]
     target: str
     location: SourceLocation | None
     transformation_id: int

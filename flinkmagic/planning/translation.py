@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from flinkmagic.capturing.selections import Selected
 from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
@@ -50,7 +50,6 @@ from flinkmagic.planning.plan_reader import (
     PlanNode,
 )
 from flinkmagic.planning.sql_words import source_name
-from flinkmagic.planning.stage_handles import StageHandles
 
 _Made = TypeVar("_Made")
 
@@ -145,6 +144,18 @@ class KeptStage:
         return SelectTransformation(self.split, selected.names)
 
 
+class Handles(Protocol):
+    """Makes the handles of stages, by which they are run; none where nothing is run stage by stage."""
+
+    def of_exchange(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle | None:
+        """Return the handle of the stage below an exchange or a subquery."""
+        ...
+
+    def hidden_shuffle(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle | None:
+        """Return the handle of the part of an operator that is before its own shuffle."""
+        ...
+
+
 class Translator:
     """Makes the Transformations of all sinks of a job.
 
@@ -152,13 +163,22 @@ class Translator:
     ----------
     counts : PartitionCounts
         How many partitions operators have.
-    handles : StageHandles
+    handles : Handles
         Makes the handles of stages.
     labels : OperatorLabels
         Labels the operators.
+    exchange_mode : StreamExchangeMode
+        That of exchanges: BATCH, or UNDEFINED, which leaves it to the mode of the job.
     """
 
-    def __init__(self, counts: PartitionCounts, handles: StageHandles, labels: OperatorLabels) -> None:
+    def __init__(
+        self,
+        counts: PartitionCounts,
+        handles: Handles,
+        labels: OperatorLabels,
+        exchange_mode: StreamExchangeMode = StreamExchangeMode.BATCH,
+    ) -> None:
+        self._exchange_mode = exchange_mode
         self._counts = counts
         self._handles = handles
         self._labels = labels
@@ -175,7 +195,7 @@ class Translator:
         index: int,
         root: PlanNode,
         name: str,
-        handle: Callable[[Stage, int], StageHandle],
+        handle: Callable[[Stage, int], StageHandle | None],
         metadata: dict[str, Any],
         *,
         collected: bool = False,
@@ -258,7 +278,7 @@ class Translator:
         upstream = yield self._input(child, child, before)
         local = self._add(node, [upstream], self._parallelism(child), suffix=" (local)")
         local.operator_factory = self._handles.hidden_shuffle(node, before, self._counts.of(child))
-        exchange = PartitionTransformation(local, PartitionerKind.GLOBAL, StreamExchangeMode.BATCH)
+        exchange = PartitionTransformation(local, PartitionerKind.GLOBAL, self._exchange_mode)
         stage.nodes.append(node)
         return self._add(node, [exchange, *(yield self._subqueries(node, stage))], 1)
 
@@ -288,7 +308,7 @@ class Translator:
             tail.operator_factory = self._handles.of_exchange(exchange, below, rows)
             self._exchanges[number] = exchange
             made = self._partitions[number] = PartitionTransformation(
-                tail, _partitioner(exchange), StreamExchangeMode.BATCH, name=exchange.name
+                tail, _partitioner(exchange), self._exchange_mode, name=exchange.name
             )
         return made
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.merging import check_runnable, merge, spanning
+from flinkmagic.capturing.merging import check_runnable, spanning
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.listed_inputs import check_inputs
 from flinkmagic.conformance.report import report_execution_graph, report_job_graph, report_stream_graph
@@ -26,20 +26,19 @@ from flinkmagic.display import (
     to_text,
 )
 from flinkmagic.display.printable import lines_visible
-from flinkmagic.errors.capturing import NoResultError
 from flinkmagic.errors.usage import InvalidValueError, JobRunningError, UnknownNameError
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.stream_graph import StreamGraph
-from flinkmagic.planning import PlannedJob, plan
-from flinkmagic.planning.requests import named_frames
+from flinkmagic.planning import PlannedJob
 from flinkmagic.reuse.checkpoints import checkpointed_job_id
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
 from flinkmagic.session.options import JobOptions, with_job_options
+from flinkmagic.session.planned_sinks import planned_job, sinks_of
 from flinkmagic.session.rebinding import rebinding
 from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, selected_notes, sink_words
 from flinkmagic.session.staleness.graph_marks import NO_MARKS
@@ -94,17 +93,7 @@ def compile(
     if name is not None:
         check_name(name)
     chosen = JobOptions(parallelism=parallelism, **options)
-    return CompiledGraph(_sinks_of(program), name, chosen, on_progress)
-
-
-def _sinks_of(program: Any) -> Program | dict[str, DataFrame]:
-    if isinstance(program, Program):
-        if not program.writes and not program.results:
-            raise NoResultError(program.name or DEFAULT_NAME)
-        return program
-    if isinstance(program, Sequence) and program and all(isinstance(each, Program) for each in program):
-        return _sinks_of(merge(program))
-    return named_frames(program)
+    return CompiledGraph(sinks_of(program, chosen.mode), name, chosen, on_progress)
 
 
 class CompiledGraph:
@@ -361,16 +350,7 @@ class CompiledGraph:
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
         """Plan, and make the graphs. They show the plan of the next run."""
         program = spanning(self.program) if isinstance(self.program, Program) else self.program
-        planned = plan(
-            program,
-            parallelism=self.options.parallelism,
-            slots=self.options.slots,
-            share=self.options.share,
-            storage_level=self.options.storage_level,
-            name=self.name,
-            on_progress=on_progress,
-            collected=self._collected,
-        )
+        planned = planned_job(program, self.name, self.options, on_progress, collected=self._collected)
         self._unused_plan = planned
         self.sinks = planned.sinks
         self.shared = planned.shared
@@ -383,9 +363,9 @@ class CompiledGraph:
         )
         self._compiled = build_execution_graph(self.job_graph)
         slots = self.options.slots
-        self._slots_notes = (
-            [] if slots is None else slots_notes(self.job_graph, slots, self.spark.sparkContext.defaultParallelism)
-        )
+        cores = self.spark.sparkContext.defaultParallelism
+        is_told = slots is None or bool(planned.streams)
+        self._slots_notes = [] if slots is None or is_told else slots_notes(self.job_graph, slots, cores)
         self._views = None
         return planned
 

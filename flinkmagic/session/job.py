@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import duration
 from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecord
+from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
 from flinkmagic.deployment.vertices.failures import short_reason
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
 from flinkmagic.display.costs import costs
@@ -67,15 +68,7 @@ class Job:
         self._own_notes = tuple(notes)
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
-        self._deployment = SparkDeployment(
-            planned,
-            execution_graph,
-            spark=spark,
-            slots=options.slots,
-            restart_strategy=_restart_strategy(options.restart),
-            retention=Retention(spark.sparkContext, name, options.retain, options.retain_bytes, full=full),
-            checkpoint_dir=Path(options.checkpoint_dir) if options.checkpoint_dir is not None else None,
-        )
+        self._deployment = _deployment(name, planned, execution_graph, spark, options, full=full)
         # Kept rows and shuffle files live as long as this job can be asked for them.
         self._names = names
         self._are_names_bound = threading.Event()
@@ -232,24 +225,52 @@ class Job:
         )
 
 
+def _deployment(
+    name: str,
+    planned: PlannedJob,
+    execution_graph: ExecutionGraph,
+    spark: SparkSession,
+    options: JobOptions,
+    *,
+    full: bool,
+) -> SparkDeployment | StreamingDeployment:
+    restart_strategy = _restart_strategy(options.restart)
+    if planned.streams:
+        return StreamingDeployment(
+            planned, execution_graph, spark=spark, slots=options.slots, restart_strategy=restart_strategy
+        )
+    return SparkDeployment(
+        planned,
+        execution_graph,
+        spark=spark,
+        slots=options.slots,
+        restart_strategy=restart_strategy,
+        retention=Retention(spark.sparkContext, name, options.retain, options.retain_bytes, full=full),
+        checkpoint_dir=Path(options.checkpoint_dir) if options.checkpoint_dir is not None else None,
+    )
+
+
 def _restart_strategy(text: str) -> RestartBackoffTimeStrategy | None:
     if text == NO_RESTART:
         return None
     return parse_restart_strategy(text)(SystemClock(), random.Random())
 
 
-def _release_when_over(deployment: SparkDeployment, names: Rebinding | None) -> None:
+def _release_when_over(deployment: SparkDeployment | StreamingDeployment, names: Rebinding | None) -> None:
     if names is not None:
         names.restore()
     deployment.termination_future.add_done_callback(lambda _: deployment.release())
 
 
 def _bind_names(
-    deployment: SparkDeployment, names: Rebinding | None, are_bound: threading.Event, _: Future[JobStatus]
+    deployment: SparkDeployment | StreamingDeployment,
+    names: Rebinding | None,
+    are_bound: threading.Event,
+    _: Future[JobStatus],
 ) -> None:
     """Bind the names at the end, on the job's thread."""
     try:
-        if names is not None:
+        if names is not None and isinstance(deployment, SparkDeployment):
             names.bind(deployment)
     finally:
         are_bound.set()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 NO_RESTART = "none"
+STREAMING = "streaming"
 NO_RETENTION = "none"
 
 _STORAGE_LEVELS = (
@@ -105,6 +106,13 @@ class JobOptions:
             "how many partitions shuffles make",
             "the smaller of spark.sql.shuffle.partitions and twice the slots",
             short="-p",
+        ),
+    )
+    mode: str = field(
+        default="batch",
+        metadata=_told(
+            one_of("batch", STREAMING),
+            "whether the cell's writes, or its streaming queries (`writeStream`), are the sinks",
         ),
     )
     slots: int | None = field(

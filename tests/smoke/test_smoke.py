@@ -307,3 +307,17 @@ def test_loops_end_where_plain_loops_end(spark: Any) -> None:
     assert [one.measures["total"] for one in flinkmagic.iterations()[-1].supersteps] == [870, 1740, 3480]
     added = flinkmagic.co_iterate(begin, begin, lambda data, df: step(df.union(data)), max_iterations=2)
     assert _rows(added) == _rows(step(step(begin.union(begin)).union(begin)))
+
+
+def test_a_stream_runs_as_a_job(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("".join(f"{value}\n" for value in range(30)))
+    with flinkmagic.capture(spark, name="streamed", mode="streaming") as program:
+        values = spark.readStream.schema("value long").csv(str(tmp_path))
+        counts = values.groupBy((F.col("value") % 3).alias("k")).count()
+        writer = counts.writeStream.format("memory").queryName("streamed").outputMode("complete")
+        query = writer.trigger(availableNow=True).start()
+    graph = flinkmagic.compile(program, mode="streaming", parallelism=2)
+    assert len(graph.job_graph.vertices) == 2
+    assert graph.run().status is JobStatus.FINISHED
+    assert _rows(spark.table("streamed")) == [(k, 10) for k in range(3)]
+    assert not query.isActive

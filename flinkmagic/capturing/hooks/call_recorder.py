@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flinkmagic.capturing.sql.sql_writes import StatementRecorder
+from flinkmagic.capturing.streams.pending_streams import PendingStreams
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.operator_options import OperatorOptions
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.selections import Selected
+    from flinkmagic.capturing.session_snapshot import SessionSnapshot
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.capturing.source_code.source_reader import SourceReader
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.capturing.writes.targets import Source
@@ -28,6 +31,8 @@ class CallRecorder(StatementRecorder, Protocol):
         The session has been stopped: no more calls are noted.
     immediate : bool
         Each write is deployed on its own line.
+    streams : PendingStreams
+        Defers the starts of streaming queries, or does not.
     thread : int
         The cell's own thread.
     threads : set of int
@@ -50,6 +55,7 @@ class CallRecorder(StatementRecorder, Protocol):
 
     ended: bool
     immediate: bool
+    streams: PendingStreams
     thread: int
     threads: set[int]
     source: SourceReader
@@ -75,6 +81,18 @@ class CallRecorder(StatementRecorder, Protocol):
 
     def ran(self) -> None:
         """Note that an action has run."""
+        ...
+
+    def handler(self) -> SourceLocation | None:
+        """Return the ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""
+        ...
+
+    def snapshot(self, spark: Any) -> SessionSnapshot:
+        """Return the session's state now."""
+        ...
+
+    def note_stream(self, text: str, location: SourceLocation) -> None:
+        """Note that a line has started a streaming query."""
         ...
 
     def mark(self, df: DataFrame, options: OperatorOptions) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.driver.impurity import functions_of
-from flinkmagic.capturing.hooks.call_hooks import Args, Command, Kwargs, Watched, strings_in
+from flinkmagic.capturing.hooks import stream_hooks
+from flinkmagic.capturing.hooks.call_hooks import Args, Command, Hook, Kwargs, Watched, strings_in
 from flinkmagic.capturing.sql import commands
 from flinkmagic.capturing.sql.cached_data import (
     cache_effects,
@@ -22,7 +23,7 @@ from flinkmagic.capturing.writes.targets import Source
 if TYPE_CHECKING:
     from flinkmagic.capturing.hooks.call_recorder import CallRecorder
 
-Make = Callable[[str, Any], Command]
+Make = Callable[[str, Any], Hook]
 
 
 def entries(data_frame: type) -> Iterator[tuple[type, str, Make]]:
@@ -61,13 +62,11 @@ def _catalog(owner: type) -> Iterator[tuple[type, str, Make]]:
 
 
 def _streams() -> Iterator[tuple[type, str, Make]]:
-    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery, StreamingQueryManager
+    from pyspark.sql.streaming import StreamingQuery
 
-    for name in ("start", "toTable"):
-        yield DataStreamWriter, name, _command(_stream)
     for name in ("awaitTermination", "processAllAvailable"):
         yield StreamingQuery, name, _command(_stream)
-    yield StreamingQueryManager, "awaitAnyTermination", _command(_stream)
+    yield from stream_hooks.entries()
     streaming = sys.modules.get("pyspark.streaming.context")
     if streaming is not None:
         for name in ("start", "awaitTermination", "awaitTerminationOrTimeout"):
@@ -88,6 +87,8 @@ class Stop(Command):
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         if _is_running(recorder, args[0]):
             super().before(recorder, args, kwargs)
+            if recorder.streams.waiting:
+                recorder.streams.start()
             recorder.close()
 
     def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:

@@ -35,6 +35,7 @@ from flinkmagic.errors.capturing import (
     ThreadWriteError,
     UndeferrableWriteError,
 )
+from flinkmagic.errors.streaming import BatchWriteInStreamError
 from flinkmagic.jvm.java import simple_name
 
 if TYPE_CHECKING:
@@ -112,7 +113,11 @@ class Deferral:
         ------
         HandledWriteError
             If they may not run there.
+        BatchWriteInStreamError
+            If the sinks of the capture are streaming queries.
         """
+        if self._recorder.writes_streams():
+            raise self._pending.refused(BatchWriteInStreamError(location))
         with self._pending.lock:
             if self._recorder.immediate:
                 return self._arrange_immediate(location, text, take, run)

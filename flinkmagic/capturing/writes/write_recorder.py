@@ -42,6 +42,10 @@ class WriteRecorder(CapturedSession, Protocol):
         """Return the session's state now; the same object as before where nothing changed."""
         ...
 
+    def writes_streams(self) -> bool:
+        """Return whether streaming queries are the sinks of the capture, and the running line is its own."""
+        ...
+
     def skip(self, write: SkippedWrite) -> None:
         """Note a write that has nothing to do."""
         ...

@@ -1,0 +1,83 @@
+"""A streaming query of a cell that is to start when its graph runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.capturing.streams.deferred_query import DeferredQuery
+from flinkmagic.capturing.streams.stream_writers import copied
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import DataFrame
+
+    from flinkmagic.capturing.session_snapshot import SessionSnapshot
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
+
+SCRATCH_SINKS = frozenset({"memory", "console", "foreach", "foreachbatch", "noop"})
+"""The sinks for which Spark makes a folder for checkpoints if there is none (on 3.5.9 and 4.3.0)."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeferredStream:
+    """A streaming query that starts later.
+
+    Attributes
+    ----------
+    index : int
+        Position among those of its program.
+    name : str
+        Its query name, else its sink and its place; unique within the program.
+    df : DataFrame
+        What it writes.
+    frame : int
+        The program's number of that.
+    text : str
+        The call as it was written.
+    location : SourceLocation
+        Its line.
+    format, output_mode, target, checkpoint : str
+        Its sink, output mode, path or table or query name, and checkpoint location (empty if there is none).
+    session : SessionSnapshot
+        The session on its line.
+    query : DeferredQuery
+        What the cell got for it.
+    writer : py4j.java_gateway.JavaObject
+        Spark's own writer with its settings.
+    method, arguments : str, tuple
+        The call of the writer that starts it.
+    """
+
+    index: int
+    name: str
+    df: DataFrame
+    frame: int
+    text: str
+    location: SourceLocation
+    format: str
+    output_mode: str
+    target: str
+    checkpoint: str
+    session: SessionSnapshot
+    query: DeferredQuery
+    writer: JavaObject = field(repr=False)
+    method: str = "start"
+    arguments: tuple[Any, ...] = ()
+
+    @property
+    def is_scratch(self) -> bool:
+        """Whether its sink is one for which Spark needs no checkpoint location."""
+        return self.method == "start" and self.format.lower() in SCRATCH_SINKS
+
+    @property
+    def starts_over(self) -> bool:
+        """Whether its sink begins empty with each start: Spark refuses to resume such a one from a checkpoint."""
+        return self.is_scratch and self.format.lower() == "memory" and self.output_mode != "complete"
+
+    def start(self, checkpoint: str | None) -> JavaObject:
+        """Start it by Spark's own writer; return Spark's query."""
+        writer = copied(self.df.sparkSession._jvm, self.df, self.writer)
+        if checkpoint is not None:
+            writer = writer.option("checkpointLocation", checkpoint)
+        return getattr(writer, self.method)(*self.arguments)

@@ -1,0 +1,150 @@
+"""The streaming queries of a program that have not started yet."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming import StreamingQuery
+
+from flinkmagic.capturing.streams.deferred_query import DeferredQuery
+from flinkmagic.capturing.streams.deferred_stream import DeferredStream
+from flinkmagic.capturing.streams.stream_writers import DeferringStreamWriter, check_operations, copied, writer_facts
+from flinkmagic.errors.streaming import StreamNotStartedError
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.frames import FrameRegistry
+    from flinkmagic.capturing.session_snapshot import SessionSnapshot
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
+
+_CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
+
+
+class PendingStreams:
+    """Defers the starts of a capture whose mode is streaming.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Of the capture.
+    frames : FrameRegistry
+        Numbers DataFrames.
+    name : str, optional
+        The program's name, for messages.
+    deploy : callable, optional
+        Starts all that is deferred. None: a line that needs one is refused.
+
+    Attributes
+    ----------
+    defers : bool
+        Whether starts are deferred.
+    waiting : list of DeferredStream
+        What is deferred.
+    """
+
+    def __init__(self, spark: Any, frames: FrameRegistry, name: str | None, deploy: Callable[[], None] | None) -> None:
+        self.defers = False
+        self.waiting: list[DeferredStream] = []
+        self._spark = spark
+        self._frames = frames
+        self._name = name
+        self._deploy = deploy
+        self._thread = threading.get_ident()
+        self._names: set[str] = set()
+
+    @property
+    def can_deploy(self) -> bool:
+        """Whether a line that needs a query gets it."""
+        return self._deploy is not None
+
+    def is_deferred_here(self) -> bool:
+        """Return whether a start on this thread is deferred: other threads of a cell run what they say."""
+        return self.defers and threading.get_ident() == self._thread
+
+    def defer(
+        self,
+        writer: Any,
+        start: Callable[[], object],
+        *,
+        text: str,
+        location: SourceLocation,
+        session: SessionSnapshot,
+    ) -> StreamingQuery:
+        """Let PySpark's `start` (or `toTable`) run up to the start itself; return what represents the query.
+
+        Parameters
+        ----------
+        writer : DataStreamWriter
+            The user's.
+        start : callable
+            Calls PySpark's method.
+        text, location, session
+            The call, its line, and the session there.
+        """
+        java_half = DeferringStreamWriter(writer._jwrite)
+        writer._jwrite = java_half
+        try:
+            start()
+        finally:
+            writer._jwrite = java_half.jwrite
+        assert java_half.call is not None
+        method, arguments = java_half.call
+        df, jvm = writer._df, self._spark._jvm
+        check_operations(jvm, df, java_half.jwrite)
+        facts = writer_facts(java_half.jwrite)
+        named = str(arguments[0]) if arguments else ""
+        name = self._unique(facts.query_name or (named if method == "toTable" else facts.format))
+        stream = DeferredStream(
+            index=len(self.waiting),
+            name=name,
+            df=df,
+            frame=self._frames.keep(df),
+            text=text,
+            location=location,
+            format="table" if method == "toTable" else facts.format,
+            output_mode=facts.output_mode,
+            target=named or facts.path or facts.query_name,
+            checkpoint=facts.checkpoint or str(self._spark.conf.get(_CHECKPOINTS, None) or ""),
+            session=session,
+            query=DeferredQuery(name, location, self.start),
+            writer=copied(jvm, df, java_half.jwrite),
+            method=method,
+            arguments=arguments,
+        )
+        self.waiting.append(stream)
+        return stream.query
+
+    def start(self) -> None:
+        """Start what is deferred, because a line needs it.
+
+        Raises
+        ------
+        StreamNotStartedError
+            If it may not.
+        """
+        if self._deploy is None or not self.waiting:
+            raise StreamNotStartedError([str(one.query._location) for one in self.waiting] or ["the query"], self._name)
+        try:
+            self._deploy()
+        finally:
+            self.waiting.clear()
+
+    def close(self) -> None:
+        """End the capture: what is still deferred starts when its graph runs."""
+        for stream in self.waiting:
+            stream.query.need_start = _refuse(stream, self._name)
+
+    def _unique(self, name: str) -> str:
+        unique, number = name, 2
+        while unique in self._names:
+            unique, number = f"{name}_{number}", number + 1
+        self._names.add(unique)
+        return unique
+
+
+def _refuse(stream: DeferredStream, graph: str | None) -> Callable[[], None]:
+    def refuse() -> None:
+        raise StreamNotStartedError([f"{stream.location}, {stream.name}"], graph)
+
+    return refuse

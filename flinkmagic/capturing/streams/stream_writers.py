@@ -1,0 +1,103 @@
+"""The Java half of a `DataStreamWriter`: its settings, a copy of it, and the call that would start the query.
+
+Spark keeps the settings in private fields of the writer (seen on 3.5.9 and 4.3.0); a writer may be changed, and started
+again, after the call that is deferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flinkmagic.capturing.writes.writer_calls import writer_field
+from flinkmagic.jvm.java import java_array, java_class
+
+_STATIC_OR_FINAL = 0x0008 | 0x0010
+"""``java.lang.reflect.Modifier``."""
+
+
+@dataclass(frozen=True)
+class StreamWriterFacts:
+    """The settings of a writer.
+
+    Attributes
+    ----------
+    format, output_mode : str
+        As the query will use them: ``memory``, ``append``.
+    query_name, path, checkpoint : str
+        Empty if they are not set.
+    """
+
+    format: str
+    output_mode: str
+    query_name: str
+    path: str
+    checkpoint: str
+
+
+class DeferringStreamWriter:
+    """Replaces a Java ``DataStreamWriter`` while `start` or `toTable` of PySpark runs; passes settings on to it.
+
+    Attributes
+    ----------
+    jwrite : py4j.java_gateway.JavaObject
+        The writer with all settings.
+    call : tuple
+        The method that would have started the query, and its arguments.
+    """
+
+    def __init__(self, jwrite: Any) -> None:
+        self.jwrite = jwrite
+        self.call: tuple[str, tuple[Any, ...]] | None = None
+
+    def __getattr__(self, name: str) -> Callable[..., DeferringStreamWriter]:
+        def setting(*args: Any) -> DeferringStreamWriter:
+            self.jwrite = getattr(self.jwrite, name)(*args)
+            return self
+
+        return setting
+
+    def start(self, *path: str) -> None:
+        self.call = ("start", path)
+
+    def toTable(self, name: str) -> None:  # noqa: N802 - Spark's name
+        self.call = ("toTable", (name,))
+
+
+def writer_facts(jwrite: Any) -> StreamWriterFacts:
+    """Return a writer's settings."""
+    options = writer_field(jwrite, "extraOptions")
+
+    def option(name: str) -> str:
+        found = options.get(name)
+        return str(found.get()) if found.isDefined() else ""
+
+    return StreamWriterFacts(
+        str(writer_field(jwrite, "source")),
+        str(writer_field(jwrite, "outputMode").toString()).lower(),
+        option("queryName"),
+        option("path"),
+        option("checkpointLocation"),
+    )
+
+
+def check_operations(jvm: Any, df: Any, jwrite: Any) -> None:
+    """Let Spark refuse what no streaming query can do, as it does when one starts."""
+    conf = df._jdf.sparkSession().sessionState().conf()
+    if conf.isUnsupportedOperationCheckEnabled():
+        checker = java_class(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker")
+        checker.checkForStreaming(df._jdf.queryExecution().analyzed(), writer_field(jwrite, "outputMode"))
+
+
+def copied(jvm: Any, df: Any, jwrite: Any) -> Any:
+    """Return a Java writer with the same settings, which later changes of the first one leave alone."""
+    jclass = jwrite.getClass()
+    copy = jclass.getDeclaredConstructors()[0].newInstance(java_array(jvm, df._jdf))
+    while jclass is not None and jclass.getName() != "java.lang.Object":
+        for field in jclass.getDeclaredFields():
+            if not field.getModifiers() & _STATIC_OR_FINAL:
+                field.setAccessible(True)
+                field.set(copy, field.get(jwrite))
+        jclass = jclass.getSuperclass()
+    return copy

@@ -1,0 +1,1 @@
+"""Streaming queries that run, and what watches them."""

@@ -1,0 +1,75 @@
+"""The folders for checkpoints that a job makes for queries without one."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flinkmagic.errors.streaming import StreamRestartError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+    from flinkmagic.capturing.streams.deferred_stream import DeferredStream
+
+_LOG = logging.getLogger(__name__)
+_TRIES = 20
+_PAUSE_S = 0.1
+
+
+class QueryCheckpoints:
+    """Keeps what a query has done over the restarts of one job; at the job's end nothing of it remains.
+
+    A query whose sink begins empty with each start (memory, unless its mode is complete) gets a new folder each time:
+    it starts over, and its table has exact rows. On a cluster Spark makes the folder, and such a query is not
+    restarted.
+
+    Parameters
+    ----------
+    sc : SparkContext
+        The session's.
+    restarts : bool
+        Whether failed queries are restarted.
+    """
+
+    def __init__(self, sc: SparkContext, *, restarts: bool) -> None:
+        self._is_local = (sc.master or "").startswith("local")
+        self._restarts = restarts
+        self._folders: dict[str, Path] = {}
+        self._made: list[Path] = []
+
+    def check(self, stream: DeferredStream) -> None:
+        """Refuse a query that could not be restarted as it should.
+
+        Raises
+        ------
+        StreamRestartError
+            If it has no checkpoint location, and executors cannot read this machine's folders.
+        """
+        if self._restarts and not stream.checkpoint and not self._is_local:
+            raise StreamRestartError(stream.name, stream.location)
+
+    def folder(self, stream: DeferredStream) -> str | None:
+        """Return the folder for the next start of a query; None if it has its own, or Spark makes one."""
+        if stream.checkpoint or not self._is_local:
+            return None
+        if stream.starts_over or stream.name not in self._folders:
+            self._folders[stream.name] = Path(tempfile.mkdtemp(prefix="flinkmagic-query-"))
+            self._made.append(self._folders[stream.name])
+        return self._folders[stream.name].as_uri()
+
+    def remove(self) -> None:
+        """Remove what was made; a task that Spark has just ended may still write there for a moment."""
+        for folder in self._made:
+            for _ in range(_TRIES):
+                shutil.rmtree(folder, ignore_errors=True)
+                if not folder.exists():
+                    break
+                time.sleep(_PAUSE_S)
+            else:
+                _LOG.warning("The folder %s of a query that is over could not be removed.", folder)
+        self._made.clear()

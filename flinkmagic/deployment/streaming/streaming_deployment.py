@@ -1,0 +1,384 @@
+"""A planned job of mode streaming on the session's own Spark: its queries under Flink's scheduler."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot, without_repetition
+from flinkmagic.deployment.session_cluster import session_cluster
+from flinkmagic.deployment.stages.spark_jobs import require_pinned_threads
+from flinkmagic.deployment.stages.stage_threads import StageThreads
+from flinkmagic.deployment.streaming.query_checkpoints import QueryCheckpoints
+from flinkmagic.deployment.streaming.query_executor import QueryTasks, SessionExecutor, SessionSlotPool
+from flinkmagic.deployment.streaming.query_run import QueryRun
+from flinkmagic.deployment.vertices.failures import vertex_failed
+from flinkmagic.deployment.watching.task_records import TaskRecord
+from flinkmagic.errors.deployment import SessionLostError
+from flinkmagic.errors.usage import UnknownNameError
+from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.jvm.java import is_gone
+from flinkmagic.planning.adaptive_stages import StageAdaptation
+from flinkmagic.planning.planner import PlannedJob
+from flinkmagic.planning.sinks import PlannedSink
+from flinkmagic.reuse.taken_up import NOTHING, TakenUp
+from flinkmagic.scheduling.clock import Clock, SystemClock
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
+from flinkmagic.scheduling.failover.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
+from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.job_listener import JobListener
+from flinkmagic.scheduling.job_manager_runner import OnCompletion
+from flinkmagic.scheduling.job_master import JobMaster
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.main_thread import MainThreadExecutor
+from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
+from flinkmagic.scheduling.recovery.job_journal import JobJournal
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.scheduling.slot_pool_service import SlotPoolService
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from flinkmagic.capturing.streams.deferred_stream import DeferredStream
+
+_LOG = logging.getLogger(__name__)
+
+_PROGRESS = "=== Streaming Query ==="
+"""From here on, the text of a StreamingQueryException says how far the query had come (on 3.5.9 and 4.3.0)."""
+
+
+class SessionRestarts:
+    """A restart strategy that gives up when the session is gone, and counts the failure of a query once.
+
+    A query's tasks fail together, with the same error.
+
+    Parameters
+    ----------
+    strategy : RestartBackoffTimeStrategy
+        The user's.
+    """
+
+    def __init__(self, strategy: RestartBackoffTimeStrategy) -> None:
+        self._strategy = strategy
+        self.is_session_gone = False
+        self._last: BaseException | None = None
+
+    def notify_failure(self, cause: BaseException) -> bool:
+        self.is_session_gone = self.is_session_gone or isinstance(cause, SessionLostError)
+        if cause is self._last:
+            return False
+        self._last = cause
+        return self._strategy.notify_failure(cause)
+
+    def can_restart(self) -> bool:
+        return not self.is_session_gone and self._strategy.can_restart()
+
+    def backoff_ms(self) -> float:
+        return self._strategy.backoff_ms()
+
+
+@dataclass(frozen=True)
+class StreamingSchedulerFactory:
+    """Makes the slots of a streaming job, and Flink's scheduler over them (a `SlotPoolServiceSchedulerFactory`)."""
+
+    execution_graph: ExecutionGraph
+    slot_pool: SessionSlotPool
+    main_thread: MainThreadExecutor
+    clock: Clock
+    event_log: JobEventLog
+    restart_strategy: RestartBackoffTimeStrategy
+
+    def create_slot_pool_service(self, declare: Callable[[int], None]) -> SessionSlotPool:
+        """Return the pool."""
+        return self.slot_pool
+
+    def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> DefaultScheduler:
+        """Make the scheduler over the pool."""
+        return DefaultScheduler(
+            self.execution_graph,
+            main_thread=self.main_thread,
+            clock=self.clock,
+            slot_provider=slot_pool,
+            restart_strategy=self.restart_strategy,
+            listeners=listeners,
+            event_log=self.event_log,
+            release_partitions=False,
+        )
+
+
+class StreamingDeployment:
+    """Runs the queries of a compiled job once, on the session's SparkContext.
+
+    The session's dispatcher runs it (as a `JobMasterServiceFactory`). Spark runs each query as a whole, batch by batch;
+    for the scheduler it is the tasks of one pipelined region, which start, fail and restart together. All state belongs
+    to one thread; every method here may be called from any thread.
+
+    Parameters
+    ----------
+    planned_job : PlannedJob
+        What was planned, with its streams.
+    execution_graph : ExecutionGraph
+        A new one of the planned job's job graph, or of the part of it that some of its sinks need.
+    spark : SparkSession
+        The user's session.
+    slots : int, optional
+        How many slots the job is said to have; by default all of the session's.
+    restart_strategy : RestartBackoffTimeStrategy, optional
+        Whether a failed query is restarted, from its checkpoint; by default never.
+    """
+
+    def __init__(
+        self,
+        planned_job: PlannedJob,
+        execution_graph: ExecutionGraph,
+        *,
+        spark: SparkSession,
+        slots: int | None = None,
+        restart_strategy: RestartBackoffTimeStrategy | None = None,
+    ) -> None:
+        require_pinned_threads(spark.sparkContext)
+        self.execution_graph = execution_graph
+        self.termination_future: Future[JobStatus] = Future()
+        self._name, self._sinks, self._streams = planned_job.name, planned_job.sinks, planned_job.streams
+        self._parallelism = planned_job.parallelism
+        self._spark, self._slots = spark, slots
+        self._cluster = session_cluster(spark.sparkContext)
+        self._checkpoints = QueryCheckpoints(spark.sparkContext, restarts=restart_strategy is not None)
+        of_operator = {node.id: one for one in execution_graph.job_vertices for node in one.job_vertex.operators}
+        self._vertices = [of_operator.get(sink.transformation_id) for sink in planned_job.sinks]
+        for stream in self._own_streams():
+            self._checkpoints.check(stream)
+        self._restart_strategy = SessionRestarts(restart_strategy or NoRestartBackoffTimeStrategy())
+        self._clock = SystemClock()
+        self._threads = StageThreads()
+        self._failures: dict[int, BaseException] = {}
+        self._pool = spark.sparkContext.getLocalProperty("spark.scheduler.pool")
+        self.event_log = JobEventLog(self._clock)
+        self.main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
+        self._tasks: dict[int, QueryTasks] = {}
+        self._job_master: JobMaster
+
+    # -- the course of the job -------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin, and return immediately."""
+        for stream in self._own_streams():
+            stream.query.submitted()
+        try:
+            result = self._cluster.dispatcher.submit_job(self, None)
+            if result.done() and result.exception() is not None:
+                result.result()
+        except BaseException as error:
+            self.main_thread.stop()
+            for stream in self._own_streams():
+                stream.query.ended(error)
+            raise
+        result.add_done_callback(self._ended)
+
+    def create_job_master_service(
+        self,
+        former: StoredJob | None,
+        journal: JobJournal | None,
+        listeners: Sequence[JobListener],
+        on_over: OnCompletion,
+    ) -> JobMaster:
+        """Make the job's master (`JobMasterServiceFactory`)."""
+        query_of: dict[int, QueryTasks] = {}
+        for stream, sink in zip(self._streams, self._vertices, strict=True):
+            if sink is None:
+                continue
+            vertices = [vertex for one in _with_inputs(sink) for vertex in one.vertices]
+            # The sink's last task is the last of all: job vertices are in topological order.
+            tasks = QueryTasks(vertices, partial(self._start_query, stream, sink), self._report)
+            self._tasks[stream.index] = tasks
+            query_of.update(dict.fromkeys(vertices, tasks))
+        executor = SessionExecutor(query_of, self.main_thread.execute)
+        slots = SessionSlotPool(executor, lambda: not any(one.is_running for one in self._tasks.values()))
+        factory = StreamingSchedulerFactory(
+            self.execution_graph, slots, self.main_thread, self._clock, self.event_log, self._restart_strategy
+        )
+        self._slot_pool = slots
+        self._job_master = JobMaster(
+            self.execution_graph,
+            main_thread=self.main_thread,
+            clock=self._clock,
+            factory=factory,
+            resource_manager=self._cluster.resource_manager,
+            event_log=self.event_log,
+            listeners=listeners,
+            on_over=partial(self._over, on_over),
+        )
+        return self._job_master
+
+    def wait(self, timeout: float | None = None) -> JobStatus:
+        """Wait until the job is over, at most `timeout` seconds; return its status then."""
+        try:
+            return self.termination_future.result(timeout)
+        except (FutureTimeoutError, TimeoutError):
+            return self.status
+
+    def cancel(self) -> None:
+        """Stop the job's queries, and nothing else in the session; return immediately."""
+        self._run(self._job_master.cancel)
+
+    def release(self) -> None:
+        """Do nothing: a query keeps nothing after its end."""
+
+    # -- what others read ------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> JobStatus:
+        """The state of the job as a whole."""
+        return self._job_master.request_job().job_status
+
+    def tasks(self) -> list[TaskRecord]:
+        """Return no records: Spark's tasks are those of batches."""
+        return []
+
+    def exceptions(self) -> tuple[RootExceptionHistoryEntry, ...]:
+        """Return the failures of the job, oldest first."""
+        return without_repetition(self._job_master.request_job().exception_history)
+
+    def finished_sinks(self) -> list[PlannedSink]:
+        """Return the sinks whose queries have ended by themselves."""
+        pairs = zip(self._sinks, self._vertices, strict=True)
+        return [sink for sink, vertex in pairs if vertex is not None and self._is_finished(vertex)]
+
+    taken_up: TakenUp = NOTHING
+    """Nothing of a query exists before it starts, as far as a job knows."""
+
+    not_retained: dict[str, str] = {}  # noqa: RUF012 - as of a deployment of stages; nothing is kept
+
+    def partition_bytes(self) -> dict[str, tuple[int, ...]]:
+        """Return no sizes: each batch has its own shuffles."""
+        return {}
+
+    def adaptations(self) -> dict[str, StageAdaptation]:
+        """Return none: each batch is planned by itself."""
+        return {}
+
+    def kept_boundaries(self) -> list[Any]:
+        """Return none: queries share nothing."""
+        return []
+
+    def result(self, name: str) -> DataFrame:
+        """Return no result: a job of streams has none.
+
+        Raises
+        ------
+        UnknownNameError
+            Always.
+        """
+        raise UnknownNameError("result", name, [])
+
+    def snapshot(self) -> DeploymentSnapshot:
+        """Return the job's progress. A task of a stream holds its slot as long as it runs."""
+        info = self._job_master.request_job()
+        total = self._slots or self._cluster.resource_manager.slots.total
+        made = DeploymentSnapshot.of(info, [], total)
+        running = info.archived_execution_graph.state == ExecutionState.RUNNING.value
+        widths = [
+            int(running[one.vertices.start : one.vertices.stop].sum()) for one in self.execution_graph.job_vertices
+        ]
+        return DeploymentSnapshot(made.job, made.tasks, min(total, max(widths, default=0)), total)
+
+    # -- inside ----------------------------------------------------------------------------------------
+
+    def _own_streams(self) -> list[DeferredStream]:
+        return [stream for stream, vertex in zip(self._streams, self._vertices, strict=True) if vertex is not None]
+
+    def _start_query(self, stream: DeferredStream, sink: ExecutionJobVertex, tasks: QueryTasks) -> QueryRun:
+        def started(java_query: Any) -> None:
+            stream.query.started(java_query)
+            self._run(lambda: self._started(stream, tasks))
+
+        run = QueryRun(
+            stream,
+            self._spark,
+            checkpoint=self._checkpoints.folder(stream),
+            parallelism=self._parallelism,
+            pool=self._pool,
+            on_started=started,
+            on_ended=lambda error: self._run(lambda: self._query_ended(stream, sink, tasks, error)),
+        )
+        self.event_log.add("queries", f"{stream.name} goes to Spark")
+        run.start(self._threads)
+        return run
+
+    def _started(self, stream: DeferredStream, tasks: QueryTasks) -> None:
+        self.event_log.add("queries", f"{stream.name} has started")
+        tasks.started()
+
+    def _query_ended(
+        self, stream: DeferredStream, sink: ExecutionJobVertex, tasks: QueryTasks, error: BaseException | None
+    ) -> None:
+        self.event_log.add("queries", f"{stream.name} has ended" + ("" if error is None else " with an error"))
+        failure: BaseException | None = None
+        if error is not None:
+            self._failures[stream.index] = error
+            facts = sink.job_vertex.operators[0].metadata or {}  # the sink is the last of its chain, listed first
+            failure = vertex_failed(stream.name, error, str(error).partition(_PROGRESS)[0], facts)
+            if is_gone(self._spark):
+                failure = SessionLostError(self._name, type(error).__name__)
+        else:
+            self._failures.pop(stream.index, None)
+        tasks.ended(failure)
+        self._slot_pool.query_ended()
+
+    def _report(self, attempt: Any, state: ExecutionState, error: BaseException | None) -> None:
+        self._job_master.update_task_execution_state(TaskExecutionStateTransition(attempt, state, error))
+
+    def _is_finished(self, vertex: ExecutionJobVertex) -> bool:
+        states = self.execution_graph.state[vertex.vertices.start : vertex.vertices.stop]
+        return bool((states == ExecutionState.FINISHED.value).all())
+
+    def _run(self, action: Callable[[], object]) -> None:
+        """Hand a call to the job's thread; nothing remains to be done for one that comes after the end."""
+        try:
+            self.main_thread.execute(lambda: (action(), None)[1])
+        except RuntimeError:
+            if not self.termination_future.done():
+                raise
+
+    def _uncaught(self, error: BaseException) -> None:
+        _LOG.error("A bug in flinkmagic ends the job %r; please report it.", self._name, exc_info=error)
+        self._restart_strategy.is_session_gone = True
+        self._job_master.scheduler.handle_global_failure(error)
+
+    def _over(self, on_over: OnCompletion, info: ExecutionGraphInfo) -> None:
+        """Note, on the job's thread, that the job is over and no query runs."""
+        try:
+            self._threads.close()
+            self._checkpoints.remove()
+            for stream in self._own_streams():
+                is_failed = info.job_status is JobStatus.FAILED
+                stream.query.ended(self._failures.get(stream.index) if is_failed else None)
+        finally:  # whoever waits for the job hears of its end, whatever fails here
+            on_over(info)
+            self.main_thread.stop()
+
+    def _ended(self, result: Future[JobStatus]) -> None:
+        if (error := result.exception()) is not None:
+            self.termination_future.set_exception(error)
+        else:
+            self.termination_future.set_result(result.result())
+
+
+def _with_inputs(sink: ExecutionJobVertex) -> list[ExecutionJobVertex]:
+    found, open_ = {sink.index: sink}, [sink]
+    while open_:
+        for connection in open_.pop().inputs:
+            producer = connection.result.producer
+            if producer.index not in found:
+                found[producer.index] = producer
+                open_.append(producer)
+    return list(found.values())

@@ -1,0 +1,83 @@
+"""What goes wrong with streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flinkmagic.errors.base import UserError
+
+
+class StreamNotStartedError(UserError):
+    """A line needs a streaming query that is deferred."""
+
+    def __init__(self, queries: Sequence[str], graph: str | None) -> None:
+        self.queries, self.graph = tuple(queries), graph
+        how = (
+            f"%flinkrun {graph}, or --run on the cell"
+            if graph
+            else "compile(program, mode='streaming').run(wait=False)"
+        )
+        super().__init__(f"{', '.join(queries)}: deferred, and not started yet. Run it first: {how}.")
+
+
+class BatchWriteInStreamError(UserError):
+    """A batch write in a cell whose mode is streaming."""
+
+    def __init__(self, location: object) -> None:
+        self.location = location
+        super().__init__(
+            f"{location}: the mode of this cell is streaming, and this line writes a batch: nothing is written. Put it "
+            "in a cell of its own, or write each batch of a stream in foreachBatch."
+        )
+
+
+class NoStreamError(UserError):
+    """A program of mode streaming that starts no query."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"{name!r} starts no stream, and its mode is streaming. Start one (df.writeStream.format(...).start()), or "
+            "leave the mode at batch."
+        )
+
+
+class StreamModeError(UserError):
+    """Streams that are compiled for batch."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"{name!r} starts streams, and its mode is batch. Compile it with the mode streaming.")
+
+
+class StreamCheckpointError(UserError):
+    """A sink that needs a checkpoint location, and has none."""
+
+    def __init__(self, name: str, sink: str, location: object) -> None:
+        self.name, self.location = name, location
+        super().__init__(
+            f"{location}: {name} writes to {sink}, and Spark resumes such a sink only from a checkpoint of yours. Add "
+            '.option("checkpointLocation", FOLDER), or set spark.sql.streaming.checkpointLocation.'
+        )
+
+
+class StreamRestartError(UserError):
+    """A query that is to restart from a checkpoint which executors could not read."""
+
+    def __init__(self, name: str, location: object) -> None:
+        self.name, self.location = name, location
+        super().__init__(
+            f"{location}: {name} has no checkpointLocation, and on a cluster no folder of this machine will do to "
+            'restart it. Add .option("checkpointLocation", FOLDER), or leave out --restart.'
+        )
+
+
+class StreamingVersionError(UserError):
+    """A version of Spark whose streaming plans cannot be read."""
+
+    def __init__(self, version: str, reason: str) -> None:
+        self.version = version
+        super().__init__(
+            f"The plan of a stream cannot be read with Spark {version} ({reason}). Leave out --mode streaming: the "
+            "stream then starts on its line."
+        )

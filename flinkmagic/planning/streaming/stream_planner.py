@@ -1,0 +1,174 @@
+"""From the deferred streams of a program to a planned job of mode STREAMING."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.errors.deployment import SessionEndedError
+from flinkmagic.errors.streaming import NoStreamError, StreamCheckpointError
+from flinkmagic.graph.environment import StreamExecutionEnvironment
+from flinkmagic.graph.exchange_mode import RuntimeExecutionMode, StreamExchangeMode
+from flinkmagic.graph.transformations import SinkTransformation
+from flinkmagic.planning.clones import SHUFFLE_PARTITIONS, SessionClones
+from flinkmagic.planning.operator_labels import OperatorLabels, location_facts
+from flinkmagic.planning.operator_marks import apply_marks
+from flinkmagic.planning.plan_reader import PlanForest
+from flinkmagic.planning.planner import MOST_TASKS, PlannedJob
+from flinkmagic.planning.provenance import Provenance
+from flinkmagic.planning.sinks import PlannedSink
+from flinkmagic.planning.streaming.incremental_execution import unstarted_plan
+from flinkmagic.planning.streaming.stream_sources import StreamPartitionCounts
+from flinkmagic.planning.translation import Translator
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.program import Program
+    from flinkmagic.capturing.streams.deferred_stream import DeferredStream
+
+
+class _NoHandles:
+    """A query runs as a whole: its stages have no handles."""
+
+    def of_exchange(self, *_: Any) -> None: ...
+
+    def hidden_shuffle(self, *_: Any) -> None: ...
+
+
+def plan_streams(
+    program: Program,
+    *,
+    parallelism: int | None = None,
+    slots: int | None = None,
+    name: str | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> PlannedJob:
+    """Plan the deferred streams of a program as one job, each query a pipelined region. Starts nothing.
+
+    A streaming task holds its slot, so shuffles make as many partitions as there are slots, unless the user says
+    otherwise, or the session's own number is smaller.
+
+    Parameters
+    ----------
+    program : Program
+        What was captured.
+    parallelism, slots, name, on_progress
+        As `plan` takes them.
+
+    Raises
+    ------
+    NoStreamError
+        If it starts none.
+    StreamCheckpointError
+        If the sink of one needs a checkpoint location.
+    """
+    spark, name = program.spark, name or program.name or "job"
+    if not program.streams:
+        raise NoStreamError(name)
+    if spark.sparkContext._jsc is None:
+        raise SessionEndedError(name)
+    for stream in program.streams:
+        if not stream.checkpoint and not stream.is_scratch:
+            raise StreamCheckpointError(stream.name, stream.format, stream.location)
+    total = spark.sparkContext.defaultParallelism
+    slots = slots or total
+    if parallelism is None:
+        parallelism = max(1, min(int(str(spark.conf.get(SHUFFLE_PARTITIONS))), slots))
+    planner = _StreamPlanner(program, parallelism, slots)
+    made = []
+    for index, stream in enumerate(program.streams):
+        made.append(planner.sink(index, stream))
+        if on_progress is not None:
+            on_progress(index + 1, len(program.streams))
+    return planner.job(name, made, total)
+
+
+class _StreamPlanner:
+    """The parts that plan one job."""
+
+    def __init__(self, program: Program, parallelism: int, slots: int) -> None:
+        self._program = program
+        self._parallelism = parallelism
+        self._slots = slots
+        self._clones = SessionClones(program.spark, parallelism, slots)
+        self._forest = PlanForest(program.spark.sparkContext)
+        self._counts = StreamPartitionCounts(self._forest)
+        self._labels = OperatorLabels(program, self._counts)
+        self._provenance = Provenance(program)
+        self._translator = Translator(self._counts, _NoHandles(), self._labels, StreamExchangeMode.UNDEFINED)
+
+    def sink(self, index: int, stream: DeferredStream) -> SinkTransformation:
+        """Make the transformations of one query."""
+        clone, _ = self._clones.of(stream.session)
+        self._counts.note_sources(stream.df._jdf.queryExecution().analyzed())
+        # Each query runs by itself: equal exchanges of two are not one.
+        root = self._forest.read(unstarted_plan(stream, clone), str(index))
+        for number, calls in self._provenance.assign(root, stream.frame).items():
+            self._labels.calls.setdefault(number, calls)
+        facts = {
+            "sink": stream.name,
+            "kind": "stream",
+            "call": stream.text,
+            **location_facts(stream.location),
+            "operator": "WriteToMicroBatchDataSource",
+            "format": stream.format,
+            "mode": stream.output_mode,
+            "description": f"{stream.text} ({stream.location}): {stream.format}, {stream.output_mode}",
+        }
+        return self._translator.sink(index, root, _sink_name(stream), lambda _stage, _tasks: None, facts)
+
+    def job(self, name: str, made: list[SinkTransformation], total: int) -> PlannedJob:
+        """Return the job of all queries."""
+        environment = StreamExecutionEnvironment(
+            name, RuntimeExecutionMode.STREAMING, self._parallelism, upper_bound_max_parallelism=MOST_TASKS
+        )
+        marked = apply_marks(
+            self._translator.operators,
+            self._labels.calls,
+            frozenset(self._provenance.direct),
+            self._program.marks,
+        )
+        for operator in self._translator.operators:
+            environment.add_operator(operator)
+        return PlannedJob(
+            name=name,
+            environment=environment,
+            sinks=tuple(map(_planned_sink, self._program.streams, made)),
+            control_edges={},
+            shared=(),
+            parallelism=self._parallelism,
+            slots=self._slots,
+            session_clone=self._clones.of(self._program.streams[0].session)[0],
+            warnings=(*self._warnings(total), *marked),
+            streams=self._program.streams,
+        )
+
+    def _warnings(self, total: int) -> Iterator[str]:
+        widest = max(operator.parallelism or 1 for operator in self._translator.operators)
+        if widest > min(total, self._slots):
+            yield (
+                f"Needs {widest} slots together and has {min(total, self._slots)}: the tasks of a batch run one after "
+                "another where they find none"
+            )
+        for stream in self._program.streams:
+            if not stream.checkpoint:
+                yield (
+                    f"{stream.name} has no checkpointLocation: its job makes a folder for it, which is removed at the "
+                    "end, so a later run begins from the start"
+                )
+
+
+def _sink_name(stream: DeferredStream) -> str:
+    return stream.name if stream.name.startswith(stream.format) else f"{stream.format} {stream.name}"
+
+
+def _planned_sink(stream: DeferredStream, made: SinkTransformation) -> PlannedSink:
+    assert made.id is not None
+    return PlannedSink(
+        index=stream.index,
+        name=stream.name,
+        kind="stream",
+        target=stream.target or stream.format,
+        location=stream.location,
+        transformation_id=made.id,
+        facts={"format": stream.format, "mode": stream.output_mode},
+    )

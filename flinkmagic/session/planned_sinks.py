@@ -1,0 +1,66 @@
+"""From what is given to `compile` to the planned job of its mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.capturing.merging import merge
+from flinkmagic.capturing.program import Program
+from flinkmagic.errors.capturing import NoResultError
+from flinkmagic.errors.streaming import NoStreamError, StreamModeError
+from flinkmagic.planning import PlannedJob, plan
+from flinkmagic.planning.requests import named_frames
+from flinkmagic.planning.streaming.stream_planner import plan_streams
+from flinkmagic.session.checks import DEFAULT_NAME
+from flinkmagic.session.options import STREAMING, JobOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def sinks_of(program: Any, mode: str) -> Program | dict[str, DataFrame]:
+    """Return what is to be compiled: a program, or DataFrames by name.
+
+    Raises
+    ------
+    NoResultError, NoStreamError, StreamModeError
+        If it has no sinks of the mode.
+    NotAProgramError
+        If it is neither.
+    """
+    if isinstance(program, Program):
+        if mode == STREAMING:
+            if not program.streams or program.writes:
+                raise NoStreamError(program.name or DEFAULT_NAME)
+            return program
+        if program.streams:
+            raise StreamModeError(program.name or DEFAULT_NAME)
+        if not program.writes and not program.results:
+            raise NoResultError(program.name or DEFAULT_NAME)
+        return program
+    if isinstance(program, Sequence) and program and all(isinstance(each, Program) for each in program):
+        return sinks_of(merge(program), mode)
+    if mode == STREAMING:
+        raise NoStreamError(DEFAULT_NAME)
+    return named_frames(program)
+
+
+def planned_job(
+    program: Program | dict[str, DataFrame],
+    name: str,
+    options: JobOptions,
+    on_progress: Callable[[int, int], None] | None,
+    *,
+    collected: bool,
+) -> PlannedJob:
+    """Plan a job as its options say; `collected` says that an action collects the rows of results."""
+    common: dict[str, Any] = {
+        "parallelism": options.parallelism,
+        "slots": options.slots,
+        "name": name,
+        "on_progress": on_progress,
+    }
+    if options.mode == STREAMING and isinstance(program, Program):
+        return plan_streams(program, **common)
+    return plan(program, share=options.share, storage_level=options.storage_level, collected=collected, **common)

@@ -1,0 +1,76 @@
+"""Starts of streaming queries that are deferred."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from flinkmagic.errors.streaming import BatchWriteInStreamError, NoStreamError, StreamModeError, StreamNotStartedError
+from flinkmagic.session import capture, compile
+
+
+def test_a_start_is_deferred_and_keeps_the_settings_of_its_line(spark, tmp_path) -> None:
+    with capture(spark, name="later", mode="streaming") as program:
+        ticks = spark.readStream.format("rate").load()
+        writer = ticks.writeStream.format("memory").queryName("first")
+        first = writer.start()
+        writer.queryName("second").option("checkpointLocation", str(tmp_path))
+        writer.start()
+        third = ticks.writeStream.toTable("of_ticks")
+    assert spark.streams.active == []
+    found = [(one.name, one.format, one.output_mode, one.checkpoint) for one in program.streams]
+    assert found[:2] == [("first", "memory", "append", ""), ("second", "memory", "append", str(tmp_path))]
+    assert found[2][:2] == ("of_ticks", "table")
+    for ask in (
+        lambda: first.id,
+        lambda: first.isActive,
+        first.stop,
+        first.processAllAvailable,
+        third.awaitTermination,
+    ):
+        with pytest.raises(StreamNotStartedError, match="%flinkrun later"):
+            ask()
+
+
+def test_what_needs_a_deferred_query_starts_it_where_that_is_allowed(spark) -> None:
+    deployed = []
+
+    def run_pending(program):
+        deployed.append([one.name for one in program.streams])
+        compile(program, mode="streaming").run(wait=False)
+
+    with capture(spark, mode="streaming", run_pending=run_pending) as program:
+        ticks = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
+        query = ticks.writeStream.format("memory").queryName("needed").start()
+        assert deployed == []
+        query.processAllAvailable()
+        query.stop()
+        assert query.awaitTermination(30)
+    assert deployed == [["needed"]]
+    assert program.streams == ()
+    assert not query.isActive
+
+
+def test_a_batch_write_is_refused_and_nothing_is_written(spark, tmp_path) -> None:
+    with (
+        pytest.raises(BatchWriteInStreamError, match="cell of its own"),
+        capture(spark, mode="streaming"),
+    ):
+        spark.range(3).write.parquet(str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_no_stream_can_do_is_refused_on_its_line(spark) -> None:
+    counts = spark.readStream.format("rate").load().groupBy("value").count()
+    with pytest.raises(AnalysisException), capture(spark, mode="streaming"):
+        counts.writeStream.format("memory").queryName("no_watermark").start()
+    assert spark.streams.active == []
+
+
+def test_a_program_is_compiled_for_its_own_mode(spark) -> None:
+    with capture(spark, mode="streaming") as program:
+        spark.readStream.format("rate").load().writeStream.format("noop").start()
+    with pytest.raises(StreamModeError):
+        compile(program)
+    with pytest.raises(NoStreamError):
+        compile(spark.range(3), mode="streaming")

@@ -1,0 +1,179 @@
+"""Streaming queries under the scheduler: they end, fail, resume from their checkpoints, and are cancelled."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from flinkmagic.errors.deployment import VertexFailedError
+from flinkmagic.errors.streaming import StreamCheckpointError
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session import capture, compile
+
+
+def made_files(folder: Path, files: int, rows: int = 10) -> str:
+    folder.mkdir()
+    for number in range(files):
+        lines = "".join(f"{number * rows + row}\n" for row in range(rows))
+        path = folder / f"{number}.csv"
+        path.write_text(lines)
+        os.utime(path, (1e9 + number, 1e9 + number))
+    return str(folder)
+
+
+def file_by_file(spark: Any, folder: str) -> Any:
+    return spark.readStream.schema("value long").option("maxFilesPerTrigger", 1).csv(folder)
+
+
+def raises_once(marker: str, at: int) -> Any:
+    def check(value: int) -> int:
+        from pathlib import Path
+
+        if value == at and not Path(marker).exists():
+            Path(marker).touch()
+            raise ValueError("the third batch is torn")
+        return value
+
+    return F.udf(check, "long")
+
+
+def own_folders() -> set[str]:
+    return {str(path) for path in Path(tempfile.gettempdir()).glob("flinkmagic-query-*")}
+
+
+def test_a_query_that_raises_in_its_third_batch_resumes_with_exact_counts(spark, tmp_path) -> None:
+    before = own_folders()
+    folder, marker = made_files(tmp_path / "in", 5), str(tmp_path / "raised")
+    with capture(spark, name="torn", mode="streaming") as program:
+        values = file_by_file(spark, folder).withColumn("value", raises_once(marker, 25)("value"))
+        counts = values.groupBy((F.col("value") % 3).alias("k")).agg(F.count("*").alias("n"), F.sum("value").alias("s"))
+        query = (
+            counts.writeStream.format("memory")
+            .queryName("torn_counts")
+            .outputMode("complete")
+            .trigger(availableNow=True)
+            .start()
+        )
+    graph = compile(program, mode="streaming", parallelism=2, restart="fixed-delay:2:100ms")
+    job = graph.run(wait=False)
+    assert job.wait(120) is JobStatus.FINISHED
+    assert query.awaitTermination() is None
+    rows = {row.k: (row.n, row.s) for row in spark.table("torn_counts").collect()}
+    assert rows == {k: (len(range(k, 50, 3)), sum(range(k, 50, 3))) for k in range(3)}
+    (failure,) = job.exceptions()
+    assert isinstance(failure.root.error, VertexFailedError)
+    assert "the third batch is torn" in str(failure.root.error)
+    assert "=== Streaming" not in str(failure.root.error)
+    assert failure.root.error.where.endswith(f"line {program.streams[0].location.line}")
+    # Two batches had been committed: the second start goes on with the third.
+    assert query.recentProgress[0]["batchId"] == 2
+    assert own_folders() == before
+
+
+def test_without_a_restart_the_job_fails_with_what_the_query_raised(spark, tmp_path) -> None:
+    folder, marker = made_files(tmp_path / "in", 3), str(tmp_path / "raised")
+    with capture(spark, name="fails", mode="streaming") as program:
+        values = file_by_file(spark, folder).withColumn("value", raises_once(marker, 5)("value"))
+        query = values.writeStream.format("memory").queryName("failing").trigger(availableNow=True).start()
+    job = compile(program, mode="streaming").run(wait=False)
+    assert job.wait(60) is JobStatus.FAILED
+    with pytest.raises(Exception, match="the third batch is torn"):
+        query.awaitTermination()
+
+
+def test_a_memory_table_that_is_appended_to_starts_over_with_exact_rows(spark, tmp_path) -> None:
+    folder, marker = made_files(tmp_path / "in", 4), str(tmp_path / "raised")
+    with capture(spark, name="over", mode="streaming") as program:
+        values = file_by_file(spark, folder).withColumn("value", raises_once(marker, 25)("value"))
+        values.writeStream.format("memory").queryName("over").trigger(availableNow=True).start()
+    job = compile(program, mode="streaming", restart="fixed-delay:1:100ms").run(wait=False)
+    assert job.wait(90) is JobStatus.FINISHED
+    assert sorted(row.value for row in spark.table("over").collect()) == list(range(40))
+
+
+def test_a_failing_query_stops_the_others_of_its_job(spark, tmp_path) -> None:
+    folder, marker = made_files(tmp_path / "in", 1), str(tmp_path / "raised")
+    with capture(spark, name="two", mode="streaming") as program:
+        ticks = spark.readStream.format("rate").load()
+        ticks.writeStream.format("noop").queryName("endless").start()
+        values = file_by_file(spark, folder).withColumn("value", raises_once(marker, 5)("value"))
+        values.writeStream.format("noop").queryName("short").start()
+    job = compile(program, mode="streaming").run(wait=False)
+    assert job.wait(60) is JobStatus.FAILED
+    assert [query.name for query in spark.streams.active if query.name in ("endless", "short")] == []
+
+
+def test_cancel_ends_a_running_query_within_three_seconds(spark) -> None:
+    with capture(spark, name="endless", mode="streaming") as program:
+        slow = F.udf(lambda value: time.sleep(20) or value, "long")
+        ticks = spark.readStream.format("rate").option("rowsPerSecond", 5).load()
+        query = ticks.select(slow("value").alias("v")).writeStream.format("noop").queryName("slow").start()
+    job = compile(program, mode="streaming").run(wait=False)
+    deadline = time.monotonic() + 60
+    while not (query.status["isTriggerActive"] and spark.sparkContext.statusTracker().getActiveStageIds()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert job.status is JobStatus.RUNNING
+    began = time.monotonic()
+    job.cancel()
+    assert job.wait(30) is JobStatus.CANCELED
+    assert time.monotonic() - began < 3
+    assert not query.isActive
+
+
+def test_starts_and_stops_leave_nothing(spark) -> None:
+    def run_once(number: int) -> None:
+        with capture(spark, name="many", mode="streaming") as program:
+            ticks = spark.readStream.format("rate").load()
+            ticks.writeStream.format("memory").queryName("many").start()
+        job = compile(program, mode="streaming").run(wait=False)
+        if number % 2:
+            program.streams[0].query.id  # noqa: B018 - waits for the start
+        job.cancel()
+        assert job.wait(30) is JobStatus.CANCELED
+
+    def threads() -> list[str]:
+        return sorted(each.name for each in threading.enumerate() if each.name.startswith("flinkmagic-"))
+
+    def java_threads() -> int:
+        # Those of queries, and of py4j's connections; Spark's pools grow to their bounds.
+        names = [each.getName() for each in spark._jvm.java.lang.Thread.getAllStackTraces().keySet().toArray()]
+        return sum(name.startswith(("stream execution thread", "Thread-")) for name in names)
+
+    run_once(1)
+    before = java_threads()
+    for number in range(50):
+        run_once(number)
+    deadline = time.monotonic() + 10
+    while (threads() or own_folders() or java_threads() > before) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert (threads(), own_folders()) == ([], set())
+    assert java_threads() <= before
+    assert spark.streams.active == []
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "200"
+
+
+def test_a_file_sink_needs_a_checkpoint_and_resumes_over_runs(spark, tmp_path) -> None:
+    folder, out, kept = made_files(tmp_path / "in", 2), str(tmp_path / "out"), str(tmp_path / "checkpoint")
+
+    def program_of(**options: str) -> Any:
+        with capture(spark, name="files", mode="streaming") as program:
+            writer = file_by_file(spark, folder).writeStream.format("parquet").options(**options)
+            writer.trigger(availableNow=True).start(out)
+        return program
+
+    with pytest.raises(StreamCheckpointError, match="checkpointLocation"):
+        compile(program_of(), mode="streaming")
+    graph = compile(program_of(checkpointLocation=kept), mode="streaming")
+    assert graph.run().status is JobStatus.FINISHED
+    assert spark.read.parquet(out).count() == 20
+    (Path(folder) / "9.csv").write_text("99\n")
+    assert graph.run().status is JobStatus.FINISHED
+    assert spark.read.parquet(out).count() == 21

@@ -1,0 +1,43 @@
+"""Streaming queries as graphs, before they start."""
+
+from __future__ import annotations
+
+from pyspark.sql import functions as F
+
+from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
+from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.session import capture, compile
+
+
+def compiled(spark, program, **options):
+    return compile(program, mode="streaming", **options)
+
+
+def test_two_queries_are_one_graph_with_a_region_each(spark) -> None:
+    with capture(spark, name="two", mode="streaming") as program:
+        ticks = spark.readStream.format("rate").option("numPartitions", 3).load()
+        for name, key in (("a", 2), ("b", 3)):
+            counts = ticks.groupBy((F.col("value") % key).alias("k")).count()
+            counts.writeStream.format("memory").queryName(name).outputMode("complete").start()
+    graph = compiled(spark, program, parallelism=4)
+    assert graph.job_graph.job_type is RuntimeExecutionMode.STREAMING
+    widths = [vertex.parallelism for vertex in graph.job_graph.vertices_in_topological_order()]
+    assert sorted(widths) == [3, 3, 4, 4]
+    edges = [edge for vertex in graph.job_graph.vertices.values() for edge in vertex.inputs]
+    assert len(edges) == 2
+    assert build_execution_graph(graph.job_graph).pipelined_regions.count == 2
+    kinds = [(node.metadata or {}).get("kind") for node in graph.stream_graph.nodes.values()]
+    assert kinds.count("StateStoreSaveExec") == 2
+    assert [sink.name for sink in graph.sinks] == ["a", "b"]
+    assert "Needs 4 slots together and has 2" in graph.summary()
+    calls = {(node.metadata or {}).get("call") for node in graph.stream_graph.nodes.values()}
+    assert 'groupBy((F.col("value") % key).alias("k")).count()' in calls
+    assert spark.streams.active == []
+
+
+def test_shuffles_are_as_wide_as_the_slots_unless_one_says_otherwise(spark) -> None:
+    with capture(spark, mode="streaming") as program:
+        ticks = spark.readStream.format("rate").load()
+        ticks.groupBy("value").count().writeStream.format("noop").outputMode("complete").start()
+    widest = max(vertex.parallelism for vertex in compiled(spark, program).job_graph.vertices.values())
+    assert widest == spark.sparkContext.defaultParallelism
