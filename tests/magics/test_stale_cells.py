@@ -83,6 +83,7 @@ def test_a_cell_that_ran_again_makes_its_readers_stale_only_if_its_effect_is_ano
 
 
 def test_functions_settings_and_names_taken_further(on, spark) -> None:
+    spark.conf.unset("spark.sql.shuffle.partitions")  # which a test before may have set to its default
     ran(on, "def plus(n):\n    return n + 1")
     ran(on, "df = spark.range(8)")
     first = ran(on, "first = df.count()")
