@@ -159,6 +159,7 @@ def test_cells_of_graphs_run_again_as_graphs(notebook, tmp_path) -> None:
     assert plain not in stale(notebook), "it ran while nothing was captured"
 
 
+@pytest.mark.long
 def test_in_a_kernel_outputs_appear_below_the_running_cell(kernel, folder) -> None:
     (folder / "numbers").mkdir()
     append(folder, 1)

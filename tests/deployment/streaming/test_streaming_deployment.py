@@ -17,6 +17,8 @@ from flinkmagic.errors.streaming import StreamCheckpointError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import capture, compile
 
+pytestmark = pytest.mark.long  # queries that restart take seconds
+
 
 def made_files(folder: Path, files: int, rows: int = 10) -> str:
     folder.mkdir()
@@ -134,7 +136,6 @@ def test_cancel_ends_a_running_query_within_three_seconds(spark) -> None:
     assert not query.isActive
 
 
-@pytest.mark.long
 def test_starts_and_stops_leave_nothing(spark) -> None:
     def run_once(number: int) -> None:
         with capture(spark, name="many", mode="streaming") as program:
