@@ -385,6 +385,7 @@ def test_a_profile_has_it_on_from_the_start(notebook) -> None:
         notebook.run("%reload_ext flinkmagic")
 
 
+@pytest.mark.long
 def test_in_a_kernel_a_cell_is_captured_once_there_is_a_session(bare_kernel) -> None:
     bare_kernel.run("%load_ext flinkmagic\n%config FlinkMagics.session = True")
     first = bare_kernel.run(
