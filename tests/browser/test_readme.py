@@ -11,7 +11,8 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(420)]
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "README.md", ROOT / "docs" / "magics.md")
 VIEW = ".flinkmagic-view"
 CELLS = "window.jupyterapp.shell.currentWidget.content.model.cells"
 ALL_RAN = (
@@ -39,8 +40,9 @@ MORE = (
 
 
 def python_blocks() -> list[str]:
-    """What the README tells its reader to type, cell by cell."""
-    return re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    """What README and reference tell their reader to type and is whole, cell by cell."""
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
 def lay_out_data(root: Path) -> None:
