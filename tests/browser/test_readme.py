@@ -28,7 +28,7 @@ WATCH_STATES = f"""() => {{
 }}"""
 """Notes each time that the view is told of the job's state."""
 MORE = (
-    "%%flinkgraph by_carrier\nworst = late.groupBy('name').agg(F.max('dep_delay').alias('worst'))\n"
+    "%%flinkgraph by_carrier\nworst = late.groupBy('carrier').agg(F.max('delay').alias('worst'))\n"
     "worst.write.mode('overwrite').json('out/worst')",
     "%flinkgraph",
     "%flinkgraph delays --view stream",
@@ -83,7 +83,7 @@ def test_the_cells_of_the_readme_run_as_they_stand(lab: Any, open_notebook: Call
     page.wait_for_function("() => window.statesSeen.length > 0")
     page.wait_for_selector(f"{VIEW} .fm-job-state:has-text('FINISHED')")
     assert page.locator(f"{VIEW} .fm-run").inner_text() == "↻ Run again"
-    page.locator(f"{VIEW} .fm-node", has_text="late.groupBy").first.click()
+    page.locator(f"{VIEW} .fm-node", has_text='where("dep_delay').first.click()
     (found,) = [row.inner_text().split("\t") for row in page.locator(f"{VIEW} .fm-found tr").all()]
     assert found[0] == "shuffle written"
     assert re.fullmatch(r"[\d.]+ K?i?B in 4 partitions; the widest, \d, has [\d.]+ K?i?B", found[1])
