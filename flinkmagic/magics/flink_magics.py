@@ -89,10 +89,13 @@ class FlinkMagics(ConfiguredOptions, Magics):
         """Capture the cell's DataFrame operations, compile them, and show their graphs.
 
         The cell is ordinary PySpark. Its sinks are its writes, which are deferred until the graph runs; if the cell
-        writes nothing, they are the DataFrames that it names and does nothing else with.
+        writes nothing, they are the DataFrames that it names and does nothing else with. %flinkrun NAME deploys the
+        graph, %flinkshow follows it, %flinkcancel ends it, %flinkjobs lists what ran; %flinkgraph on drives each cell.
+
+            %%flinkgraph delays
+            late.write.parquet("out/late")
         """
-        # What the cell raises is shown from the cell's own line on, as with IPython's own magics.
-        __tracebackhide__ = True
+        __tracebackhide__ = True  # as with IPython's own magics, what the cell raises is shown from its line on
         run = CapturedCell(self, line, cell)
         if is_blank(cell):
             print("nothing to compile: the cell is empty")
