@@ -20,13 +20,13 @@ ALL_RAN = (
     ".every((cell) => cell.execution_count)"
     " && window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'"
 )
-WATCH_STATES = f"""() => {{
-  window.statesSeen = [];
-  const state = document.querySelector('{VIEW} .fm-job-state');
-  const see = () => window.statesSeen.push(state.textContent);
-  new MutationObserver(see).observe(state, {{childList: true, characterData: true, subtree: true}});
+WATCH_VERTICES = f"""() => {{
+  window.changes = 0;
+  const nodes = document.querySelector('{VIEW} .fm-node').parentElement;
+  const watch = {{childList: true, characterData: true, attributes: true, subtree: true}};
+  new MutationObserver(() => {{ window.changes += 1; }}).observe(nodes, watch);
 }}"""
-"""Notes each time that the view is told of the job's state."""
+"""Counts how often the view's vertices change."""
 MORE = (
     "%%flinkgraph by_carrier\nworst = late.groupBy('carrier').agg(F.max('delay').alias('worst'))\n"
     "worst.write.mode('overwrite').json('out/worst')",
@@ -76,11 +76,11 @@ def test_the_cells_of_the_readme_run_as_they_stand(lab: Any, open_notebook: Call
     page.wait_for_selector(f"{VIEW} .fm-job-state:has-text('FINISHED')")
     page.locator(f"{VIEW} .fm-node", has_text="by_hour.write").first.click()
     assert "by_hour.write" in page.locator(f"{VIEW} .fm-details .fm-code").inner_text()
-    page.evaluate(WATCH_STATES)
+    page.evaluate(WATCH_VERTICES)
     page.click(f"{VIEW} .fm-run")
     # RUNNING may be too short to be seen: what has to be is that the job is another one, and that the view is told.
     notebook.wait_until_kernel_says("len(delays.jobs), delays.jobs[-1].status.name", "2 FINISHED")
-    page.wait_for_function("() => window.statesSeen.length > 0")
+    page.wait_for_function("() => window.changes > 0")
     page.wait_for_selector(f"{VIEW} .fm-job-state:has-text('FINISHED')")
     assert page.locator(f"{VIEW} .fm-run").inner_text() == "↻ Run again"
     page.locator(f"{VIEW} .fm-node", has_text='where("dep_delay').first.click()
