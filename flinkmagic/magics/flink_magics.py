@@ -62,9 +62,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     """The magics of flinkmagic; `%config FlinkMagics` lists and sets their defaults."""
 
     run = Bool(False, help=f"{RUN_HELP[0].upper()}{RUN_HELP[1:]}.").tag(config=True)
-    session = Bool(
-        False, help="Drive each cell's writes and actions, without a magic in the cell (%flinkgraph on)."
-    ).tag(config=True)
+    session = Bool(False, help="Drive each cell, without a magic in it (%flinkgraph on).").tag(config=True)
     progress = Enum(
         ["widget", "line"],
         "widget",
