@@ -45,8 +45,8 @@ def test_the_users_tags_and_pool_stay_and_what_names_his_work_does_not(spark):
     thread.start()
     thread.join(30)
     assert seen == [
-        ["users,first", "chosen", None, None, "true"],
-        ["users,second", "chosen", None, None, "true"],
+        ["users,first", "chosen", None, "a stage", "true"],
+        ["users,second", "chosen", None, "a stage", "true"],
     ]
 
 
