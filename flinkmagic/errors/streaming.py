@@ -94,6 +94,21 @@ class BatchFailedError(FlinkMagicError):
         )
 
 
+class BatchStoppedError(UserError):
+    """A batch whose query was stopped.
+
+    Spark tells the end of a function's query from a failure by the text of what it raises (``PROXY_ERROR`` of
+    ``StreamExecution``, on 3.5.9 and 4.3.0), with a search that overflows its stack where much text follows.
+    """
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        super().__init__(
+            f"{where}: the query was stopped, and the batch with it (py4j.protocol.Py4JJavaError: An error occurred "
+            "while calling foreachBatch: java.lang.InterruptedException)."
+        )
+
+
 def batch_ran_plainly(query: str, where: str, cause: BaseException) -> str:
     """Return the line about batches that plain Spark writes, because their graph could not be deployed."""
     reason = str(cause).strip().splitlines()

@@ -30,7 +30,7 @@ from flinkmagic.capturing.writes.sparks_errors import failed_vertex, sparks_own
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.base import add_note
 from flinkmagic.errors.deployment import VertexFailedError
-from flinkmagic.errors.streaming import BatchFailedError, batch_ran_plainly
+from flinkmagic.errors.streaming import BatchFailedError, BatchStoppedError, batch_ran_plainly
 from flinkmagic.jvm.java import static_method
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.batches.batch_report import BatchReport
@@ -48,6 +48,7 @@ MakeGraph = Callable[[Program, str | None, JobOptions], "BatchGraph"]
 
 _MOST_REPORTS = 100
 _LOOK_S = 0.2
+_INTERRUPT_S = 1.0
 
 
 def carry_out_batches(
@@ -182,48 +183,54 @@ class _Batch:
         except Exception as error:  # noqa: BLE001 - rule 4: nothing was submitted
             self._write_plainly(program, error)
             return
-        try:
-            self._wait(job)
-            if job.status is JobStatus.FINISHED:
-                self.graphs.append(graph)
-                return
-            error = self._error(job, program)
-            has_run = bool(job.tasks())
-        finally:
+        self._wait(job, program)
+        if job.status is JobStatus.FINISHED:
             job.release()
-        if isinstance(error, BatchFailedError) and not has_run:
-            self._write_plainly(program, error)
+            self.graphs.append(graph)
+            return
+        failure, has_run = self._error(job, program), bool(job.tasks())
+        job.release()
+        if isinstance(failure, BatchFailedError) and failure.__cause__ is not None and not has_run:
+            self._write_plainly(program, failure)
             return
         self.graphs.append(graph)
-        raise error.with_traceback(None)
+        raise failure.with_traceback(None)
 
-    def _wait(self, job: BatchJob) -> None:
+    def _wait(self, job: BatchJob, program: Program) -> None:
+        """Wait for the end of a job, or of the query; the tasks of a stopped one end by themselves, as Spark's do."""
         try:
             while not job.wait(_LOOK_S).is_terminal:
                 if self._is_interrupted():
-                    self.is_cancelled = True
-                    job.cancel()
-                    job.wait()
+                    raise self._stopped(program)
         except BaseException:
             job.cancel()
-            job.wait()
             raise
+
+    def _stopped(self, program: Program) -> BatchStoppedError:
+        self.is_cancelled = True
+        return BatchStoppedError(str(program.writes[0].location))
 
     def _is_interrupted(self) -> bool:
         """Return whether Spark stops the query: this thread's half in the JVM is the query's own."""
         return bool(static_method(self._spark._jvm, "java.lang.Thread", "currentThread")().isInterrupted())
 
+    def _is_stopped(self, failed: BaseException | None) -> bool:
+        """Return whether Spark stops the query: it cancels its jobs, and interrupts its thread right after that."""
+        waits_until = time.monotonic() + (_INTERRUPT_S if "ancelled" in str(failed) else 0.0)
+        while not (is_interrupted := self._is_interrupted()) and time.monotonic() < waits_until:
+            time.sleep(_INTERRUPT_S / 20)
+        return is_interrupted
+
     def _error(self, job: BatchJob, program: Program) -> Exception:
         """Return what plain Spark raises, or an error of ours if none of Spark's ended the job."""
-        self.is_cancelled = self.is_cancelled or self._is_interrupted()
-        if self.is_cancelled:
-            return _interruption(self._spark)
-        entries = job.exceptions()
         location = program.writes[0].location
-        if not entries:
+        entries = job.exceptions()
+        failed = entries[-1].root.error if entries else None
+        if self._is_stopped(failed):
+            return self._stopped(program)
+        if failed is None:
             self.is_cancelled = True
             return BatchFailedError(str(location), None)
-        failed = entries[-1].root.error
         error = sparks_own(failed)
         if error is failed:
             wrapped = BatchFailedError(str(location), failed)
@@ -240,20 +247,11 @@ class _Batch:
             write_plainly(write)
 
 
-def _interruption(spark: SparkSession) -> Exception:
-    """Return what any call of a query's thread raises once Spark has interrupted it."""
-    try:
-        static_method(spark._jvm, "java.lang.Thread", "sleep")(1)
-    except Exception as error:  # noqa: BLE001 - it is the result
-        return error
-    return InterruptedError("the query was stopped")
-
-
 def _code(function: Any) -> Any:
     """Return the code of a function, also of a bound, partial or callable one; None if it has none in Python."""
     while isinstance(function, functools.partial):
         function = function.func
     function = getattr(function, "__func__", function)
     if not hasattr(function, "__code__"):
-        function = getattr(type(function), "__call__", None)
+        function = vars(type(function)).get("__call__")
     return getattr(function, "__code__", None)
