@@ -202,6 +202,7 @@ class _Batch:
             while not job.wait(_LOOK_S).is_terminal:
                 if self._is_interrupted():
                     raise self._stopped(program)
+            job.wait()  # its status is known a moment before it has ended
         except BaseException:
             job.cancel()
             raise

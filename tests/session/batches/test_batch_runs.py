@@ -341,9 +341,9 @@ def test_twenty_batches_leave_nothing(spark, stream_of, tmp_path, monkeypatch) -
     assert job.status is JobStatus.FINISHED, job.exceptions()
     gc.collect()
     assert len(held) == 20
-    # The first batch sets up what the session keeps for all its jobs.
     assert max(each[0] for each in held) <= before[0]
-    assert {each[1] for each in held[1:]} == {held[1][1]}
+    # The first batch sets up what the session keeps for all its jobs; what listened to an earlier test's may have ended.
+    assert max(each[1] for each in held[1:]) <= held[1][1]
     assert [each[2] for each in held] == [[]] * 20
     assert state()[0] <= before[0]
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("flinkmagic-")]
