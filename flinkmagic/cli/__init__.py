@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 from flinkmagic import __version__
 from flinkmagic.cli import compile as compile_command
-from flinkmagic.cli import demo as demo_command
-from flinkmagic.cli import simulate as simulate_command
+from flinkmagic.cli import demo, simulate, tutorials
 from flinkmagic.errors.base import UserError
 
-COMMANDS = {"demo": demo_command, "compile": compile_command, "simulate": simulate_command}
+COMMANDS = {"tutorials": tutorials, "demo": demo, "compile": compile_command, "simulate": simulate}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import flinkmagic
+from flinkmagic.cli.tutorials import lay_out
 from flinkmagic.errors.usage import DemoFailedError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -31,11 +28,10 @@ def add_parser(subparsers: Any) -> None:
         "the executed notebook and an HTML copy into a folder.",
     )
     parser.add_argument("--out", type=Path, default=Path("flinkmagic-demo"), help="folder to work in (%(default)s)")
-    parser.add_argument("--lab", action="store_true", help="open the notebook in JupyterLab instead")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Execute (or open) the notebook; return the command's exit code.
+    """Execute the notebook; return the command's exit code.
 
     Raises
     ------
@@ -48,42 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
     if missing:
         raise MissingExtraError("demo", missing)
     folder = arguments.out.resolve()
-    notebook = _lay_out(folder, keep=arguments.lab)
-    if arguments.lab:
-        return _open_lab(notebook)
+    notebook = lay_out(folder, keep=False)
     print(f"Executing {notebook.name} in {folder}", flush=True)
     executed = _execute(notebook)
     page = _to_html(executed, folder / "quickstart.html")
     _report(executed, folder, page)
     return 0
-
-
-def notebooks_folder() -> Path:
-    """Return where the tutorial notebooks are: inside an installed wheel, else beside the package in a checkout."""
-    package = Path(flinkmagic.__file__).parent
-    inside = package / "_notebooks"
-    return inside if inside.is_dir() else package.parent / "notebooks"
-
-
-def _lay_out(folder: Path, *, keep: bool) -> Path:
-    """Copy the notebooks and their data into `folder`; with `keep`, leave existing ones as they are, edits included.
-
-    Returns the quickstart.
-    """
-    source = notebooks_folder()
-    (folder / "data").mkdir(parents=True, exist_ok=True)
-    for text in (source / "data").glob("*.txt"):
-        shutil.copy(text, folder / "data" / text.name)
-    for notebook in source.glob("*.ipynb"):
-        if not (keep and (folder / notebook.name).exists()):
-            shutil.copy(notebook, folder / notebook.name)
-    return folder / "quickstart.ipynb"
-
-
-def _open_lab(notebook: Path) -> int:
-    if importlib.util.find_spec("jupyterlab") is None:
-        raise MissingExtraError("demo", ["jupyterlab"])
-    return subprocess.call([sys.executable, "-m", "jupyterlab", str(notebook)])
 
 
 def _execute(path: Path) -> NotebookNode:
@@ -161,7 +127,7 @@ def _report(notebook: NotebookNode, folder: Path, page: Path) -> None:
     """Print where everything is, and the jobs' own summaries from the executed notebook."""
     print(f"\nResults:  {folder / 'out'}")
     print(f"HTML:     {page}")
-    print(f"Notebook: {folder / 'quickstart.ipynb'}  (open it in JupyterLab: flinkmagic demo --lab --out {folder})")
+    print(f"Notebook: {folder / 'quickstart.ipynb'}  (open it in JupyterLab: flinkmagic tutorials --out {folder})")
     summaries = [
         output["data"]["text/plain"]
         for cell in notebook.cells

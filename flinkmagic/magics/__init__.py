@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
+
+_LOG = logging.getLogger(__name__)
+
+HINT = (
+    "flinkmagic: begin a cell with %%flinkgraph NAME; %%flinkgraph? explains it, "
+    "and `flinkmagic tutorials` in a terminal opens the notebooks."
+)
+"""Told when the extension is loaded for the first time in a profile of IPython."""
+
+_HINTED = "flinkmagic/hinted"
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -28,3 +39,14 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
         if isinstance(callback, MissingTargetNotes):
             events.unregister("post_run_cell", callback)
     events.register("post_run_cell", MissingTargetNotes(shell, magics.graphs))
+    _hint(shell)
+
+
+def _hint(shell: InteractiveShell) -> None:
+    if shell.db.get(_HINTED):
+        return
+    print(HINT)
+    try:
+        shell.db[_HINTED] = True
+    except OSError as error:  # a home that cannot be written to
+        _LOG.debug("the hint will be told again: %s", error)

@@ -62,9 +62,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     """The magics of flinkmagic; `%config FlinkMagics` lists and sets their defaults."""
 
     run = Bool(False, help=f"{RUN_HELP[0].upper()}{RUN_HELP[1:]}.").tag(config=True)
-    session = Bool(
-        False, help="Drive each cell's writes and actions, without a magic in the cell (%flinkgraph on)."
-    ).tag(config=True)
+    session = Bool(False, help="Drive each cell, without a magic in it (%flinkgraph on).").tag(config=True)
     progress = Enum(
         ["widget", "line"],
         "widget",
@@ -89,10 +87,13 @@ class FlinkMagics(ConfiguredOptions, Magics):
         """Capture the cell's DataFrame operations, compile them, and show their graphs.
 
         The cell is ordinary PySpark. Its sinks are its writes, which are deferred until the graph runs; if the cell
-        writes nothing, they are the DataFrames that it names and does nothing else with.
+        writes nothing, they are the DataFrames that it names and does nothing else with. %flinkrun NAME deploys the
+        graph, %flinkshow follows it, %flinkcancel ends it, %flinkjobs lists what ran; %flinkgraph on drives each cell.
+
+            %%flinkgraph delays
+            late.write.parquet("out/late")
         """
-        # What the cell raises is shown from the cell's own line on, as with IPython's own magics.
-        __tracebackhide__ = True
+        __tracebackhide__ = True  # as with IPython's own magics, what the cell raises is shown from its line on
         run = CapturedCell(self, line, cell)
         if is_blank(cell):
             print("nothing to compile: the cell is empty")

@@ -162,6 +162,8 @@ class Provenance:
         if not candidates:
             return ()
         above = _nearest_above(node, parents, anchors)
+        if "partial_" in node.text and above is not None and lineage[above] in candidates:
+            return (lineage[above],)  # its final part is above it, and has the names that tell calls apart
         below = _nearest_below(node, anchors)
 
         def rank(call: RecordedCall) -> tuple[int, bool, int]:

@@ -10,19 +10,6 @@ import pytest
 from flinkmagic.cli import demo, main
 
 
-def test_the_notebook_and_its_text_are_laid_out(tmp_path: Path) -> None:
-    notebook = demo._lay_out(tmp_path, keep=False)
-    assert notebook.read_bytes() == (demo.notebooks_folder() / "quickstart.ipynb").read_bytes()
-    assert (tmp_path / "data" / "declaration.txt").stat().st_size > 5_000
-
-
-def test_opening_it_again_keeps_what_was_edited(tmp_path: Path) -> None:
-    notebook = demo._lay_out(tmp_path, keep=True)
-    notebook.write_text("edited")
-    assert demo._lay_out(tmp_path, keep=True).read_text() == "edited"
-    assert demo._lay_out(tmp_path, keep=False).read_text() != "edited"
-
-
 def test_jobs_are_added_up() -> None:
     summaries = [
         "a: 9 operators in 5 job vertices, 1,017 tasks, 17 regions; 2 slots\nFINISHED\n  ✓ x: csv\n  ✓ y: json",

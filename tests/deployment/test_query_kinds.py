@@ -112,6 +112,9 @@ def test_the_sql_tab_shows_writes_and_results(spark, deploy, numbers, tmp_path):
     last = store.executionsList().last()
     assert last.description() == f"job: {deployment.execution_graph.job_vertices[-1].name}"
     assert last.completionTime().isDefined()
+    writing = max(map(int, last.stages().mkString(" ").split()))
+    stage = spark.sparkContext._jsc.sc().statusStore().lastStageAttempt(writing)
+    assert stage.name() == stage.details() == last.description()
 
 
 @pytest.mark.parametrize("users_pool", [None, "mine"])

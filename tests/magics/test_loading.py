@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+from flinkmagic.magics import HINT
 
 SCRIPT = """
 import sys
@@ -25,3 +29,25 @@ def test_neither_numerics_nor_widgets_nor_the_scheduler_are_loaded() -> None:
         assert repr(heavy) not in packages
     for heavy in ("scheduling.default_scheduler", "planning.planner", "display.picture"):
         assert repr(f"flinkmagic.{heavy}") not in modules
+
+
+TWICE = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_line_magic("load_ext", "flinkmagic")
+shell.run_line_magic("reload_ext", "flinkmagic")
+"""
+
+
+def test_a_new_profile_is_told_once_where_to_begin(tmp_path: Path) -> None:
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", TWICE],
+            env={**os.environ, "IPYTHONDIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for _ in range(2)
+    ]
+    assert told == [f"{HINT}\n", ""]

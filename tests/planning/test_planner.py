@@ -169,6 +169,17 @@ def test_an_operator_of_several_calls_bears_them_all(spark, tables):
     ]
 
 
+def test_a_partial_aggregate_is_a_part_of_the_one_above_it(spark, tables):
+    with capture(spark) as program:
+        totals = tables.flights.groupBy("hour", "carrier").agg(F.max("delay").alias("worst"))
+        hours = totals.groupBy("hour").agg(F.max("worst").alias("worst_of_hour"))
+    assert program.results == {"hours": hours}
+    one = 'groupBy("hour", "carrier").agg(F.max("delay").alias("worst"))'
+    other = 'groupBy("hour").agg(F.max("worst").alias("worst_of_hour"))'
+    aggregates = [call for call, operator in words(plan(program)) if operator == "HashAggregate"]
+    assert aggregates == [one, one, other, other]
+
+
 def test_sql_text_is_one_call(spark, tables):
     with capture(spark) as program:
         flights = spark.read.parquet(f"{tables.folder}/flights")

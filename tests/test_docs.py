@@ -1,0 +1,63 @@
+"""README and site: links lead somewhere, named files exist, and the table of benefits is what was measured."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+LINK = re.compile(r"(?<!\\)\]\(([^)\s]+)\)")
+NAMED = re.compile(r"`((?:flinkmagic|tests|docs|notebooks|binder|\.ci)/[\w./-]*)`")
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+
+def script(name: str) -> ModuleType:
+    """A script of the site's."""
+    specification = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and MyST make them."""
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
+        if link.startswith(("http://", "https://")):
+            continue
+        place, _, anchor = link.partition("#")
+        target = page if not place else page.parent / place
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    missing = [name for name in NAMED.findall(page.read_text(encoding="utf-8")) if not (ROOT / name).exists()]
+    assert missing == []
+
+
+def test_what_one_sees_first_is_short() -> None:
+    first = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    assert 250 < len(first.split()) <= 400
+
+
+def test_the_table_of_benefits_is_made_of_the_figures() -> None:
+    benefits = script("benefits")
+    figures = benefits.saved_figures()
+    assert all(figures[name]["equal"] for name in ("sharing", "session"))
+    (written,) = benefits.PLACE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert written == benefits.table(figures)
+    assert written.count("\n") == 5
