@@ -326,7 +326,11 @@ def test_twenty_batches_leave_nothing(spark, stream_of, tmp_path, monkeypatch) -
     context = spark.sparkContext._jsc.sc()
 
     def state() -> tuple[Any, ...]:
-        names = sorted(each.name for each in threading.enumerate() if each.name.startswith("flinkmagic-foreachBatch"))
+        deadline = time.monotonic() + 5  # a job's thread ends a moment after its job
+        while names := [one.name for one in threading.enumerate() if one.name.startswith("flinkmagic-foreachBatch")]:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.01)
         return context.getPersistentRDDs().size(), context.listenerBus().listeners().size(), names
 
     def both(batch: Any, batch_id: int) -> None:
@@ -342,7 +346,7 @@ def test_twenty_batches_leave_nothing(spark, stream_of, tmp_path, monkeypatch) -
     gc.collect()
     assert len(held) == 20
     assert max(each[0] for each in held) <= before[0]
-    # The first batch sets up what the session keeps for all its jobs; what listened to an earlier test's may have ended.
+    # The first batch sets up what the session keeps for all its jobs; what listened to an earlier job may have ended.
     assert max(each[1] for each in held[1:]) <= held[1][1]
     assert [each[2] for each in held] == [[]] * 20
     assert state()[0] <= before[0]
