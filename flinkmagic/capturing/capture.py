@@ -65,6 +65,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         Spark has written it. `run_pending` raises `NotDeployedError` for such a write, or this package refuses it.
     on_action : callable, optional
         Called with each action of the block's own thread (an `ActionCall`); returns what the action returns.
+    never_refuses : bool
+        With `run_pending`: a write that cannot be put off runs on its line, once what is pending has run.
 
     Raises
     ------
@@ -98,6 +100,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         mode: str = "batch",
         on_plain: Callable[[SourceLocation, str, Exception], None] | None = None,
         on_action: Callable[[ActionCall], Any] | None = None,
+        never_refuses: bool = False,
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise SparkConnectSessionError
@@ -115,6 +118,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         if on_awaited is not None:
             self._recorder.awaited, self._recorder.on_awaited = list(awaited), on_awaited
         self._recorder.on_action = on_action
+        self._recorder.never_refuses = never_refuses
         self._namespace = namespace
         self._before: dict[str, DataFrame] = {}
         self._token: Token[Any]

@@ -42,6 +42,8 @@ class Recorder:
         The session has been stopped: no more calls are noted.
     immediate : bool
         Each write is deployed on its own line.
+    never_refuses : bool
+        A write that cannot be put off runs as plain Spark runs it, once what is pending has run.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Recorder:
     ) -> None:
         self.program = program
         self.immediate = immediate
+        self.never_refuses = False
         self.on_write = on_write
         self.local_rdds = {number for program in earlier for number in program.local_rdds}
         self.observations: list[Any] = []

@@ -142,10 +142,11 @@ class SparkDeployment:
         """
         folder = self._checkpoint_dir
         try:
-            name, is_callers = self._prefix.rstrip("-"), self._planned is not None and self._planned.is_callers
-            self._properties = JobProperties(self._sc, group=name, pool=name, is_callers=is_callers)
+            planned, name = self._planned, self._prefix.rstrip("-")
+            assert planned is not None
+            self._properties = JobProperties(self._sc, group=name, pool=name, is_callers=planned.is_callers)
             services = FileSystemHaServices(folder) if folder is not None else None
-            result = self._cluster.dispatcher.submit_job(self, services)
+            result = self._cluster.dispatcher.submit_job(self, services, listed=not planned.is_part)
             if result.done() and result.exception() is not None:
                 result.result()
         except BaseException as error:  # nothing of it is at Spark, or not any more; no thread may remain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flinkmagic.errors.base import UserError
+from flinkmagic.errors.base import FlinkMagicError, UserError
 
 
 class StreamNotStartedError(UserError):
@@ -81,3 +81,37 @@ class StreamingVersionError(UserError):
             f"The plan of a stream cannot be read with Spark {version} ({reason}). Leave out --mode streaming: the "
             "stream then starts on its line."
         )
+
+
+class BatchFailedError(FlinkMagicError):
+    """A batch whose graph did not finish, and no error of Spark's says why."""
+
+    def __init__(self, where: str, cause: BaseException | None) -> None:
+        self.where = where
+        why = "it was cancelled" if cause is None else f"{type(cause).__name__}: {cause}"
+        super().__init__(
+            f"{where}: the writes of this batch are not done ({why}). The batch fails, and its checkpoint repeats it."
+        )
+
+
+class BatchStoppedError(UserError):
+    """A batch whose query was stopped.
+
+    Spark tells the end of a function's query from a failure by the text of what it raises (``PROXY_ERROR`` of
+    ``StreamExecution``, on 3.5.9 and 4.3.0), with a search that overflows its stack where much text follows.
+    """
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        super().__init__(
+            f"{where}: the query was stopped, and the batch with it (py4j.protocol.Py4JJavaError: An error occurred "
+            "while calling foreachBatch: java.lang.InterruptedException)."
+        )
+
+
+def batch_ran_plainly(query: str, where: str, cause: BaseException) -> str:
+    """Return the line about batches that plain Spark writes, because their graph could not be deployed."""
+    reason = str(cause).strip().splitlines()
+    told = f"{type(cause).__name__}: {reason[0]}" if reason else type(cause).__name__
+    bug = "" if isinstance(cause, UserError) else " Please report this as a bug."
+    return f"{where}: batches of {query} run as plain Spark, because their graph could not be deployed ({told}).{bug}"

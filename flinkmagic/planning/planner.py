@@ -88,6 +88,8 @@ class PlannedJob:
         Whether an action collects the rows of its result.
     is_callers : bool
         Whether a line of the user's is what runs: Spark's jobs then keep the group and the description that it has.
+    is_part : bool
+        Whether it is a part of another job, as a stream's batch is: lists of jobs do not show it.
     streams : tuple of DeferredStream
         In mode streaming: the queries, one for each sink. There are no handles then: Spark runs a query as a whole.
     """
@@ -106,6 +108,7 @@ class PlannedJob:
     relations: tuple[JavaObject, ...] = field(default=(), repr=False)
     collected: bool = False
     is_callers: bool = False
+    is_part: bool = False
     streams: tuple[DeferredStream, ...] = ()
 
 

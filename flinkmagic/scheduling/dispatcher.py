@@ -52,11 +52,16 @@ class Dispatcher:
     def __init__(self) -> None:
         self._runners: list[JobManagerRunner] = []
         """Those that lead. A job that is submitted a second time has two, until the second one is refused."""
+        self._unlisted: list[JobManagerRunner] = []
         self._over: deque[JobDetails] = deque(maxlen=MOST_JOBS_THAT_ARE_OVER)
         self._lock = threading.Lock()
 
     def submit_job(
-        self, factory: JobMasterServiceFactory, high_availability: HighAvailabilityServices | None = None
+        self,
+        factory: JobMasterServiceFactory,
+        high_availability: HighAvailabilityServices | None = None,
+        *,
+        listed: bool = True,
     ) -> Future[JobStatus]:
         """Run a job, from where a former leader ended if there was one; the future is done when it is over here.
 
@@ -66,6 +71,8 @@ class Dispatcher:
             The job, and who makes its master.
         high_availability : HighAvailabilityServices, optional
             Its store and its leader election; by default it ends with the process.
+        listed : bool
+            Whether `jobs` knows of it: not so if it is a part of another job.
 
         Returns
         -------
@@ -79,6 +86,8 @@ class Dispatcher:
         factory.event_log.add("dispatcher", f"job {job_id} ({factory.execution_graph.job_graph.name}) is submitted")
         with self._lock:
             self._runners.append(runner)
+            if not listed:
+                self._unlisted.append(runner)
         runner.result.add_done_callback(lambda _: self._forget(runner))
         try:
             runner.start()
@@ -92,7 +101,7 @@ class Dispatcher:
     def jobs(self) -> list[JobDetails]:
         """Return the jobs that are over, oldest first, then running ones (`Dispatcher.requestMultipleJobDetails`)."""
         with self._lock:
-            over, runners = list(self._over), list(self._runners)
+            over, runners = list(self._over), [one for one in self._runners if one not in self._unlisted]
         masters = [runner.job_master for runner in runners]
         return [*over, *(JobDetails.of(master.request_job()) for master in masters if master is not None)]
 
@@ -106,5 +115,7 @@ class Dispatcher:
     def _forget(self, runner: JobManagerRunner) -> None:
         with self._lock:
             self._runners.remove(runner)
-            if runner.last_info is not None:
+            if runner in self._unlisted:
+                self._unlisted.remove(runner)
+            elif runner.last_info is not None:
                 self._over.append(JobDetails.of(runner.last_info))

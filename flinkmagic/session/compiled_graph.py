@@ -35,6 +35,7 @@ from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.planning import PlannedJob
 from flinkmagic.reuse.checkpoints import checkpointed_job_id
 from flinkmagic.scheduling.clock import SystemClock
+from flinkmagic.session.batches.batch_runs import carry_out_batches
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
 from flinkmagic.session.options import JobOptions, with_job_options
@@ -117,11 +118,14 @@ class CompiledGraph:
         Called with each job that has started, by the thread that started it.
     is_callers : bool
         Whether a line of the user's is what runs: Spark's jobs then keep the group and the description that it has.
+    is_part : bool
+        Whether its runs are parts of another job: lists of jobs do not show them.
     """
 
     _collected = False
     """Whether an action collects the rows of results, which nothing keeps."""
     is_callers = False
+    is_part = False
 
     def __init__(
         self,
@@ -196,11 +200,12 @@ class CompiledGraph:
                 self.jobs[-1].restore_names()
             planned = self._unused_plan or self._compile()
             self._unused_plan = None
-            planned.is_callers = self.is_callers
+            planned.is_callers, planned.is_part = self.is_callers, self.is_part
             names = rebinding(self.program, self.options)
             graph = build_execution_graph(self._part(run), SystemClock().now_ms())
             notes = selected_notes(self.sinks, selected) if selected is not None else []
             job = Job(self.name, planned, graph, self.spark, self.options, names, notes=notes, full=full)
+            job.streams = carry_out_batches(planned.streams, self.program, self.options, CompiledGraph)
             # A job that could not be started does not belong to the graph: it would count as running forever.
             job._start()
             self.jobs.append(job)

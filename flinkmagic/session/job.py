@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.planning.sinks import PlannedSink
+    from flinkmagic.session.batches.batch_report import BatchReport, BatchRuns
 
 
 class Job:
@@ -50,6 +51,8 @@ class Job:
         The graph's name.
     execution_graph : ExecutionGraph
         The states of this run; changed by the job's own thread while it runs.
+    streams : tuple of BatchRuns
+        Of a job of streams: what carries out the functions of `foreachBatch`, query by query.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Job:
         self._own_notes = tuple(notes)
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
+        self.streams: tuple[BatchRuns, ...] = ()
         self._deployment = _deployment(name, planned, execution_graph, spark, options, full=full)
         # Kept rows and shuffle files live as long as this job can be asked for them.
         self._names = names
@@ -210,6 +214,13 @@ class Job:
         notes = adaptation_notes(self.execution_graph, self._deployment.adaptations())
         lines += [f"  {note}" for note in [*notes, *uneven_notes(self.edges(), self.tasks())]]
         return lines
+
+    def batches(self) -> list[BatchReport]:
+        """Return what became of the last batches of `foreachBatch`, oldest first, query by query.
+
+        Only the newest one of each query has its graphs, as `graphs`.
+        """
+        return [report for stream in self.streams for report in stream.reports()]
 
     def edges(self) -> list[EdgeBytes]:
         """Return the real sizes of the exchanges that are written by now, partition by partition."""

@@ -19,6 +19,7 @@ def entries() -> Iterator[tuple[type, str, type[Hook]]]:
 
     for name in ("start", "toTable"):
         yield DataStreamWriter, name, StreamStart
+    yield DataStreamWriter, "foreachBatch", ForeachBatch
     for name in ("active", "get", "awaitAnyTermination"):
         yield StreamingQueryManager, name, StreamWait
 
@@ -47,6 +48,17 @@ class StreamStart(Hook):
         if recorder.handler() is not None:  # it waits for what a start raises
             recorder.streams.start()
         return query
+
+
+class ForeachBatch(Hook):
+    """`foreachBatch` in a capture of mode streaming: the job that runs the query carries its function out."""
+
+    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        given = args[1] if len(args) > 1 else kwargs.get("func")
+        if not callable(given) or not recorder.streams.is_deferred_here():
+            return args, kwargs
+        function = recorder.streams.batch_function(args[0], given)
+        return ((args[0], function, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "func": function})
 
 
 class StreamWait(Hook):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.session_snapshot import SessionSnapshot
     from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.capturing.streams.batch_function import BatchFunction
 
 SCRATCH_SINKS = frozenset({"memory", "console", "foreach", "foreachbatch", "noop"})
 """The sinks for which Spark makes a folder for checkpoints if there is none (on 3.5.9 and 4.3.0)."""
@@ -47,6 +48,8 @@ class DeferredStream:
         Spark's own writer with its settings.
     method, arguments : str, tuple
         The call of the writer that starts it.
+    batches : BatchFunction, optional
+        Of a `foreachBatch`: its function.
     """
 
     index: int
@@ -64,6 +67,7 @@ class DeferredStream:
     writer: JavaObject = field(repr=False)
     method: str = "start"
     arguments: tuple[Any, ...] = ()
+    batches: BatchFunction | None = None
 
     @property
     def is_scratch(self) -> bool:

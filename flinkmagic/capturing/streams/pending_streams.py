@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming import StreamingQuery
 
+from flinkmagic.capturing.streams.batch_function import BatchCall, BatchFunction
 from flinkmagic.capturing.streams.deferred_query import DeferredQuery
 from flinkmagic.capturing.streams.deferred_stream import DeferredStream
 from flinkmagic.capturing.streams.stream_writers import DeferringStreamWriter, check_operations, copied, writer_facts
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import SourceLocation
 
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
+FOREACH_BATCH = "foreachBatch"
+"""What Spark's writer calls the sink of such a function."""
 
 
 class PendingStreams:
@@ -52,6 +56,7 @@ class PendingStreams:
         self._deploy = deploy
         self._thread = threading.get_ident()
         self._names: set[str] = set()
+        self._functions: MutableMapping[Any, BatchFunction] = weakref.WeakKeyDictionary()
 
     @property
     def can_deploy(self) -> bool:
@@ -111,9 +116,15 @@ class PendingStreams:
             writer=copied(jvm, df, java_half.jwrite),
             method=method,
             arguments=arguments,
+            batches=self._functions.get(writer) if facts.format == FOREACH_BATCH else None,
         )
         self.waiting.append(stream)
         return stream.query
+
+    def batch_function(self, writer: Any, function: BatchCall) -> BatchFunction:
+        """Return what a writer is given for a function of `foreachBatch`."""
+        made = self._functions[writer] = BatchFunction(function)
+        return made
 
     def start(self) -> None:
         """Start what is deferred, because a line needs it.

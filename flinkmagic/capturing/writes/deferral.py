@@ -184,7 +184,11 @@ class Deferral:
         try:
             command = self._command(spark, df, call, location)
         except NoCommandError:
-            raise UndeferrableWriteError(call.method, spark.version, location) from None
+            if not recorder.never_refuses:
+                raise UndeferrableWriteError(call.method, spark.version, location) from None
+            self._run_now(df, call, location, None)
+            recorder.note_immediate(text)
+            return
         kind = "" if command is None else simple_name(command)
         facts = facts_of(kind, spark, df, call, command)
         if facts is None or facts.runs_now:

@@ -27,12 +27,15 @@ class WriteRecorder(CapturedSession, Protocol):
         Called for each deferred write with the number of those that are pending.
     immediate : bool
         Each write is deployed on its own line.
+    never_refuses : bool
+        A write that cannot be put off runs as plain Spark runs it, once what is pending has run.
     """
 
     thread: int
     frames: FrameRegistry
     on_write: Callable[[int], None] | None
     immediate: bool
+    never_refuses: bool
 
     def handler(self) -> SourceLocation | None:
         """Return the ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""

@@ -1,0 +1,258 @@
+"""Carries out the function of a `foreachBatch`: what it writes for a batch is one graph, deployed before it returns.
+
+The rules, as the code keeps them:
+
+1. Spark commits a batch when its function has returned: it returns only when all that it wrote is done.
+2. Lines of the function that need its earlier writes done (`count()`, a file that is read) get them there.
+3. What Spark raises in a stage is raised as plain Spark raises it, with a note that names the line: the batch fails,
+   and the checkpoint repeats it.
+4. If something of ours fails before a stage has run, plain Spark runs the same writes, and a line says so.
+5. The stages run under the query's own job group, by which Spark's `stop()` ends them; the job that waits between two
+   stages sees that the query's thread was interrupted, and ends too.
+6. Nothing of a batch remains: neither rows nor shuffle files. Of the last one the graph is kept, to be shown.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.capturing.capture import capture
+from flinkmagic.capturing.program import Program
+from flinkmagic.capturing.source_code.source_location import CellSource
+from flinkmagic.capturing.writes.sparks_errors import failed_vertex, sparks_own
+from flinkmagic.display.printable import lines_visible
+from flinkmagic.errors.base import add_note
+from flinkmagic.errors.deployment import VertexFailedError
+from flinkmagic.errors.streaming import BatchFailedError, BatchStoppedError, batch_ran_plainly
+from flinkmagic.jvm.java import static_method
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session.batches.batch_report import BatchReport
+from flinkmagic.session.batches.plain_writes import write_plainly
+from flinkmagic.session.options import NO_RETENTION, JobOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from flinkmagic.capturing.streams.batch_function import BatchCall
+    from flinkmagic.capturing.streams.deferred_stream import DeferredStream
+    from flinkmagic.session.batches.batch_report import BatchGraph, BatchJob
+
+MakeGraph = Callable[[Program, str | None, JobOptions], "BatchGraph"]
+
+_MOST_REPORTS = 100
+_LOOK_S = 0.2
+_INTERRUPT_S = 1.0
+
+
+def carry_out_batches(
+    streams: Sequence[DeferredStream], program: Any, options: JobOptions, make: MakeGraph
+) -> tuple[BatchRuns, ...]:
+    """Let a job carry out the functions of its streams from now on.
+
+    Parameters
+    ----------
+    streams : sequence of DeferredStream
+        The job's.
+    program : Program
+        The cell that they were captured in.
+    options : JobOptions
+        Those of the job.
+    make : callable
+        Compiles a batch's program.
+    """
+    own = JobOptions(
+        parallelism=options.parallelism,
+        slots=options.slots,
+        share=options.share,
+        storage_level=options.storage_level,
+        retain=NO_RETENTION,
+    )
+    made = []
+    for stream in streams:
+        if stream.batches is not None:
+            runs = BatchRuns(stream.name, program.cell, own, make)
+            stream.batches.carry_out = runs.run
+            made.append(runs)
+    return tuple(made)
+
+
+class BatchRuns:
+    """The batches of one query.
+
+    Parameters
+    ----------
+    query : str
+        Its name.
+    cell : CellSource, optional
+        The cell that starts it.
+    options : JobOptions
+        How the graph of a batch is compiled and run.
+    make : callable
+        Compiles it.
+    """
+
+    def __init__(self, query: str, cell: CellSource | None, options: JobOptions, make: MakeGraph) -> None:
+        self._query, self._cell, self._options, self._make = query, cell, options, make
+        self._reports: deque[BatchReport] = deque(maxlen=_MOST_REPORTS)
+        self._told: set[str] = set()
+
+    def reports(self) -> list[BatchReport]:
+        """Return what became of the last batches, oldest first; the newest one has its graphs."""
+        return list(self._reports)
+
+    def run(self, function: BatchCall, batch: DataFrame, batch_id: int) -> None:
+        """Call the user's function with a batch, and return when all that it writes is written."""
+        one = _Batch(self, batch.sparkSession)
+        started, status = time.monotonic(), "FAILED"
+        try:
+            with capture(
+                batch.sparkSession,
+                name=self._query,
+                location=self._source(function),
+                namespace={},
+                run_pending=one.deploy,
+                never_refuses=True,
+            ) as program:
+                function(batch, batch_id)
+            if program.writes:
+                one.deploy(program)
+            status = "FINISHED"
+        except Exception as error:
+            status = "CANCELED" if one.is_cancelled else "FAILED"
+            add_note(error, f"batch {batch_id} of {self._query}")
+            raise
+        finally:
+            if self._reports:
+                self._reports[-1] = replace(self._reports[-1], graphs=())
+            seconds = time.monotonic() - started
+            self._reports.append(
+                BatchReport(self._query, batch_id, seconds, status, tuple(one.graphs), "; ".join(one.reasons))
+            )
+
+    def compiled(self, program: Program) -> BatchGraph:
+        """Return the graph of what a batch has written so far."""
+        graph = self._make(program, None, self._options)
+        graph.is_callers = graph.is_part = True
+        return graph
+
+    def tell(self, program: Program, error: Exception) -> str:
+        """Say, once for each reason, that plain Spark writes a batch; return the reason."""
+        location = program.writes[0].location
+        told = batch_ran_plainly(self._query, str(location), error)
+        if told not in self._told:
+            self._told.add(told)
+            print(lines_visible(told), file=sys.stderr)
+        return told
+
+    def _source(self, function: BatchCall) -> CellSource | None:
+        """Return the cell in which a function is defined; None if it is in a file, which tells its lines itself."""
+        code = _code(function)
+        cell = self._cell
+        if cell is None or code is None:
+            return None
+        name = code.co_filename
+        if name == cell.filename:
+            return cell
+        if name not in cell.labels:
+            return None
+        return CellSource(cell.labels[name], name, "".join(linecache.getlines(name)), cell.labels)
+
+
+class _Batch:
+    """One batch while its function runs."""
+
+    def __init__(self, runs: BatchRuns, spark: SparkSession) -> None:
+        self._runs = runs
+        self._spark = spark
+        self.graphs: list[BatchGraph] = []
+        self.reasons: list[str] = []
+        self.is_cancelled = False
+
+    def deploy(self, program: Program) -> None:
+        """Write what is pending, and return when that is done."""
+        try:
+            graph = self._runs.compiled(program)
+            job = graph.run(wait=False)
+        except Exception as error:  # noqa: BLE001 - rule 4: nothing was submitted
+            self._write_plainly(program, error)
+            return
+        self._wait(job, program)
+        if job.status is JobStatus.FINISHED:
+            job.release()
+            self.graphs.append(graph)
+            return
+        failure, has_run = self._error(job, program), bool(job.tasks())
+        job.release()
+        if isinstance(failure, BatchFailedError) and failure.__cause__ is not None and not has_run:
+            self._write_plainly(program, failure)
+            return
+        self.graphs.append(graph)
+        raise failure.with_traceback(None)
+
+    def _wait(self, job: BatchJob, program: Program) -> None:
+        """Wait for the end of a job, or of the query; the tasks of a stopped one end by themselves, as Spark's do."""
+        try:
+            while not job.wait(_LOOK_S).is_terminal:
+                if self._is_interrupted():
+                    raise self._stopped(program)
+            job.wait()  # its status is known a moment before it has ended
+        except BaseException:
+            job.cancel()
+            raise
+
+    def _stopped(self, program: Program) -> BatchStoppedError:
+        self.is_cancelled = True
+        return BatchStoppedError(str(program.writes[0].location))
+
+    def _is_interrupted(self) -> bool:
+        """Return whether Spark stops the query: this thread's half in the JVM is the query's own."""
+        return bool(static_method(self._spark._jvm, "java.lang.Thread", "currentThread")().isInterrupted())
+
+    def _is_stopped(self, failed: BaseException | None) -> bool:
+        """Return whether Spark stops the query: it cancels its jobs, and interrupts its thread right after that."""
+        waits_until = time.monotonic() + (_INTERRUPT_S if "ancelled" in str(failed) else 0.0)
+        while not (is_interrupted := self._is_interrupted()) and time.monotonic() < waits_until:
+            time.sleep(_INTERRUPT_S / 20)
+        return is_interrupted
+
+    def _error(self, job: BatchJob, program: Program) -> Exception:
+        """Return what plain Spark raises, or an error of ours if none of Spark's ended the job."""
+        location = program.writes[0].location
+        entries = job.exceptions()
+        failed = entries[-1].root.error if entries else None
+        if self._is_stopped(failed):
+            return self._stopped(program)
+        if failed is None:
+            self.is_cancelled = True
+            return BatchFailedError(str(location), None)
+        error = sparks_own(failed)
+        if error is failed:
+            wrapped = BatchFailedError(str(location), failed)
+            wrapped.__cause__ = failed
+            return wrapped
+        where = failed.where if isinstance(failed, VertexFailedError) and failed.where else str(location)
+        add_note(error, f"{where}: raised in {failed_vertex(failed) or entries[-1].root.task_name}")
+        assert isinstance(error, Exception)
+        return error
+
+    def _write_plainly(self, program: Program, error: Exception) -> None:
+        self.reasons.append(self._runs.tell(program, error))
+        for write in program.writes:
+            write_plainly(write)
+
+
+def _code(function: Any) -> Any:
+    """Return the code of a function, also of a bound, partial or callable one; None if it has none in Python."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = getattr(function, "__func__", function)
+    if not hasattr(function, "__code__"):
+        function = vars(type(function)).get("__call__")
+    return getattr(function, "__code__", None)
