@@ -16,7 +16,7 @@ from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
 from flinkmagic.planning.boundaries import Boundaries, Boundary, only_reads
-from flinkmagic.planning.clones import SessionClones
+from flinkmagic.planning.clones import KeptClones, SessionClones
 from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
@@ -123,6 +123,7 @@ def plan(
     storage_level: str = DEFAULT_STORAGE_LEVEL,
     on_progress: Callable[[int, int], None] | None = None,
     collected: bool = False,
+    clones: KeptClones | None = None,
 ) -> PlannedJob:
     """Plan the writes of a program, else its results, else the DataFrames given. Starts no Spark job.
 
@@ -148,6 +149,8 @@ def plan(
         Called with the number of sinks that are planned and the number of all, after each of them.
     collected : bool
         Whether an action collects the rows of results, which nothing keeps; see `SinkRequest`.
+    clones : KeptClones, optional
+        The clones of the session on which jobs with the same parallelism and slots were planned.
 
     Raises
     ------
@@ -167,7 +170,7 @@ def plan(
     if not requests:
         raise NoResultError(name)
     slots = slots or spark.sparkContext.defaultParallelism
-    planner = _Planner(spark, program, parallelism, slots, share, storage_level)
+    planner = _Planner(spark, program, SessionClones(spark, parallelism, slots, clones), slots, share, storage_level)
     return planner.plan(requests, name, on_progress)
 
 
@@ -184,7 +187,7 @@ class _Planner:
         self,
         spark: SparkSession,
         program: Program | None,
-        parallelism: int | None,
+        clones: SessionClones,
         slots: int,
         share: Sharing,
         storage_level: str,
@@ -193,7 +196,7 @@ class _Planner:
         self._sc = spark.sparkContext
         self._program = program
         self._slots = slots
-        self._clones = SessionClones(spark, parallelism, slots)
+        self._clones = clones
         self._forest = PlanForest(spark.sparkContext)
         self._counts = PartitionCounts(self._forest)
         self._handles = StageHandles(self._forest, self._counts)

@@ -10,6 +10,7 @@ from flinkmagic.capturing.program import Program
 from flinkmagic.errors.capturing import NoResultError
 from flinkmagic.errors.streaming import NoStreamError, StreamModeError
 from flinkmagic.planning import PlannedJob, plan
+from flinkmagic.planning.clones import KeptClones
 from flinkmagic.planning.requests import named_frames
 from flinkmagic.planning.streaming.stream_planner import plan_streams
 from flinkmagic.session.checks import DEFAULT_NAME
@@ -53,8 +54,12 @@ def planned_job(
     on_progress: Callable[[int, int], None] | None,
     *,
     collected: bool,
+    clones: KeptClones | None = None,
 ) -> PlannedJob:
-    """Plan a job as its options say; `collected` says that an action collects the rows of results."""
+    """Plan a job as its options say.
+
+    `collected` says that an action collects the rows of results; `clones` are those of jobs with the same options.
+    """
     common: dict[str, Any] = {
         "parallelism": options.parallelism,
         "slots": options.slots,
@@ -63,4 +68,5 @@ def planned_job(
     }
     if options.mode == STREAMING and isinstance(program, Program):
         return plan_streams(program, **common)
-    return plan(program, share=options.share, storage_level=options.storage_level, collected=collected, **common)
+    common |= {"share": options.share, "storage_level": options.storage_level}
+    return plan(program, collected=collected, clones=clones, **common)
