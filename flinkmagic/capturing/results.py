@@ -53,10 +53,20 @@ def name_results(
 
 
 def last_frames(program: Program, namespace: Mapping[str, Any]) -> dict[str, DataFrame]:
-    """Return the DataFrames that a captured program has named, and continues from no further, by names still bound."""
-    inputs = {number for call in program.calls for number in call.inputs}
+    """Return the DataFrames that a captured program has named, by names still bound, except what others of them need.
+
+    One that only an action continues from (``late.groupBy("hour").count().show()``) is among them: the action has run.
+    """
     found = {name: df for name, df in program.variables.items() if namespace.get(name) is df}
-    return {name: df for name, df in found.items() if program.registry.add(df) not in inputs and _has_rows_to_keep(df)}
+    made_of = {call.output: call.inputs for call in program.calls}
+    inner: set[int] = set()
+    waiting = [number for df in found.values() for number in made_of.get(program.registry.add(df), ())]
+    while waiting:
+        number = waiting.pop()
+        if number not in inner:
+            inner.add(number)
+            waiting.extend(made_of.get(number, ()))
+    return {name: df for name, df in found.items() if program.registry.add(df) not in inner and _has_rows_to_keep(df)}
 
 
 def _has_rows_to_keep(df: DataFrame) -> bool:

@@ -54,15 +54,25 @@ def notebooks_folder() -> Path:
 
 
 def lay_out(folder: Path, *, keep: bool) -> Path:
-    """Copy the notebooks and their data into `folder`; with `keep`, leave existing ones as they are, edits included.
+    """Copy the notebooks, and what they read and import, into a folder.
 
-    Returns the quickstart.
+    Parameters
+    ----------
+    folder : Path
+        Is made if it does not exist.
+    keep : bool
+        Leave existing files as they are, edits included.
+
+    Returns
+    -------
+    Path
+        The quickstart.
     """
     source = notebooks_folder()
     (folder / "data").mkdir(parents=True, exist_ok=True)
     for text in (source / "data").glob("*.txt"):
         shutil.copy(text, folder / "data" / text.name)
-    for notebook in source.glob("*.ipynb"):
-        if not (keep and (folder / notebook.name).exists()):
-            shutil.copy(notebook, folder / notebook.name)
+    for file in (*source.glob("*.ipynb"), *source.glob("*.py")):
+        if not (keep and (folder / file.name).exists()):
+            shutil.copy(file, folder / file.name)
     return folder / FIRST

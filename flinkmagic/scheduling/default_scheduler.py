@@ -268,7 +268,7 @@ class DefaultScheduler(SchedulerBase):
         if not self._waiting_for_restart.isdisjoint(vertices):
             return False
         entry = self._history_entry(vertices[-1], cause)
-        self.event_log.add("scheduler", f"{entry}; it is run again where it was submitted")
+        self.event_log.add("scheduler", f"{str(entry).rstrip('.')}; it is run again where it was submitted")
         self._failure_handler.note_recovery(entry, vertices)
         for vertex, state in zip(vertices, states, strict=True):
             if state in ON_EXECUTOR:

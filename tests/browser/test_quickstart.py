@@ -51,20 +51,24 @@ def test_the_quickstart_runs_and_is_saved_with_its_pictures(lab: Any, open_noteb
     saved = notebook.save()
 
     outputs = [output for cell in saved["cells"] for output in cell.get("outputs", ())]
-    assert not [output for output in outputs if output["output_type"] == "error"]
+    assert [output["ename"] for output in outputs if output["output_type"] == "error"] == ["JobFailedError"]
     assert not [output for output in outputs if "application/vnd.jupyter.widget-view+json" in output.get("data", {})]
     finished = [
         "".join(output["data"]["text/plain"]) for output in outputs if "image/svg+xml" in output.get("data", {})
     ]
-    # The compiled graph, and the two that ran.
-    assert [("FINISHED" in text) for text in finished] == [False, True, True]
+    # The compiled graph, its run, two of its views, the word count, the cell that fails, and the mended one.
+    assert [("FINISHED after" in text) for text in finished] == [False, True, False, False, True, False, True]
     assert "shared by 2 sinks" in finished[1]
+    assert "FAILED after" in finished[5]
+    assert "2 job vertices reused" in finished[6]
     assert (lab.root / "out" / "by_hour" / "_SUCCESS").exists()
     assert notebook.foreign_requests() == []
     for name, text in (
         ("compiled", "%%flinkgraph delays"),
         ("ran", "%flinkrun delays"),
+        ("execution", "%flinkgraph delays --view execution"),
         ("words", "%%flinkgraph word_count"),
+        ("mended", "%%flinkgraph route_speeds"),
     ):
         scroll_to(page, text)
         notebook.keep_screenshot(f"quickstart-{name}")

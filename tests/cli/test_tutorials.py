@@ -18,6 +18,7 @@ def test_the_notebooks_and_their_text_are_laid_out(tmp_path: Path, capsys: pytes
     names = sorted(path.name for path in source.glob("*.ipynb"))
     assert names == sorted(path.name for path in (tmp_path / "here").glob("*.ipynb"))
     assert tutorials.FIRST in names
+    assert (tmp_path / "here" / "standalone_cluster.py").read_text() == (source / "standalone_cluster.py").read_text()
     for name in names:
         nbformat.validate(nbformat.read(tmp_path / "here" / name, as_version=4))
     assert (tmp_path / "here" / "data" / "declaration.txt").stat().st_size > 5_000

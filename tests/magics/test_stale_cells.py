@@ -142,6 +142,16 @@ def test_the_whole_graph_marks_what_stale_cells_have_made(on, tmp_path) -> None:
     assert f"stale: {load}" in shown["text/html"]
 
 
+def test_the_whole_graph_has_what_only_actions_continue_from(on) -> None:
+    ran(on, "halves = spark.range(8).groupBy('id').count()\nhalves.where('id > 3').count()")
+    shown = on.run("%flinkgraph").value._repr_mimebundle_()["text/plain"]
+    assert "groupBy('id').count()" in shown
+    ran(on, "large = halves.where('count > 1')")
+    shown = on.run("%flinkgraph").value._repr_mimebundle_()["text/plain"]
+    assert shown.count("Sink: ") == 1
+    assert "where('count > 1')" in shown
+
+
 def test_cells_of_graphs_run_again_as_graphs(notebook, tmp_path) -> None:
     notebook.names["at"] = str(tmp_path)
     (tmp_path / "numbers").mkdir()
