@@ -276,6 +276,11 @@ class SparkDeployment:
         return self._taken_up
 
     @property
+    def waiting_for(self) -> str:
+        """Which pipelined region waits for how many slots; empty if none does."""
+        return "" if self.termination_future.done() else self._job_master.slot_pool.waiting_for
+
+    @property
     def not_retained(self) -> dict[str, str]:
         """By the name of a stage, why no later run can use its result."""
         return dict(self._retention.reasons) if self._retention is not None else {}

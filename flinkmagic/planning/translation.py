@@ -95,12 +95,15 @@ class Stage:
         Its operators.
     collects : PlanNode, optional
         An operator whose rows are collected as they come: it makes no shuffle.
+    reads : list of int
+        The numbers of the exchanges and subqueries that it reads, one for each time.
     """
 
     sink: int
     cached: bool = False
     nodes: list[PlanNode] = field(default_factory=list)
     collects: PlanNode | None = None
+    reads: list[int] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -123,6 +126,8 @@ class KeptStage:
         Set once it is translated, which happens only if something reads it.
     split : SplitTransformation, optional
         Set once a selection of the rows is read.
+    stage : Stage, optional
+        Set once it is translated.
     """
 
     unit: int
@@ -132,6 +137,7 @@ class KeptStage:
     readers: list[int] = field(default_factory=list)
     cache: CacheTransformation | None = None
     split: SplitTransformation | None = None
+    stage: Stage | None = None
 
     def selection(self, selected: Selected) -> Transformation:
         """Return what some of the rows are; what is not selected by name or tag is the main output."""
@@ -184,7 +190,10 @@ class Translator:
         self._labels = labels
         self._partitions: dict[int, PartitionTransformation] = {}
         self._exchanges: dict[int, PlanNode] = {}
+        self._below: dict[int, Stage] = {}
         self._kept: dict[int, KeptStage] = {}
+        self.sinks: dict[int, Stage] = {}
+        """By the index of a sink its own stage."""
         self.operators: list[Transformation] = []
         """All operators, inputs first."""
         self.consumers: dict[int, list[int]] = {}
@@ -204,7 +213,7 @@ class Translator:
 
         `collected` says that an action collects the rows as they come.
         """
-        stage = Stage(index, collects=root if collected else None)
+        stage = self.sinks[index] = Stage(index, collects=root if collected else None)
         upstream = run(self._input(root, root, stage))
         tasks = self._counts.of(root).number
         made = SinkTransformation(
@@ -238,7 +247,7 @@ class Translator:
         if self._hides_shuffle(node, stage):
             return (yield self._around_hidden_shuffle(node, stage))
         stage.nodes.append(node)
-        inside = Stage(stage.sink, cached=True, nodes=stage.nodes) if node.kind == CACHED_SCAN else stage
+        inside = Stage(stage.sink, cached=True, nodes=stage.nodes, reads=stage.reads) if node.kind == CACHED_SCAN else stage
         inputs = []
         for child in _operands(node):
             inputs.append((yield self._input(child, node, inside)))
@@ -251,7 +260,7 @@ class Translator:
         if reader not in kept.readers:
             kept.readers.append(reader)
         if kept.cache is None:
-            stage = Stage(kept.unit)
+            kept.stage = stage = Stage(kept.unit)
             tail = yield self._tail(root, stage)
             tail.operator_factory = kept.handle(stage, self._counts.of(root))
             kept.cache = CacheTransformation(
@@ -297,12 +306,13 @@ class Translator:
     def _partition(self, exchange: PlanNode, stage: Stage) -> Steps[PartitionTransformation]:
         """Make the one PartitionTransformation of all exchanges (or subqueries) with equal rows."""
         number = exchange.same
+        stage.reads.append(number)
         consumers = self.consumers.setdefault(number, [])
         if stage.sink not in consumers:
             consumers.append(stage.sink)
         made = self._partitions.get(number)
         if made is None:
-            below = Stage(stage.sink, cached=stage.cached)
+            below = self._below[number] = Stage(stage.sink, cached=stage.cached)
             tail = yield self._tail(exchange.children[0], below)
             rows = self._counts.of(exchange.children[0])
             tail.operator_factory = self._handles.of_exchange(exchange, below, rows)
@@ -346,6 +356,19 @@ class Translator:
 
     def _parallelism(self, node: PlanNode) -> int:
         return max(1, self._counts.of(node).number)
+
+    def stages_below(self) -> dict[int, Stage]:
+        """Return, by the number of an exchange or a subquery, the stage below it."""
+        return self._below
+
+    def kept_stages(self) -> list[Stage]:
+        """Return the last stages of the boundaries that something reads."""
+        return [kept.stage for kept in self._kept.values() if kept.stage is not None]
+
+    def kept_stage(self, scan: PlanNode) -> Stage | None:
+        """Return the stage whose rows a scan reads, if it is one of this job's."""
+        kept = self._kept.get(scan.inside.number) if scan.inside is not None else None
+        return kept.stage if kept is not None else None
 
     def partition_of(self, number: int) -> PartitionTransformation:
         """Return the transformation of the exchange with this number."""

@@ -172,7 +172,7 @@ class Job:
             started_at_ms=started_ms,
             tasks=_task_views(state),
             errors=_error_views(info),
-            note="; ".join(filter(None, [*self._own_notes, taken_up_note(self._deployment.taken_up)])),
+            note="; ".join(filter(None, [*self._own_notes, taken_up_note(self._deployment.taken_up), self._deployment.waiting_for])),
             reused=frozenset(self.reused()),
             facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
             costs=costs(_amounts(state)),
