@@ -276,11 +276,6 @@ class SparkDeployment:
         return self._taken_up
 
     @property
-    def waiting_for(self) -> str:
-        """Which pipelined region waits for how many slots; empty if none does."""
-        return "" if self.termination_future.done() else self._job_master.slot_pool.waiting_for
-
-    @property
     def not_retained(self) -> dict[str, str]:
         """By the name of a stage, why no later run can use its result."""
         return dict(self._retention.reasons) if self._retention is not None else {}
@@ -295,8 +290,8 @@ class SparkDeployment:
 
     def snapshot(self) -> DeploymentSnapshot:
         """Return the job's progress."""
-        slots_total = self._slots or self._cluster.resource_manager.slots.total
-        return DeploymentSnapshot.of(self._job_master.request_job(), self.tasks(), slots_total)
+        total, waiting = self._slots or self._cluster.resource_manager.slots.total, self._host.waiting_for
+        return DeploymentSnapshot.of(self._job_master.request_job(), self.tasks(), total, waiting_for=waiting)
 
     def result(self, name: str) -> DataFrame:
         """Return a DataFrame of the user's session over the rows of a result.

@@ -47,8 +47,8 @@ class SparkSlotPool:
        what fits simultaneously runs simultaneously anyway.
     5. A write that must run after an earlier one waits until that one is finished.
     6. The vertices of a pipelined region go to Spark together, as one job, and only when all slots that they need are
-       free: Spark runs them simultaneously, and no two of their tasks in one slot. What is ready waits meanwhile, unless
-       the session has too few slots for the region anyway: then it waits until there are more.
+       free: Spark runs them simultaneously, and no two of their tasks in one slot. What is ready waits meanwhile,
+       unless the session has too few slots for the region anyway: then the region waits until there are more.
     7. A request for an execution that replaces a lost one goes to the run in which Spark runs it again.
 
     Parameters

@@ -307,7 +307,7 @@ class StageHost:
         index, before = run.job_vertex.index, self._earlier.get(run.job_vertex.index)
         launched = run.has_launched or (before is not None and before.launched)
         self._earlier[index] = EarlierRun(launched, reached_commit=run.has_all_successes)
-        if run.stage_run is not None and all(one.is_over for one in run.region):
+        if run.stage_run is not None and run.is_region_over:
             run.stage_run.tasks_over()
         self._pool.run_over(run)
 
@@ -338,6 +338,13 @@ class StageHost:
             stage.join(1.0)
         self._stages.clear()
         self._threads.close()
+
+    @property
+    def waiting_for(self) -> str:
+        """Which pipelined region waits for how many slots: of the session, or of those that other jobs hold."""
+        if self._scheduler.job_status.is_terminal:
+            return ""
+        return self._pool.waiting_for or next((one.waiting_for for one in self._stages if one.waiting_for), "")
 
     @property
     def is_lost(self) -> bool:

@@ -54,9 +54,7 @@ class SessionClones:
         as slots, at most: both sides need slots. And no size is known that would change how the rows are read.
     """
 
-    def __init__(
-        self, spark: SparkSession, parallelism: int | None, slots: int, *, pipelined: bool = False
-    ) -> None:
+    def __init__(self, spark: SparkSession, parallelism: int | None, slots: int, *, pipelined: bool = False) -> None:
         self._spark = spark
         self._parallelism = parallelism
         self._slots = slots

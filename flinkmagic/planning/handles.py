@@ -377,8 +377,9 @@ class BoundaryStageHandle(StageHandle):
         return self.made()
 
 
-def renew_region(handle: WriteStageHandle | ResultStageHandle | BroadcastStageHandle) -> None:
+def renew_region(handle: StageHandle) -> None:
     """Make the next run of a stage's pipelined region one of new shuffles."""
     for one in handle.upstream:
         one.dependency.renew()
-    handle.made.forget()
+    if isinstance(handle, WriteStageHandle | ResultStageHandle | BroadcastStageHandle):
+        handle.made.forget()

@@ -22,7 +22,6 @@ from flinkmagic.planning.handles import (
     PipelinedStageHandle,
     ResultStageHandle,
     ShuffleMapStageHandle,
-    StageHandle,
     WriteStageHandle,
 )
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES, PartitionCounts
@@ -31,7 +30,14 @@ from flinkmagic.planning.stage_handles import StageHandles
 from flinkmagic.planning.translation import Stage, Translator
 
 _FILES_AND_VALUES = frozenset(
-    {"BatchScanExec", "FileSourceScanExec", "LocalTableScanExec", "OneRowRelationExec", "RangeExec", "RowDataSourceScanExec"}
+    {
+        "BatchScanExec",
+        "FileSourceScanExec",
+        "LocalTableScanExec",
+        "OneRowRelationExec",
+        "RangeExec",
+        "RowDataSourceScanExec",
+    }
 )
 """Leaves that read no shuffle."""
 _RDD_SCANS = frozenset({"ExternalRDDScanExec", "RDDScanExec"})
@@ -50,9 +56,8 @@ def pipeline_exchanges(
     translator: Translator,
     handles: StageHandles,
     counts: PartitionCounts,
-    sinks: Mapping[int, StageHandle],
-    *,
-    hides_query: Sequence[int] = (),
+    sinks: Mapping[int, object],
+    hides_query: Sequence[int],
 ) -> list[str]:
     """Make the exchanges of a translated job pipelined where that is possible; return a note for each job that is not.
 
@@ -64,13 +69,13 @@ def pipeline_exchanges(
         Makes the handles that replace those of blocking exchanges.
     counts : PartitionCounts
         How many partitions operators have.
-    sinks : mapping of int to StageHandle
+    sinks : mapping of int to object
         The handles of the sinks.
     hides_query : sequence of int
         The sinks whose command is planned again over the rows of their query.
     """
-    below = translator.stages_below()
-    kept = translator.kept_stages()
+    below = translator.below
+    kept = [one.stage for one in translator.kept.values() if one.stage is not None]
     reads = Counter(number for stage in (*below.values(), *translator.sinks.values(), *kept) for number in stage.reads)
     blocked = _Blocked(translator, handles, counts, reads)
     notes = []
@@ -85,13 +90,13 @@ def pipeline_exchanges(
     return notes
 
 
-def _is_hidden(job: _SparkJob, sinks: Mapping[int, StageHandle], hides_query: Sequence[int]) -> bool:
+def _is_hidden(job: _SparkJob, sinks: Mapping[int, object], hides_query: Sequence[int]) -> bool:
     return any(sinks[index] is job.handle for index in hides_query)
 
 
-def _spark_jobs(translator: Translator, sinks: Mapping[int, StageHandle]) -> Iterator[_SparkJob]:
-    below = translator.stages_below()
-    roots: list[tuple[StageHandle, Stage]] = [(sinks[index], stage) for index, stage in translator.sinks.items()]
+def _spark_jobs(translator: Translator, sinks: Mapping[int, object]) -> Iterator[_SparkJob]:
+    below = translator.below
+    roots: list[tuple[object, Stage]] = [(sinks[index], stage) for index, stage in translator.sinks.items()]
     for number, stage in below.items():
         if translator.exchange_of(number).kind == BROADCAST_EXCHANGE:
             roots.append((translator.partition_of(number).input.operator_factory, stage))
@@ -154,10 +159,10 @@ class _Blocked:
         if node.kind in _RDD_SCANS and not self._handles.reads_shuffle(node):
             return None
         if node.kind == CACHED_SCAN:
-            kept = self._translator.kept_stage(node)
-            if kept is not None and not self._shuffles(kept):
+            kept = self._translator.kept.get(node.inside.number) if node.inside is not None else None
+            if kept is not None and kept.stage is not None and not self._shuffles(kept.stage):
                 return None
-            return f"{node.name} reads rows that are made through a blocking shuffle"
+            return f"{node.name} reads cached rows, which may be made through a blocking shuffle"
         return f"{node.name} may read a shuffle of its own"
 
     def _operator(self, node: PlanNode) -> str | None:

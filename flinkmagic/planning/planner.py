@@ -256,13 +256,9 @@ class _Planner:
         )
 
     def _pipeline(self, requests: Sequence[SinkRequest], made: Sequence[SinkTransformation]) -> list[str]:
-        return pipeline_exchanges(
-            self._translator,
-            self._handles,
-            self._counts,
-            {index: sink.operator_factory for index, sink in enumerate(made)},
-            hides_query=[index for index, request in enumerate(requests) if request.command is not None],
-        )
+        sinks = {index: sink.operator_factory for index, sink in enumerate(made)}
+        hides_query = [index for index, request in enumerate(requests) if request.command is not None]
+        return pipeline_exchanges(self._translator, self._handles, self._counts, sinks, hides_query)
 
     def _warnings(self, requests: Sequence[SinkRequest]) -> Iterator[str]:
         if self._program is not None:

@@ -20,7 +20,7 @@ one subtask, and its handle says that Spark runs no task for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from flinkmagic.capturing.selections import Selected
@@ -190,10 +190,12 @@ class Translator:
         self._labels = labels
         self._partitions: dict[int, PartitionTransformation] = {}
         self._exchanges: dict[int, PlanNode] = {}
-        self._below: dict[int, Stage] = {}
-        self._kept: dict[int, KeptStage] = {}
+        self.kept: dict[int, KeptStage] = {}
+        """By the number of its plan's top operator each boundary."""
         self.sinks: dict[int, Stage] = {}
         """By the index of a sink its own stage."""
+        self.below: dict[int, Stage] = {}
+        """By the number of an exchange or a subquery the stage below it."""
         self.operators: list[Transformation] = []
         """All operators, inputs first."""
         self.consumers: dict[int, list[int]] = {}
@@ -229,10 +231,10 @@ class Translator:
 
     def cut_at(self, root: PlanNode, stage: KeptStage) -> None:
         """Make the plan below `root` a stage of its own wherever its cached rows are read."""
-        self._kept[root.number] = stage
+        self.kept[root.number] = stage
 
     def _input(self, node: PlanNode, consumer: PlanNode, stage: Stage) -> Steps[Transformation]:
-        kept = self._kept.get(node.number)
+        kept = self.kept.get(node.number)
         if kept is not None:
             return (yield self._cache(node, kept, stage.sink, consumer.selected))
         exchange = exchange_of(node)
@@ -247,7 +249,7 @@ class Translator:
         if self._hides_shuffle(node, stage):
             return (yield self._around_hidden_shuffle(node, stage))
         stage.nodes.append(node)
-        inside = Stage(stage.sink, cached=True, nodes=stage.nodes, reads=stage.reads) if node.kind == CACHED_SCAN else stage
+        inside = replace(stage, cached=True, collects=None) if node.kind == CACHED_SCAN else stage
         inputs = []
         for child in _operands(node):
             inputs.append((yield self._input(child, node, inside)))
@@ -283,7 +285,7 @@ class Translator:
 
     def _around_hidden_shuffle(self, node: PlanNode, stage: Stage) -> Steps[Transformation]:
         child = node.children[0]
-        before = Stage(stage.sink)
+        before = Stage(stage.sink, reads=stage.reads)
         upstream = yield self._input(child, child, before)
         local = self._add(node, [upstream], self._parallelism(child), suffix=" (local)")
         local.operator_factory = self._handles.hidden_shuffle(node, before, self._counts.of(child))
@@ -312,7 +314,7 @@ class Translator:
             consumers.append(stage.sink)
         made = self._partitions.get(number)
         if made is None:
-            below = self._below[number] = Stage(stage.sink, cached=stage.cached)
+            below = self.below[number] = Stage(stage.sink, cached=stage.cached)
             tail = yield self._tail(exchange.children[0], below)
             rows = self._counts.of(exchange.children[0])
             tail.operator_factory = self._handles.of_exchange(exchange, below, rows)
@@ -356,19 +358,6 @@ class Translator:
 
     def _parallelism(self, node: PlanNode) -> int:
         return max(1, self._counts.of(node).number)
-
-    def stages_below(self) -> dict[int, Stage]:
-        """Return, by the number of an exchange or a subquery, the stage below it."""
-        return self._below
-
-    def kept_stages(self) -> list[Stage]:
-        """Return the last stages of the boundaries that something reads."""
-        return [kept.stage for kept in self._kept.values() if kept.stage is not None]
-
-    def kept_stage(self, scan: PlanNode) -> Stage | None:
-        """Return the stage whose rows a scan reads, if it is one of this job's."""
-        kept = self._kept.get(scan.inside.number) if scan.inside is not None else None
-        return kept.stage if kept is not None else None
 
     def partition_of(self, number: int) -> PartitionTransformation:
         """Return the transformation of the exchange with this number."""

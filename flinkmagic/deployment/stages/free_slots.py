@@ -8,13 +8,11 @@ the region's own thread counts Spark's just before it submits. Seen on 4.3.0.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from flinkmagic.jvm.java import items
 
 if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
 
     from flinkmagic.planning.handles import StageHandle
@@ -22,23 +20,43 @@ if TYPE_CHECKING:
 _PAUSE_S = 0.05
 
 
-def await_free_slots(sc: SparkContext, handle: StageHandle, ready: Callable[[], None]) -> None:
-    """Wait until all tasks of a region find a slot; `ready` is called before each look, and may raise."""
-    needed = sum(max(1, one.tasks) for one in (handle, *handle.upstream))
-    ready()
-    while free_slots(sc) < needed:
+class WaitingRun(Protocol):
+    """What waits."""
+
+    handle: StageHandle
+    waiting_for: str
+
+    def check_wanted(self) -> None:
+        """Raise if it is no longer wanted."""
+        ...
+
+
+def await_free_slots(sc: SparkContext, run: WaitingRun) -> None:
+    """Wait until all tasks of a region find a slot, or the region is no longer wanted."""
+    needed = slots_needed(run.handle)
+    while (free := free_slots(sc)) < needed:
+        run.waiting_for = (
+            f"the region of {run.handle.name} waits for {needed} slots, which it needs simultaneously; {max(0, free)} "
+            "are free"
+        )
         time.sleep(_PAUSE_S)
-        ready()
+        run.check_wanted()
+    run.waiting_for = ""
+
+
+def slots_needed(handle: StageHandle) -> int:
+    """Return how many slots a pipelined region needs simultaneously: Spark runs one task in a slot."""
+    return sum(max(1, one.tasks) for one in (handle, *handle.upstream))
 
 
 def free_slots(sc: SparkContext) -> int:
     """Return Spark's slots without those that its running and waiting tasks need, as its DAGScheduler counts them."""
     context = sc._jsc.sc()
     total = int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
-    return total - sum(map(_outstanding, items(context.taskScheduler().rootPool().getSortedTaskSetQueue())))
-
-
-def _outstanding(task_set: JavaObject) -> int:
-    if task_set.isZombie():
-        return int(task_set.runningTasks())
-    return int(task_set.numTasks()) - int(task_set.tasksSuccessful())
+    pool = context.taskScheduler().rootPool()
+    # It lists the sets of tasks that are still to be launched, and counts those that run of all sets.
+    waiting = sum(
+        int(tasks.numTasks()) - int(tasks.tasksSuccessful()) - int(tasks.runningTasks())
+        for tasks in items(pool.getSortedTaskSetQueue())
+    )
+    return total - int(pool.runningTasks()) - waiting

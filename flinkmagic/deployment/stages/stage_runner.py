@@ -19,7 +19,6 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -146,8 +145,6 @@ class StageRunner:
         ready: Callable[[], None],
     ) -> StageOutcome:
         session = self._session_of(handle)
-        if handle.upstream:
-            ready = partial(await_free_slots, self.sc, handle, ready)
         if isinstance(handle, ShuffleMapStageHandle) and handle.tasks == 0:
             return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions, skipped=True)
         if any(one.calls_python for one in (handle, *handle.upstream)):
@@ -311,6 +308,8 @@ class StageRun:
         self._description = description
         self._earlier = earlier
         self._on_outcome = on_outcome
+        self.waiting_for = ""
+        """What it waits for before it goes to Spark: slots that other jobs hold."""
         self._turn: Callable[[], None] | None = None
         self._cancelled = threading.Event()
         self._tasks_over = threading.Event()
@@ -330,6 +329,18 @@ class StageRun:
         turn, self._turn = self._turn, None
         if turn is not None:
             turn()
+        self.check_wanted()
+        if self.handle.upstream:
+            await_free_slots(self._runner.sc, self)
+
+    def check_wanted(self) -> None:
+        """Raise if it was cancelled.
+
+        Raises
+        ------
+        StageCancelledError
+            Then.
+        """
         if self._cancelled.is_set():
             raise StageCancelledError
 

@@ -256,9 +256,6 @@ class StreamingDeployment:
     taken_up: TakenUp = NOTHING
     """Nothing of a query exists before it starts, as far as a job knows."""
 
-    waiting_for: str = ""
-    """Spark waits for the slots of a batch by itself."""
-
     not_retained: dict[str, str] = {}  # noqa: RUF012 - as of a deployment of stages; nothing is kept
 
     def partition_bytes(self) -> dict[str, tuple[int, ...]]:

@@ -76,6 +76,11 @@ class VertexRun(StageSubtasks):
         return self._is_over
 
     @property
+    def is_region_over(self) -> bool:
+        """Whether nothing is left of it, nor of those in its Spark job."""
+        return all(run.is_over for run in self.region)
+
+    @property
     def has_all_successes(self) -> bool:
         """Whether every subtask succeeded; what may then still fail is the driver's part."""
         return all(one.success is not None or self._is_merged(one) for one in self.every())
@@ -179,8 +184,8 @@ class VertexRun(StageSubtasks):
 
     def _to_blame(self) -> VertexRun:
         """Return the run of the region whose task failed first; where none did, the driver's part has failed."""
-        failed = [run for run in self.region if run._first_failed is not None]
-        return min(failed, key=lambda run: run._first_failed.finished_ms) if failed else self
+        failed = [(run._first_failed.finished_ms, run) for run in self.region if run._first_failed is not None]
+        return min(failed, key=lambda each: each[0])[1] if failed else self
 
     def lose_tasks(self) -> None:
         """Count all running tasks as ended, as no news of them will come."""
