@@ -256,9 +256,9 @@ class SparkSlotPool:
             self._event_log.add("slot pool", f"declare {self.required} required slots")
             self._declare(self.required)
         self.waiting_for = ""
-        ready = [index for index in self._waiting if self._is_region_ready(index)]
-        for index in sorted(ready, key=lambda index: (-self._path[index], index)):
-            region = self._stages.region_of(index)
+        ready = [self._stages.region_of(index) for index in self._waiting if self._is_region_ready(index)]
+        for region in sorted(ready, key=lambda region: (-max(self._path[one] for one in region), region[0])):
+            index = region[0]
             name, tasks = self._graph.job_vertices[index].name, sum(len(self._waiting[one]) for one in region)
             if index not in self._declared:
                 self._declared.add(index)
@@ -292,16 +292,21 @@ class SparkSlotPool:
         self._decide_soon()
 
     @property
+    def _busy(self) -> int:
+        return sum(run.unfinished for run in self._active.values())
+
+    @property
     def _available(self) -> int:
         session = self._session_slots()
         return session if self._slots is None else min(session, self._slots)
 
     def _fits_simultaneously(self, tasks: int) -> bool:
-        return sum(run.unfinished for run in self._active.values()) + tasks <= self._available
+        return self._busy + tasks <= self._available
 
     def _wait_for_slots(self, name: str, vertices: int, tasks: int) -> None:
-        of = f"the region of {name} ({vertices} vertices)"
-        self.waiting_for = f"{of} waits for {tasks} slots, which it needs simultaneously; there are {self._available}"
+        free = max(0, self._available - self._busy)
+        of = f"the region of {name} ({vertices} vertices) waits for {tasks} slots, which it needs simultaneously"
+        self.waiting_for = f"{of}; {free} of {self._available} are free"
         if self.waiting_for != self._told_waiting:
             self._told_waiting = self.waiting_for
             self._event_log.add("slots", self.waiting_for)
@@ -326,12 +331,11 @@ class SparkSlotPool:
         return int(np.count_nonzero(self._graph.state[vertices.start : vertices.stop] == _FINISHED))
 
     def _fits(self, tasks: int) -> bool:
-        busy = sum(run.unfinished for run in self._active.values())
         if not self._active:
             return True
         if self._slots is not None:
-            return busy + tasks <= self._slots
-        return busy < max(2 * self._session_slots(), self.LEAST_PROMISES)
+            return self._busy + tasks <= self._slots
+        return self._busy < max(2 * self._session_slots(), self.LEAST_PROMISES)
 
 
 def remaining_paths(graph: ExecutionGraph) -> list[int]:

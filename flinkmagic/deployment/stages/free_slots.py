@@ -33,11 +33,11 @@ class WaitingRun(Protocol):
 
 def await_free_slots(sc: SparkContext, run: WaitingRun) -> None:
     """Wait until all tasks of a region find a slot, or the region is no longer wanted."""
-    needed = slots_needed(run.handle)
+    needed, vertices = slots_needed(run.handle), 1 + len(run.handle.upstream)
     while (free := free_slots(sc)) < needed:
+        of = f"the region of {run.handle.name} ({vertices} vertices)"
         run.waiting_for = (
-            f"the region of {run.handle.name} waits for {needed} slots, which it needs simultaneously; {max(0, free)} "
-            "are free"
+            f"{of} waits for {needed} slots, which it needs simultaneously, and Spark's other jobs leave {max(0, free)}"
         )
         time.sleep(_PAUSE_S)
         run.check_wanted()
