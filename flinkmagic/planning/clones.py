@@ -49,12 +49,16 @@ class SessionClones:
         How many partitions shuffles make.
     slots : int
         Without a parallelism: twice as many partitions as this, at most.
+    pipelined : bool
+        Whether shuffles are read while they are written. Without a parallelism there are then half as many partitions
+        as slots, at most: both sides need slots. And no size is known that would change how the rows are read.
     """
 
-    def __init__(self, spark: SparkSession, parallelism: int | None, slots: int) -> None:
+    def __init__(self, spark: SparkSession, parallelism: int | None, slots: int, *, pipelined: bool = False) -> None:
         self._spark = spark
         self._parallelism = parallelism
         self._slots = slots
+        self._pipelined = pipelined
         self._clones: list[_Clone] = []
 
     def of(self, snapshot: SessionSnapshot | None) -> tuple[JavaObject, str]:
@@ -72,7 +76,7 @@ class SessionClones:
         conf = state.conf()
         if snapshot is not None:
             snapshot.apply_to(conf)
-        adapts = bool(conf.adaptiveExecutionEnabled())
+        adapts = bool(conf.adaptiveExecutionEnabled()) and not self._pipelined
         # A number of subtasks that the user gave is used as it is; otherwise it is an upper limit.
         merges = adapts and self._parallelism is None and bool(conf.coalesceShufflePartitionsEnabled())
         conf.setConfString(CHOOSES_JOINS, str(adapts).lower())
@@ -106,4 +110,5 @@ class SessionClones:
     def _shuffle_partitions(self, conf: JavaObject) -> int:
         if self._parallelism is not None:
             return self._parallelism
-        return max(1, min(int(conf.numShufflePartitions()), 2 * self._slots))
+        most = self._slots // 2 if self._pipelined else 2 * self._slots
+        return max(1, min(int(conf.numShufflePartitions()), most))

@@ -13,7 +13,7 @@ from flinkmagic.capturing.program import Program
 from flinkmagic.errors.capturing import NoResultError, SparkConnectSessionError
 from flinkmagic.errors.deployment import SessionEndedError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
-from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
+from flinkmagic.graph.exchange_mode import BatchShuffleMode, RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
 from flinkmagic.planning.boundaries import Boundaries, Boundary, only_reads
 from flinkmagic.planning.clones import SessionClones
@@ -22,6 +22,7 @@ from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
 from flinkmagic.planning.operator_marks import apply_marks
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts, is_adaptive_cache
+from flinkmagic.planning.pipelined_regions import pipeline_exchanges
 from flinkmagic.planning.plan_reader import PlanForest, PlanNode
 from flinkmagic.planning.provenance import Provenance
 from flinkmagic.planning.requests import SinkRequest, frames_session, named_frames, requests_of, result_requests
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
+
+_PIPELINED = BatchShuffleMode.ALL_EXCHANGES_PIPELINED
 
 MOST_TASKS = 2**31 - 1
 """Spark counts the tasks of a stage in an int."""
@@ -123,6 +126,7 @@ def plan(
     storage_level: str = DEFAULT_STORAGE_LEVEL,
     on_progress: Callable[[int, int], None] | None = None,
     collected: bool = False,
+    exchange: BatchShuffleMode = BatchShuffleMode.ALL_EXCHANGES_BLOCKING,
 ) -> PlannedJob:
     """Plan the writes of a program, else its results, else the DataFrames given. Starts no Spark job.
 
@@ -148,6 +152,8 @@ def plan(
         Called with the number of sinks that are planned and the number of all, after each of them.
     collected : bool
         Whether an action collects the rows of results, which nothing keeps; see `SinkRequest`.
+    exchange : BatchShuffleMode
+        Whether consumers read shuffles while they are written, where Spark can do that (see `pipelined_regions`).
 
     Raises
     ------
@@ -167,7 +173,7 @@ def plan(
     if not requests:
         raise NoResultError(name)
     slots = slots or spark.sparkContext.defaultParallelism
-    planner = _Planner(spark, program, parallelism, slots, share, storage_level)
+    planner = _Planner(spark, program, parallelism, slots, share, storage_level, exchange)
     return planner.plan(requests, name, on_progress)
 
 
@@ -188,12 +194,14 @@ class _Planner:
         slots: int,
         share: Sharing,
         storage_level: str,
+        exchange: BatchShuffleMode,
     ) -> None:
         self._share = share
+        self._exchange = exchange
         self._sc = spark.sparkContext
         self._program = program
         self._slots = slots
-        self._clones = SessionClones(spark, parallelism, slots)
+        self._clones = SessionClones(spark, parallelism, slots, pipelined=exchange is _PIPELINED)
         self._forest = PlanForest(spark.sparkContext)
         self._counts = PartitionCounts(self._forest)
         self._handles = StageHandles(self._forest, self._counts)
@@ -221,6 +229,7 @@ class _Planner:
             name,
             RuntimeExecutionMode.BATCH,
             parallelism,
+            batch_shuffle_mode=self._exchange,
             # Flink's bound is that of its key groups; a Spark stage has none.
             upper_bound_max_parallelism=MOST_TASKS,
         )
@@ -230,6 +239,7 @@ class _Planner:
             frozenset(self._provenance.direct),
             self._program.marks if self._program else {},
         )
+        blocking = self._pipeline(requests, made) if self._exchange is _PIPELINED else []
         for operator in self._translator.operators:
             environment.add_operator(operator)
         return PlannedJob(
@@ -241,12 +251,17 @@ class _Planner:
             parallelism=parallelism,
             slots=self._slots,
             session_clone=self._clones.of(requests[0].snapshot)[0],
-            warnings=(*self._warnings(requests), *marked),
+            warnings=(*self._warnings(requests), *marked, *blocking),
             boundaries=planned_boundaries(requests, boundaries, kept),
             results=tuple(self._handles.results),
             relations=tuple(boundary.relation for boundary in boundaries),
             collected=any(request.collected for request in requests),
         )
+
+    def _pipeline(self, requests: Sequence[SinkRequest], made: Sequence[SinkTransformation]) -> list[str]:
+        sinks = {index: sink.operator_factory for index, sink in enumerate(made)}
+        hides_query = [index for index, request in enumerate(requests) if request.command is not None]
+        return pipeline_exchanges(self._translator, self._handles, self._counts, sinks, hides_query)
 
     def _warnings(self, requests: Sequence[SinkRequest]) -> Iterator[str]:
         if self._program is not None:

@@ -17,6 +17,7 @@ from pyspark.sql.utils import AnalysisException
 
 import flinkmagic
 from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError, UndeferrableWriteError
+from flinkmagic.errors.graph import PipelinedExchangeError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import SessionActions
 
@@ -321,3 +322,14 @@ def test_a_stream_runs_as_a_job(spark: Any, tmp_path: Path) -> None:
     assert graph.run().status is JobStatus.FINISHED
     assert _rows(spark.table("streamed")) == [(k, 10) for k in range(3)]
     assert not query.isActive
+
+
+def test_pipelined_exchanges_run_or_are_refused_by_name(spark: Any) -> None:
+    frame = spark.range(0, 100, 1, 1).repartition(1).selectExpr("id * 2 AS twice")
+    if tuple(map(int, spark.version.split(".")[:2])) < (4, 3):
+        with pytest.raises(PipelinedExchangeError, match=r"4\.3 and newer have"):
+            flinkmagic.compile({"r": frame}, exchange="pipelined")
+        return
+    job = _run({"r": frame}, exchange="pipelined")
+    assert _rows(job.result("r")) == _rows(frame)
+    assert job.execution_graph.pipelined_regions.count == 1
