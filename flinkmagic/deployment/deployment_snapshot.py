@@ -22,18 +22,23 @@ class DeploymentSnapshot:
         Every attempt so far.
     slots_used, slots_total : int
         Slots in which a task of this job runs now, and those that it may use.
+    waiting_for : str
+        Which pipelined region waits for how many slots; empty if none does.
     """
 
     job: ExecutionGraphInfo
     tasks: tuple[TaskRecord, ...]
     slots_used: int
     slots_total: int
+    waiting_for: str = ""
 
     @classmethod
-    def of(cls, info: ExecutionGraphInfo, tasks: Sequence[TaskRecord], slots_total: int) -> DeploymentSnapshot:
+    def of(
+        cls, info: ExecutionGraphInfo, tasks: Sequence[TaskRecord], slots_total: int, *, waiting_for: str = ""
+    ) -> DeploymentSnapshot:
         """Return a job's snapshot with its tasks; a failure that was reported is not reported again as the job's."""
         job = replace(info, exception_history=without_repetition(info.exception_history))
-        return cls(job, tuple(tasks), sum(task.end_ms is None for task in tasks), slots_total)
+        return cls(job, tuple(tasks), sum(task.end_ms is None for task in tasks), slots_total, waiting_for)
 
 
 def without_repetition(history: Sequence[RootExceptionHistoryEntry]) -> tuple[RootExceptionHistoryEntry, ...]:

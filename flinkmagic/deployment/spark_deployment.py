@@ -291,8 +291,8 @@ class SparkDeployment:
 
     def snapshot(self) -> DeploymentSnapshot:
         """Return the job's progress."""
-        slots_total = self._slots or self._cluster.resource_manager.slots.total
-        return DeploymentSnapshot.of(self._job_master.request_job(), self.tasks(), slots_total)
+        total, waiting = self._slots or self._cluster.resource_manager.slots.total, self._host.waiting_for
+        return DeploymentSnapshot.of(self._job_master.request_job(), self.tasks(), total, waiting_for=waiting)
 
     def result(self, name: str) -> DataFrame:
         """Return a DataFrame of the user's session over the rows of a result.

@@ -48,6 +48,7 @@ class SparkSchedulerFactory:
             self.execution_graph,
             main_thread=self.main_thread,
             start_run=self.host.start_run,
+            start_region=self.host.start_region,
             session_slots=lambda: self.session_slots.total,
             event_log=self.event_log,
             declare=declare,

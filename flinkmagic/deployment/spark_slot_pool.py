@@ -24,6 +24,9 @@ from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
 _FINISHED = ExecutionState.FINISHED.value
 
 
+StartRegion = Callable[[dict[int, dict[int, PhysicalSlotRequest]]], list[VertexRun]]
+
+
 class SparkSlotPool:
     """Asks Spark for tasks, and takes each launched task as a slot for the request of its subtask (`SlotPoolService`).
 
@@ -43,7 +46,10 @@ class SparkSlotPool:
        order. If the session is FIFO, Spark keeps this order among those that find the slots promised (`StageHost`):
        what fits simultaneously runs simultaneously anyway.
     5. A write that must run after an earlier one waits until that one is finished.
-    6. A request for an execution that replaces a lost one goes to the run in which Spark runs it again.
+    6. The vertices of a pipelined region go to Spark together, as one job, and only when all slots that they need are
+       free: Spark runs them simultaneously, and no two of their tasks in one slot. What is ready waits meanwhile,
+       unless the session has too few slots for the region anyway: then the region waits until there are more.
+    7. A request for an execution that replaces a lost one goes to the run in which Spark runs it again.
 
     Parameters
     ----------
@@ -53,6 +59,8 @@ class SparkSlotPool:
         The thread of decisions: after the call that asks, so that all that one event sets free is compared.
     start_run : callable
         Submits a vertex (by its index) with its requests.
+    start_region : callable
+        Submits the vertices of a pipelined region, that by whose handle it runs first, with their requests.
     session_slots : callable
         Returns how many slots the session has now.
     event_log : JobEventLog
@@ -74,6 +82,7 @@ class SparkSlotPool:
         *,
         main_thread: ComponentMainThreadExecutor,
         start_run: Callable[[int, dict[int, PhysicalSlotRequest]], VertexRun],
+        start_region: StartRegion | None = None,
         session_slots: Callable[[], int],
         event_log: JobEventLog,
         declare: Callable[[int], None] = lambda _required: None,
@@ -83,6 +92,7 @@ class SparkSlotPool:
         self._graph = execution_graph
         self._main_thread = main_thread
         self._start_run = start_run
+        self._start_region = start_region
         self._session_slots = session_slots
         self._event_log = event_log
         self._declare = declare
@@ -93,6 +103,8 @@ class SparkSlotPool:
         """Called after a decision that leaves nothing running."""
         self.on_lost: Callable[[str], None] = lambda _executor: None
         """Called with an executor that gives no sign of life."""
+        self.waiting_for = ""
+        """Which pipelined region waits for how many slots; empty if none does."""
         self._path = remaining_paths(execution_graph)
         self._pending: dict[int, PhysicalSlotRequest] = {}
         """By the execution vertex that represents the task."""
@@ -103,6 +115,7 @@ class SparkSlotPool:
         self._where: dict[str, tuple[int, int]] = {}
         self._declared: set[int] = set()
         self._told_required = 0
+        self._told_waiting = ""
         self._is_decision_due = False
         self._closed: CompletableFuture[None] | None = None
 
@@ -242,24 +255,68 @@ class SparkSlotPool:
             self._told_required = self.required
             self._event_log.add("slot pool", f"declare {self.required} required slots")
             self._declare(self.required)
-        ready = [index for index in self._waiting if self._is_ready(index)]
-        for index in sorted(ready, key=lambda index: (-self._path[index], index)):
-            name, tasks = self._graph.job_vertices[index].name, len(self._waiting[index])
+        self.waiting_for = ""
+        ready = [self._stages.region_of(index) for index in self._waiting if self._is_region_ready(index)]
+        for region in sorted(ready, key=lambda region: (-max(self._path[one] for one in region), region[0])):
+            index = region[0]
+            name, tasks = self._graph.job_vertices[index].name, sum(len(self._waiting[one]) for one in region)
             if index not in self._declared:
                 self._declared.add(index)
                 self._event_log.add("slots", f"{name} requires {tasks} slots")
-            if not self._fits(tasks):
+            if len(region) == 1:
+                if not self._fits(tasks):
+                    break
+            elif not self._fits_simultaneously(tasks):
+                self._wait_for_slots(name, len(region), tasks)
+                if tasks > self._available:
+                    continue
                 break
             self._declared.discard(index)
             self._event_log.add("slots", f"{name} goes to Spark, {tasks} tasks")
-            self._active[index] = self._start_run(index, self._waiting.pop(index))
+            self._submit(region)
         if not self._active:
             if self._closed is not None:
                 self._closed.complete(None)
             self.on_idle()
 
+    def _submit(self, region: tuple[int, ...]) -> None:
+        if len(region) == 1:
+            self._active[region[0]] = self._start_run(region[0], self._waiting.pop(region[0]))
+            return
+        assert self._start_region is not None
+        runs = self._start_region({index: self._waiting.pop(index) for index in region})
+        self._active.update(zip(region, runs, strict=True))
+
+    def session_changed(self) -> None:
+        """Decide again: executors came."""
+        self._decide_soon()
+
+    @property
+    def _busy(self) -> int:
+        return sum(run.unfinished for run in self._active.values())
+
+    @property
+    def _available(self) -> int:
+        session = self._session_slots()
+        return session if self._slots is None else min(session, self._slots)
+
+    def _fits_simultaneously(self, tasks: int) -> bool:
+        return self._busy + tasks <= self._available
+
+    def _wait_for_slots(self, name: str, vertices: int, tasks: int) -> None:
+        free = max(0, self._available - self._busy)
+        of = f"the region of {name} ({vertices} vertices) waits for {tasks} slots, which it needs simultaneously"
+        self.waiting_for = f"{of}; {free} of {self._available} are free"
+        if self.waiting_for != self._told_waiting:
+            self._told_waiting = self.waiting_for
+            self._event_log.add("slots", self.waiting_for)
+
+    def _is_region_ready(self, index: int) -> bool:
+        region = self._stages.region_of(index)
+        return index == region[0] and all(self._is_ready(one) for one in region)
+
     def _is_ready(self, index: int) -> bool:
-        waiting = self._waiting[index]
+        waiting = self._waiting.get(index)
         if not waiting or index in self._active:
             return False
         if len(waiting) + self._finished(index) < self._graph.job_vertices[index].parallelism:
@@ -274,12 +331,11 @@ class SparkSlotPool:
         return int(np.count_nonzero(self._graph.state[vertices.start : vertices.stop] == _FINISHED))
 
     def _fits(self, tasks: int) -> bool:
-        busy = sum(run.unfinished for run in self._active.values())
         if not self._active:
             return True
         if self._slots is not None:
-            return busy + tasks <= self._slots
-        return busy < max(2 * self._session_slots(), self.LEAST_PROMISES)
+            return self._busy + tasks <= self._slots
+        return self._busy < max(2 * self._session_slots(), self.LEAST_PROMISES)
 
 
 def remaining_paths(graph: ExecutionGraph) -> list[int]:

@@ -134,6 +134,7 @@ class StageHost:
         for event in events:
             if isinstance(event, ExecutorAdded):
                 self._removed.discard(event.executor)
+                self._pool.session_changed()
             elif isinstance(event, ExecutorRemoved):
                 self._removed.add(event.executor)
                 # Its tasks were told of by the tracker, one by one (`Losses`): this ends its registration alone.
@@ -154,24 +155,41 @@ class StageHost:
 
     def start_run(self, index: int, requests: dict[int, PhysicalSlotRequest]) -> VertexRun:
         """Submit a vertex to Spark."""
-        assert self.make_stage is not None
+        run = self._made_run(index, requests)
+        self._start(run, self._turn())
+        return run
+
+    def start_region(self, requests: dict[int, dict[int, PhysicalSlotRequest]]) -> list[VertexRun]:
+        """Submit the vertices of a pipelined region to Spark, as one job; the first one's handle runs it."""
+        runs = [self._made_run(index, requests[index]) for index in requests]
+        for run in runs:
+            run.region = runs
+        first = runs[0]
+        self._start(first, None)
+        for run in runs:
+            run.stage_run = first.stage_run
+        return runs
+
+    def _made_run(self, index: int, requests: dict[int, PhysicalSlotRequest]) -> VertexRun:
         job_vertex = self._graph.job_vertices[index]
         handle = job_vertex.job_vertex.operator_factory
         if not isinstance(handle, StageHandle):
             raise TypeError(f"the vertex {job_vertex.name!r} has no stage handle, but {handle!r}")
         holds_all = self._restarts and not isinstance(handle, _KEEPS_EACH_TASK)
-        run = VertexRun(
+        return VertexRun(
             job_vertex, handle, requests, holds_all=holds_all, fails_immediately=not self._restarts, host=self
         )
+
+    def _start(self, run: VertexRun, turn: Callable[[], None] | None) -> None:
+        assert self.make_stage is not None
+        index = run.job_vertex.index
         tag = f"{self._prefix}v{index}r{next(self._run_numbers)}"
-        description = f"{self._job_name}: {job_vertex.name}"
+        description = f"{self._job_name}: {run.job_vertex.name}"
         self.committed.discard(index)
-        run.stage_run = self.make_stage(handle, tag, description, self._earlier.get(index), self._on_outcome)
+        run.stage_run = self.make_stage(run.handle, tag, description, self._earlier.get(index), self._on_outcome)
         self.tracker.watch(tag, run)
-        turn = self._turn()
         self._stages.append(run.stage_run)
         run.stage_run.start(self._threads, turn)
-        return run
 
     def _turn(self) -> Callable[[], None] | None:
         """Return what a run waits for if the slots are promised: Spark ranks jobs by the order of submission.
@@ -289,7 +307,7 @@ class StageHost:
         index, before = run.job_vertex.index, self._earlier.get(run.job_vertex.index)
         launched = run.has_launched or (before is not None and before.launched)
         self._earlier[index] = EarlierRun(launched, reached_commit=run.has_all_successes)
-        if run.stage_run is not None:
+        if run.stage_run is not None and run.is_region_over:
             run.stage_run.tasks_over()
         self._pool.run_over(run)
 
@@ -320,6 +338,13 @@ class StageHost:
             stage.join(1.0)
         self._stages.clear()
         self._threads.close()
+
+    @property
+    def waiting_for(self) -> str:
+        """Which pipelined region waits for how many slots: of the session, or of those that other jobs hold."""
+        if self._scheduler.job_status.is_terminal:
+            return ""
+        return self._pool.waiting_for or next((one.waiting_for for one in self._stages if one.waiting_for), "")
 
     @property
     def is_lost(self) -> bool:

@@ -249,3 +249,11 @@ class TopologyError(UserError):
     def __init__(self, place: str, problem: str) -> None:
         self.place, self.problem = place, problem
         super().__init__(f"{place}: {problem}" if place else problem)
+
+
+class PipelinedExchangeError(UserError):
+    """Pipelined exchanges on a session that cannot run them."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(f"--exchange pipelined: no exchange can be pipelined here: {why}. Leave the option out.")

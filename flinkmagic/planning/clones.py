@@ -43,7 +43,7 @@ class KeptClones:
     """Clones that the next job may be planned on, if its lines saw the same session in the same state.
 
     To make one, and to let its optimiser and its planner warm up, takes longer than to plan a small query. Each of the
-    jobs must have the same parallelism and slots.
+    jobs must have the same parallelism, slots and way to exchange rows.
     """
 
     MOST = 4
@@ -85,15 +85,25 @@ class SessionClones:
         Without a parallelism: twice as many partitions as this, at most.
     kept : KeptClones, optional
         The clones of earlier jobs that are planned alike.
+    pipelined : bool
+        Whether shuffles are read while they are written. Without a parallelism there are then half as many partitions
+        as slots, at most: both sides need slots. And no size is known that would change how the rows are read.
     """
 
     def __init__(
-        self, spark: SparkSession, parallelism: int | None, slots: int, kept: KeptClones | None = None
+        self,
+        spark: SparkSession,
+        parallelism: int | None,
+        slots: int,
+        kept: KeptClones | None = None,
+        *,
+        pipelined: bool = False,
     ) -> None:
         self._spark = spark
         self._parallelism = parallelism
         self._slots = slots
         self._kept = kept
+        self._pipelined = pipelined
         self._clones: list[_Clone] = []
 
     def of(self, snapshot: SessionSnapshot | None) -> tuple[JavaObject, str]:
@@ -115,7 +125,7 @@ class SessionClones:
         conf = state.conf()
         if snapshot is not None:
             snapshot.apply_to(conf)
-        adapts = bool(conf.adaptiveExecutionEnabled())
+        adapts = bool(conf.adaptiveExecutionEnabled()) and not self._pipelined
         # A number of subtasks that the user gave is used as it is; otherwise it is an upper limit.
         merges = adapts and self._parallelism is None and bool(conf.coalesceShufflePartitionsEnabled())
         conf.setConfString(CHOOSES_JOINS, str(adapts).lower())
@@ -149,4 +159,5 @@ class SessionClones:
     def _shuffle_partitions(self, conf: JavaObject) -> int:
         if self._parallelism is not None:
             return self._parallelism
-        return max(1, min(int(conf.numShufflePartitions()), 2 * self._slots))
+        most = self._slots // 2 if self._pipelined else 2 * self._slots
+        return max(1, min(int(conf.numShufflePartitions()), most))

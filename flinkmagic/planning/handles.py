@@ -36,6 +36,7 @@ __all__ = [
     "BoundaryStageHandle",
     "BroadcastStageHandle",
     "ObservedQuery",
+    "PipelinedStageHandle",
     "ResultStageHandle",
     "ShuffleMapStageHandle",
     "StageHandle",
@@ -95,12 +96,12 @@ class Renewable(Once):
     make : callable
         Makes it.
     renew : callable
-        Makes the next `make` return a new object.
+        Makes the next `make` return a new object, if it does not do so by itself.
     """
 
     __slots__ = ("_remake", "_renew")
 
-    def __init__(self, make: Callable[[], Any], renew: Callable[[], None]) -> None:
+    def __init__(self, make: Callable[[], Any], renew: Callable[[], None] = lambda: None) -> None:
         super().__init__(make)
         self._remake = make
         self._renew = renew
@@ -108,6 +109,11 @@ class Renewable(Once):
     def renew(self) -> None:
         with self._lock:
             self._renew()
+            self._make, self._made = self._remake, None
+
+    def forget(self) -> None:
+        """Make the next call return what is made then; what it is made of was renewed."""
+        with self._lock:
             self._make, self._made = self._remake, None
 
     def let_go(self) -> None:
@@ -153,6 +159,8 @@ class StageHandle:
         For a stage that observes something: call it when the stage is done, whatever runs again of it later.
     joins, merged : Once
         What `adaptation` reports, as the JVM knows it: a tuple of JoinChoice; the number of tasks, or -1.
+    upstream : tuple of PipelinedStageHandle
+        The other stages of its pipelined region, which run in the Spark job of this one.
     """
 
     name: str
@@ -163,6 +171,7 @@ class StageHandle:
     collected: Callable[[], None] | None = field(repr=False, default=None)
     joins: Once = field(repr=False, default_factory=lambda: Once.of(()))
     merged: Once = field(repr=False, default_factory=lambda: Once.of(-1))
+    upstream: tuple[PipelinedStageHandle, ...] = field(repr=False, default=())
 
     @property
     def adaptation(self) -> StageAdaptation:
@@ -213,6 +222,29 @@ class ShuffleMapStageHandle(StageHandle):
     def shuffle_dependency(self) -> JavaObject:
         """Spark's ``ShuffleDependency``, always the same object."""
         return self.dependency()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PipelinedStageHandle(StageHandle):
+    """A stage whose rows its consumer reads while it writes them: both are stages of one Spark job.
+
+    It is not run by itself, but by the one stage of its pipelined region that has it as `upstream`. Ask for the
+    dependency before that stage is run, on the thread that runs it; Spark's stage info carries `shuffle_id`.
+
+    Spark runs a pipelined shuffle once: call `renew_region` before the region is run again.
+    """
+
+    dependency: Renewable = field(repr=False)
+
+    @property
+    def shuffle_dependency(self) -> JavaObject:
+        """Spark's ``PipelinedShuffleDependency``, the same object until the region is renewed."""
+        return self.dependency()
+
+    @property
+    def shuffle_id(self) -> int | None:
+        """The number of the shuffle; None if it is not made."""
+        return int(self.dependency().shuffleId()) if self.dependency.is_made else None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -280,7 +312,7 @@ class WriteStageHandle(StageHandle):
     """
 
     query_execution: JavaObject = field(repr=False)
-    made: Once = field(repr=False)
+    made: Renewable = field(repr=False)
     user_write: UserWrite | None = field(repr=False, default=None)
     observed: ObservedQuery | None = field(repr=False, default=None)
 
@@ -311,7 +343,7 @@ class ResultStageHandle(StageHandle):
     """
 
     query_execution: JavaObject = field(repr=False)
-    made: Once = field(repr=False)
+    made: Renewable = field(repr=False)
     schema_json: str = ""
     columns: JavaObject | None = field(default=None, repr=False)
     observed: ObservedQuery | None = field(repr=False, default=None)
@@ -343,3 +375,11 @@ class BoundaryStageHandle(StageHandle):
     def relation(self) -> JavaObject:
         """The ``InMemoryRelation`` of the rows, always over the same builder."""
         return self.made()
+
+
+def renew_region(handle: StageHandle) -> None:
+    """Make the next run of a stage's pipelined region one of new shuffles."""
+    for one in handle.upstream:
+        one.dependency.renew()
+    if isinstance(handle, WriteStageHandle | ResultStageHandle | BroadcastStageHandle):
+        handle.made.forget()

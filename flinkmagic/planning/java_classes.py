@@ -13,6 +13,7 @@ CLASSES = DriverClasses(
         "LeafPartitions",
         "LogicalCuts",
         "ObservedMetrics",
+        "PipelinedExchanges",
         "PlanKinds",
         "PlanLeaves",
         "PlanNodes",
@@ -26,7 +27,7 @@ CLASSES = DriverClasses(
         "ObservedMetrics": ("PlanRebuilder",),
         "PlanNodes": ("LeafPartitions",),
         "PlanReader": ("LeafPartitions", "SelectedRows"),
-        "PlanRebuilder": ("AdaptiveJoins", "CoalescedReads", "PlanNodes"),
+        "PlanRebuilder": ("AdaptiveJoins", "CoalescedReads", "PipelinedExchanges", "PlanNodes"),
         "SelectedRows": ("PlanNodes",),
     },
 )

@@ -13,7 +13,7 @@ from flinkmagic.capturing.program import Program
 from flinkmagic.errors.capturing import NoResultError, SparkConnectSessionError
 from flinkmagic.errors.deployment import SessionEndedError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
-from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
+from flinkmagic.graph.exchange_mode import BatchShuffleMode, RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
 from flinkmagic.planning.boundaries import Boundaries, Boundary, only_reads
 from flinkmagic.planning.clones import KeptClones, SessionClones
@@ -22,6 +22,7 @@ from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
 from flinkmagic.planning.operator_marks import apply_marks
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts, is_adaptive_cache
+from flinkmagic.planning.pipelined_regions import pipeline_exchanges
 from flinkmagic.planning.plan_reader import PlanForest, PlanNode
 from flinkmagic.planning.provenance import Provenance
 from flinkmagic.planning.requests import SinkRequest, frames_session, named_frames, requests_of, result_requests
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
+
+_PIPELINED = BatchShuffleMode.ALL_EXCHANGES_PIPELINED
 
 MOST_TASKS = 2**31 - 1
 """Spark counts the tasks of a stage in an int."""
@@ -124,6 +127,7 @@ def plan(
     on_progress: Callable[[int, int], None] | None = None,
     collected: bool = False,
     clones: KeptClones | None = None,
+    exchange: BatchShuffleMode = BatchShuffleMode.ALL_EXCHANGES_BLOCKING,
 ) -> PlannedJob:
     """Plan the writes of a program, else its results, else the DataFrames given. Starts no Spark job.
 
@@ -150,7 +154,9 @@ def plan(
     collected : bool
         Whether an action collects the rows of results, which nothing keeps; see `SinkRequest`.
     clones : KeptClones, optional
-        The clones of the session on which jobs with the same parallelism and slots were planned.
+        The clones of the session on which jobs with the same parallelism, slots and exchange were planned.
+    exchange : BatchShuffleMode
+        Whether consumers read shuffles while they are written, where Spark can do that (see `pipelined_regions`).
 
     Raises
     ------
@@ -170,7 +176,8 @@ def plan(
     if not requests:
         raise NoResultError(name)
     slots = slots or spark.sparkContext.defaultParallelism
-    planner = _Planner(spark, program, SessionClones(spark, parallelism, slots, clones), slots, share, storage_level)
+    own = SessionClones(spark, parallelism, slots, clones, pipelined=exchange is _PIPELINED)
+    planner = _Planner(spark, program, own, slots, share, storage_level, exchange)
     return planner.plan(requests, name, on_progress)
 
 
@@ -191,8 +198,10 @@ class _Planner:
         slots: int,
         share: Sharing,
         storage_level: str,
+        exchange: BatchShuffleMode,
     ) -> None:
         self._share = share
+        self._exchange = exchange
         self._sc = spark.sparkContext
         self._program = program
         self._slots = slots
@@ -224,6 +233,7 @@ class _Planner:
             name,
             RuntimeExecutionMode.BATCH,
             parallelism,
+            batch_shuffle_mode=self._exchange,
             # Flink's bound is that of its key groups; a Spark stage has none.
             upper_bound_max_parallelism=MOST_TASKS,
         )
@@ -233,6 +243,7 @@ class _Planner:
             frozenset(self._provenance.direct),
             self._program.marks if self._program else {},
         )
+        blocking = self._pipeline(requests, made) if self._exchange is _PIPELINED else []
         for operator in self._translator.operators:
             environment.add_operator(operator)
         return PlannedJob(
@@ -244,12 +255,17 @@ class _Planner:
             parallelism=parallelism,
             slots=self._slots,
             session_clone=self._clones.of(requests[0].snapshot)[0],
-            warnings=(*self._warnings(requests), *marked),
+            warnings=(*self._warnings(requests), *marked, *blocking),
             boundaries=planned_boundaries(requests, boundaries, kept),
             results=tuple(self._handles.results),
             relations=tuple(boundary.relation for boundary in boundaries),
             collected=any(request.collected for request in requests),
         )
+
+    def _pipeline(self, requests: Sequence[SinkRequest], made: Sequence[SinkTransformation]) -> list[str]:
+        sinks = {index: sink.operator_factory for index, sink in enumerate(made)}
+        hides_query = [index for index, request in enumerate(requests) if request.command is not None]
+        return pipeline_exchanges(self._translator, self._handles, self._counts, sinks, hides_query)
 
     def _warnings(self, requests: Sequence[SinkRequest]) -> Iterator[str]:
         if self._program is not None:
@@ -316,7 +332,7 @@ class _Planner:
             return made
 
         facts = self._sink_facts(request, root)
-        return self._translator.sink(index, query, _sink_name(request), handle, facts, collected=request.collected)
+        return self._translator.sink(index, query, request.label, handle, facts, collected=request.collected)
 
     def _share_equal(self) -> None:
         """Share the exchanges that were read last with equal ones that were read before."""
@@ -380,7 +396,3 @@ def _below_write(root: PlanNode) -> PlanNode:
 def _operator_name(request: SinkRequest, root: PlanNode) -> str:
     """Return Spark's name for the top operator of a write's plan."""
     return root.name if request.command is None else f"Execute {request.command.nodeName()}"
-
-
-def _sink_name(request: SinkRequest) -> str:
-    return f"{request.write.format} {request.name}" if request.write else request.name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
@@ -14,6 +14,7 @@ from flinkmagic.planning.handles import (
     BroadcastStageHandle,
     ObservedQuery,
     Once,
+    PipelinedStageHandle,
     Renewable,
     ResultStageHandle,
     ShuffleMapStageHandle,
@@ -138,6 +139,31 @@ class StageHandles:
             made=Renewable(lambda: made(jvm_node), lambda: self._rebuilder.renew(jvm_node)),
         )
 
+    def pipeline(self, node: PlanNode, blocking: ShuffleMapStageHandle) -> PipelinedStageHandle:
+        """Return the handle that replaces one of an exchange: its consumer is to read while it is written."""
+        jvm_node = self._forest.jvm_node(node)
+        self._rebuilder.pipeline(jvm_node)
+        # No later job can read its rows.
+        self.results = [result for result in self.results if result.handle is not blocking]
+        return PipelinedStageHandle(
+            name=blocking.name,
+            tasks=blocking.tasks,
+            exact=blocking.exact,
+            calls_python=blocking.calls_python,
+            dependency=Renewable(
+                lambda: self._rebuilder.pipelinedDependency(jvm_node), lambda: self._rebuilder.renewPipelined(jvm_node)
+            ),
+        )
+
+    def lead(self, handle: StageHandle, upstream: Sequence[PipelinedStageHandle]) -> None:
+        """Make a stage the one by which Spark runs its pipelined region."""
+        # Frozen for everyone but its maker: which exchanges are pipelined shows when all are known.
+        object.__setattr__(handle, "upstream", tuple(upstream))
+
+    def reads_shuffle(self, leaf: PlanNode) -> bool:
+        """Return whether the RDD of a leaf, as the user gave it, is made through shuffles."""
+        return bool(self._rebuilder.readsShuffle(self._forest.jvm_node(leaf)))
+
     def hidden_shuffle(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> ShuffleMapStageHandle:
         """Return the handle of the stage before a shuffle that an operator makes by itself."""
         jvm_node = self._forest.jvm_node(node)
@@ -158,12 +184,12 @@ class StageHandles:
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int
     ) -> WriteStageHandle:
         """Return the handle of a write: `plan` has the command on top, or is the plan of the query that it hides."""
-        made = Once(lambda: self._rebuilder.query(plan))
+        made = Renewable(lambda: self._rebuilder.query(plan))
         self._rebuilder.planned(plan, query_execution.optimizedPlan())
         if request.command is not None:
             command, session = request.command, query_execution.sparkSession()
             query_execution = self._planned(session, command)
-            made = Once(lambda: self._over_rows(command, plan, session))
+            made = Renewable(lambda: self._over_rows(command, plan, session))
         return WriteStageHandle(
             name=request.name,
             tasks=max(1, tasks),  # a write of nothing still runs one task, for an empty file with the schema
@@ -198,7 +224,7 @@ class StageHandles:
             **self._facts(stage),
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
-            made=Once(lambda: self._rebuilder.query(plan)),
+            made=Renewable(lambda: self._rebuilder.query(plan)),
             schema_json=request.schema_json,
             columns=query_execution.analyzed().output(),
             observed=self._observed(request, plan),

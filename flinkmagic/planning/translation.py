@@ -20,7 +20,7 @@ one subtask, and its handle says that Spark runs no task for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from flinkmagic.capturing.selections import Selected
@@ -95,12 +95,15 @@ class Stage:
         Its operators.
     collects : PlanNode, optional
         An operator whose rows are collected as they come: it makes no shuffle.
+    reads : list of int
+        The numbers of the exchanges and subqueries that it reads, one for each time.
     """
 
     sink: int
     cached: bool = False
     nodes: list[PlanNode] = field(default_factory=list)
     collects: PlanNode | None = None
+    reads: list[int] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -123,6 +126,8 @@ class KeptStage:
         Set once it is translated, which happens only if something reads it.
     split : SplitTransformation, optional
         Set once a selection of the rows is read.
+    stage : Stage, optional
+        Set once it is translated.
     """
 
     unit: int
@@ -132,6 +137,7 @@ class KeptStage:
     readers: list[int] = field(default_factory=list)
     cache: CacheTransformation | None = None
     split: SplitTransformation | None = None
+    stage: Stage | None = None
 
     def selection(self, selected: Selected) -> Transformation:
         """Return what some of the rows are; what is not selected by name or tag is the main output."""
@@ -184,7 +190,12 @@ class Translator:
         self._labels = labels
         self._partitions: dict[int, PartitionTransformation] = {}
         self._exchanges: dict[int, PlanNode] = {}
-        self._kept: dict[int, KeptStage] = {}
+        self.kept: dict[int, KeptStage] = {}
+        """By the number of its plan's top operator each boundary."""
+        self.sinks: dict[int, Stage] = {}
+        """By the index of a sink its own stage."""
+        self.below: dict[int, Stage] = {}
+        """By the number of an exchange or a subquery the stage below it."""
         self.operators: list[Transformation] = []
         """All operators, inputs first."""
         self.consumers: dict[int, list[int]] = {}
@@ -204,7 +215,7 @@ class Translator:
 
         `collected` says that an action collects the rows as they come.
         """
-        stage = Stage(index, collects=root if collected else None)
+        stage = self.sinks[index] = Stage(index, collects=root if collected else None)
         upstream = run(self._input(root, root, stage))
         tasks = self._counts.of(root).number
         made = SinkTransformation(
@@ -220,10 +231,10 @@ class Translator:
 
     def cut_at(self, root: PlanNode, stage: KeptStage) -> None:
         """Make the plan below `root` a stage of its own wherever its cached rows are read."""
-        self._kept[root.number] = stage
+        self.kept[root.number] = stage
 
     def _input(self, node: PlanNode, consumer: PlanNode, stage: Stage) -> Steps[Transformation]:
-        kept = self._kept.get(node.number)
+        kept = self.kept.get(node.number)
         if kept is not None:
             return (yield self._cache(node, kept, stage.sink, consumer.selected))
         exchange = exchange_of(node)
@@ -238,7 +249,7 @@ class Translator:
         if self._hides_shuffle(node, stage):
             return (yield self._around_hidden_shuffle(node, stage))
         stage.nodes.append(node)
-        inside = Stage(stage.sink, cached=True, nodes=stage.nodes) if node.kind == CACHED_SCAN else stage
+        inside = replace(stage, cached=True, collects=None) if node.kind == CACHED_SCAN else stage
         inputs = []
         for child in _operands(node):
             inputs.append((yield self._input(child, node, inside)))
@@ -251,7 +262,7 @@ class Translator:
         if reader not in kept.readers:
             kept.readers.append(reader)
         if kept.cache is None:
-            stage = Stage(kept.unit)
+            kept.stage = stage = Stage(kept.unit)
             tail = yield self._tail(root, stage)
             tail.operator_factory = kept.handle(stage, self._counts.of(root))
             kept.cache = CacheTransformation(
@@ -274,7 +285,7 @@ class Translator:
 
     def _around_hidden_shuffle(self, node: PlanNode, stage: Stage) -> Steps[Transformation]:
         child = node.children[0]
-        before = Stage(stage.sink)
+        before = Stage(stage.sink, reads=stage.reads)
         upstream = yield self._input(child, child, before)
         local = self._add(node, [upstream], self._parallelism(child), suffix=" (local)")
         local.operator_factory = self._handles.hidden_shuffle(node, before, self._counts.of(child))
@@ -297,12 +308,13 @@ class Translator:
     def _partition(self, exchange: PlanNode, stage: Stage) -> Steps[PartitionTransformation]:
         """Make the one PartitionTransformation of all exchanges (or subqueries) with equal rows."""
         number = exchange.same
+        stage.reads.append(number)
         consumers = self.consumers.setdefault(number, [])
         if stage.sink not in consumers:
             consumers.append(stage.sink)
         made = self._partitions.get(number)
         if made is None:
-            below = Stage(stage.sink, cached=stage.cached)
+            below = self.below[number] = Stage(stage.sink, cached=stage.cached)
             tail = yield self._tail(exchange.children[0], below)
             rows = self._counts.of(exchange.children[0])
             tail.operator_factory = self._handles.of_exchange(exchange, below, rows)

@@ -208,6 +208,14 @@ class KeptResults:
             self._kept[id(handle)] = kept
         return True
 
+    def forget(self, handle: StageHandle) -> None:
+        """Release the rows of a handle whose stage did not keep all of them, and will run again from the start."""
+        with self._lock:
+            kept = self._kept.pop(id(handle), None)
+            self._frames.pop(id(handle), None)
+        if kept is not None:
+            kept.rows.let_go()
+
     def clear(self) -> None:
         """Release all rows; DataFrames that were handed out compute them again when they are used."""
         with self._lock:

@@ -48,6 +48,7 @@ from flinkmagic.session.summary import (
     graph_summary,
     left_out_note,
     not_run_note,
+    region_notes,
     sharing_notes,
     sink_line,
     slots_notes,
@@ -375,7 +376,8 @@ class CompiledGraph:
         slots = self.options.slots
         cores = self.spark.sparkContext.defaultParallelism
         is_told = slots is None or bool(planned.streams)
-        self._slots_notes = [] if slots is None or is_told else slots_notes(self.job_graph, slots, cores)
+        self._slots_notes = region_notes(self.job_graph, min(slots or cores, cores))
+        self._slots_notes += [] if slots is None or is_told else slots_notes(self.job_graph, slots, cores)
         self._views = None
         return planned
 

@@ -164,6 +164,7 @@ class Job:
         state = self._deployment.snapshot()
         info = state.job
         started_ms = min(info.status_timestamps.values())
+        waiting = state.waiting_for
         ended_ms = info.status_timestamps[info.job_status] if info.job_status.is_terminal else info.at_ms
         return job_snapshot(
             info.archived_execution_graph,
@@ -176,7 +177,7 @@ class Job:
             started_at_ms=started_ms,
             tasks=_task_views(state),
             errors=_error_views(info),
-            note="; ".join(filter(None, [*self._own_notes, taken_up_note(self._deployment.taken_up)])),
+            note="; ".join(filter(None, [*self._own_notes, taken_up_note(self._deployment.taken_up), waiting])),
             reused=frozenset(self.reused()),
             facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
             costs=costs(_amounts(state)),

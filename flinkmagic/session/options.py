@@ -24,6 +24,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 NO_RESTART = "none"
 STREAMING = "streaming"
+BLOCKING, PIPELINED = "blocking", "pipelined"
 NO_RETENTION = "none"
 
 _STORAGE_LEVELS = (
@@ -104,7 +105,7 @@ class JobOptions:
         metadata=_told(
             COUNT,
             "how many partitions shuffles make",
-            "the smaller of spark.sql.shuffle.partitions and twice the slots",
+            "the smaller of spark.sql.shuffle.partitions and twice the slots (half of them with pipelined exchanges)",
             short="-p",
         ),
     )
@@ -113,6 +114,14 @@ class JobOptions:
         metadata=_told(
             one_of("batch", STREAMING),
             "whether the cell's writes, or its streaming queries (`writeStream`), are the sinks",
+        ),
+    )
+    exchange: str = field(
+        default=BLOCKING,
+        metadata=_told(
+            one_of(BLOCKING, PIPELINED),
+            "whether consumers read a shuffle when it is written, or (Spark 4.3 and newer) while it is written: the "
+            "stages on both sides then run as one region",
         ),
     )
     slots: int | None = field(

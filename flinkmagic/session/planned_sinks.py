@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from py4j.java_gateway import JavaClass
+
 from flinkmagic.capturing.merging import merge
 from flinkmagic.capturing.program import Program
 from flinkmagic.errors.capturing import NoResultError
+from flinkmagic.errors.graph import PipelinedExchangeError
 from flinkmagic.errors.streaming import NoStreamError, StreamModeError
+from flinkmagic.graph.exchange_mode import BatchShuffleMode
+from flinkmagic.jvm.java import java_class
 from flinkmagic.planning import PlannedJob, plan
 from flinkmagic.planning.clones import KeptClones
-from flinkmagic.planning.requests import named_frames
+from flinkmagic.planning.requests import frames_session, named_frames
 from flinkmagic.planning.streaming.stream_planner import plan_streams
 from flinkmagic.session.checks import DEFAULT_NAME
-from flinkmagic.session.options import STREAMING, JobOptions
+from flinkmagic.session.options import PIPELINED, STREAMING, JobOptions
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame
+
+_REFUSED_WITH = ("spark.dynamicAllocation.enabled", "spark.speculation")
 
 
 def sinks_of(program: Any, mode: str) -> Program | dict[str, DataFrame]:
@@ -66,7 +74,34 @@ def planned_job(
         "name": name,
         "on_progress": on_progress,
     }
+    pipelined = options.exchange == PIPELINED and not collected
+    if pipelined:
+        spark = program.spark if isinstance(program, Program) else frames_session(program)
+        check_pipelined(spark.sparkContext, options.mode)
     if options.mode == STREAMING and isinstance(program, Program):
         return plan_streams(program, **common)
     common |= {"share": options.share, "storage_level": options.storage_level}
+    if pipelined:
+        common["exchange"] = BatchShuffleMode.ALL_EXCHANGES_PIPELINED
     return plan(program, collected=collected, clones=clones, **common)
+
+
+def check_pipelined(sc: SparkContext, mode: str) -> None:
+    """Check that a session can run pipelined exchanges.
+
+    Raises
+    ------
+    PipelinedExchangeError
+        If it cannot.
+    """
+    why = ""
+    if mode == STREAMING:
+        why = "in mode streaming Spark itself decides how a query's stages exchange rows (trigger(realTime=...))"
+    elif not isinstance(java_class(sc._jvm, "org.apache.spark.PipelinedShuffleDependency"), JavaClass):
+        why = f"Spark {sc.version} has none, 4.3 and newer have"
+    else:
+        for setting in _REFUSED_WITH:
+            if str(sc._conf.get(setting, "false")).lower() == "true":
+                why = f"Spark refuses them with {setting}=true"
+    if why:
+        raise PipelinedExchangeError(why)

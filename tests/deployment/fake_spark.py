@@ -29,7 +29,13 @@ from flinkmagic.graph.transformations import (
     SinkTransformation,
     SourceTransformation,
 )
-from flinkmagic.planning.handles import Once, ShuffleMapStageHandle, WriteStageHandle
+from flinkmagic.planning.handles import (
+    Once,
+    PipelinedStageHandle,
+    Renewable,
+    ShuffleMapStageHandle,
+    WriteStageHandle,
+)
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
@@ -42,23 +48,46 @@ def map_handle(name, tasks, *, early=False):
     return ShuffleMapStageHandle(name=name, tasks=tasks, starts_jobs_early=early, dependency=Once.of(None))
 
 
+class FakeDependency:
+    """Takes the place of a shuffle's dependency."""
+
+    numbers = itertools.count(1)
+
+    def __init__(self):
+        self._number = next(self.numbers)
+
+    def shuffleId(self):  # noqa: N802 - Spark's name
+        return self._number
+
+
+def pipelined_handle(name, tasks):
+    handle = PipelinedStageHandle(name=name, tasks=tasks, dependency=Renewable(FakeDependency))
+    assert handle.shuffle_dependency is not None
+    return handle
+
+
 def write_handle(name, tasks, *, exact=True):
-    return WriteStageHandle(name=name, tasks=tasks, exact=exact, query_execution=None, made=Once.of(None))
+    return WriteStageHandle(name=name, tasks=tasks, exact=exact, query_execution=None, made=Renewable(lambda: None))
 
 
 def graph_of(vertices):
     """An execution graph of ``{name: (tasks, inputs)}``, all exchanges blocking; what no other reads is a write.
 
-    An input ``"~Map"`` is in the same stage, in a vertex of its own.
+    An input ``"~Map"`` is in the same stage, in a vertex of its own; ``"=Map"`` is read while it is written.
     """
-    read = {name.removeprefix("~") for _, inputs in vertices.values() for name in inputs}
+    read = {name.lstrip("~=") for _, inputs in vertices.values() for name in inputs}
     within = {name[1:] for _, inputs in vertices.values() for name in inputs if name.startswith("~")}
+    pipelined = {name[1:] for _, inputs in vertices.values() for name in inputs if name.startswith("=")}
     environment = StreamExecutionEnvironment("job", RuntimeExecutionMode.BATCH, 1)
     made = {}
     for name, (tasks, inputs) in vertices.items():
         handle = map_handle(name, tasks) if name in read else write_handle(name, tasks)
+        if name in pipelined:
+            handle = pipelined_handle(name, tasks)
+        elif name not in read:
+            object.__setattr__(handle, "upstream", tuple(_upstream(name, vertices, made)))
         facts = {"parallelism": tasks, "operator_factory": None if name in within else handle}
-        sources = [_edge(made[each.removeprefix("~")], each) for each in inputs]
+        sources = [_edge(made[each.lstrip("~=")], each) for each in inputs]
         if any(each.startswith("~") for each in inputs):
             facts["chaining_strategy"] = ChainingStrategy.HEAD
         if not sources:
@@ -74,7 +103,16 @@ def graph_of(vertices):
     return build_execution_graph(create_job_graph(environment.get_stream_graph()))
 
 
+def _upstream(name, vertices, made):
+    for each in vertices[name][1]:
+        if each.startswith("="):
+            yield made[each[1:]].operator_factory
+            yield from _upstream(each[1:], vertices, made)
+
+
 def _edge(upstream, name):
+    if name.startswith("="):
+        return PartitionTransformation(upstream, PartitionerKind.HASH, StreamExchangeMode.PIPELINED)
     if name.startswith("~"):
         return PartitionTransformation(upstream, PartitionerKind.FORWARD, StreamExchangeMode.PIPELINED)
     return PartitionTransformation(upstream, PartitionerKind.HASH)
@@ -88,6 +126,7 @@ class FakeStage:
         self.earlier = earlier
         self.started = self.waits = self.is_cancelled = self.over = False
         self.cancels = 0
+        self.waiting_for = ""
         self.has_no_tasks = False
         self.stage_id = None
         self.job_id = None
@@ -175,6 +214,7 @@ class FakeSpark:
         self.host.make_stage = self._make
         self._ids = itertools.count(1)
         self._attempts = {}
+        self._member_stages = {}
         self.main_thread.execute(self.job_master.start)
         self.settle()
 
@@ -217,6 +257,25 @@ class FakeSpark:
         shuffle = (shuffle_id or stage.stage_id) if is_map else None
         ref = StageRef(stage.stage_id, shuffle, self.by_name[name].parallelism if tasks is None else tasks)
         self.say(JobStarted(stage.job_id, self.clock.now_ms(), stage.tag, (ref,)))
+
+    def region_started(self, name):
+        """Spark's job of a pipelined region has started; the tasks of its stages are launched by their names."""
+        first = self.stage(name)
+        first.job_id = next(self._ids)
+        upstream = [(one.name, one.shuffle_id) for one in reversed(first.handle.upstream)]
+        refs = []
+        for member, shuffle in [*upstream, (name, None)]:
+            self._member_stages[member] = next(self._ids)
+            refs.append(StageRef(self._member_stages[member], shuffle, self.by_name[member].parallelism))
+        first.stage_id = self._member_stages[name]
+        self.say(JobStarted(first.job_id, self.clock.now_ms(), first.tag, tuple(refs)))
+
+    def launch_in_region(self, name, partition, *, executor="1"):
+        advance(self.clock, 1)
+        stage = self._member_stages[name]
+        task = TaskStarted(stage, 0, partition, 0, next(self._ids), executor, self.clock.now_ms(), False)
+        self.say(task)
+        return task
 
     def merged(self, name, tasks):
         """Spark's tasks of a stage read several partitions each."""

@@ -17,6 +17,7 @@ from pyspark.sql.utils import AnalysisException
 
 import flinkmagic
 from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError, UndeferrableWriteError
+from flinkmagic.errors.graph import PipelinedExchangeError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import SessionActions
 
@@ -354,3 +355,14 @@ def test_a_batch_of_a_stream_is_one_graph_and_fails_with_its_write(spark: Any, t
     assert failing.status is JobStatus.FAILED
     assert [one.status for one in failing.batches()] == ["FAILED"]
     assert _rows(spark.read.json(str(tmp_path / "b")).agg(F.max("value"))) == [(11,)]
+
+
+def test_pipelined_exchanges_run_or_are_refused_by_name(spark: Any) -> None:
+    frame = spark.range(0, 100, 1, 1).repartition(1).selectExpr("id * 2 AS twice")
+    if tuple(map(int, spark.version.split(".")[:2])) < (4, 3):
+        with pytest.raises(PipelinedExchangeError, match=r"4\.3 and newer have"):
+            flinkmagic.compile({"r": frame}, exchange="pipelined")
+        return
+    job = _run({"r": frame}, exchange="pipelined")
+    assert _rows(job.result("r")) == _rows(frame)
+    assert job.execution_graph.pipelined_regions.count == 1

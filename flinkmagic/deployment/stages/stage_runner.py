@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from flinkmagic.deployment.java_classes import CLASSES
+from flinkmagic.deployment.stages.free_slots import await_free_slots
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.python_workers import ExecutorWatch, end_python_workers
 from flinkmagic.deployment.stages.session_queries import in_session, query_name, session_query
@@ -40,6 +41,7 @@ from flinkmagic.planning.handles import (
     StageHandle,
     SubqueryStageHandle,
     WriteStageHandle,
+    renew_region,
 )
 from flinkmagic.reuse.kept_results import KeptResults
 from flinkmagic.reuse.map_outputs import MapOutputs
@@ -145,15 +147,20 @@ class StageRunner:
         session = self._session_of(handle)
         if isinstance(handle, ShuffleMapStageHandle) and handle.tasks == 0:
             return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions, skipped=True)
-        if handle.calls_python:
+        if any(one.calls_python for one in (handle, *handle.upstream)):
             self._watch.start(self.sc, lambda tag, description: self.properties.enter(tag, description, session))
         self.properties.enter(tag + EARLY if handle.starts_jobs_early else tag, description, session)
-        if earlier is not None and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle):
+        if earlier is not None and handle.upstream:
+            renew_region(handle)
+            self.kept.forget(handle)
+        elif earlier is not None and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle):
             # Once failed, it would report the same failure to every caller.
             handle.renew()
         if handle.starts_jobs_early:
             ready()
         _touch(handle)
+        for one in handle.upstream:
+            one.shuffle_dependency  # noqa: B018 - the number of the shuffle says whose the stage is
         handle.adaptation  # noqa: B018 - to be known before Spark tells of the stage's tasks
         if handle.starts_jobs_early:
             self.properties.enter(tag, description, session)
@@ -205,6 +212,9 @@ class StageRunner:
     def _keep_result(self, handle: ResultStageHandle, ready: Callable[[], None], session: JavaObject | None) -> None:
         """Compute and keep a result's rows, as a query of the user's session."""
         batches = self.kept.batches(handle)
+        if handle.upstream:
+            # A job that reads the rows must not find the shuffles behind them: they are gone with this one.
+            batches.localCheckpoint()
         ready()
         planned, observed = handle.query_execution, handle.observed
         query = planned.logical() if observed is None else observed.query
@@ -298,6 +308,8 @@ class StageRun:
         self._description = description
         self._earlier = earlier
         self._on_outcome = on_outcome
+        self.waiting_for = ""
+        """What it waits for before it goes to Spark: slots that other jobs hold."""
         self._turn: Callable[[], None] | None = None
         self._cancelled = threading.Event()
         self._tasks_over = threading.Event()
@@ -317,6 +329,18 @@ class StageRun:
         turn, self._turn = self._turn, None
         if turn is not None:
             turn()
+        self.check_wanted()
+        if self.handle.upstream:
+            await_free_slots(self._runner.sc, self)
+
+    def check_wanted(self) -> None:
+        """Raise if it was cancelled.
+
+        Raises
+        ------
+        StageCancelledError
+            Then.
+        """
         if self._cancelled.is_set():
             raise StageCancelledError
 

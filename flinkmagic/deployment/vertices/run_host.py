@@ -23,6 +23,11 @@ class EndedRun(Protocol):
     has_launched: bool
 
     @property
+    def is_region_over(self) -> bool:
+        """Whether nothing is left of it, nor of those in its Spark job."""
+        ...
+
+    @property
     def has_all_successes(self) -> bool:
         """Whether all its subtasks have succeeded at Spark."""
         ...

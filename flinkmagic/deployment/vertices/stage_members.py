@@ -3,6 +3,8 @@
 A job vertex is one Spark stage, unless the user broke an operator chain (`flinkmagic.with_options`). Then pipelined
 edges join, subtask by subtask, the vertices into which a stage was broken. Their subtasks of one number run within one
 Spark task, and the last of them, which has the stage's handle, represents the stage.
+
+If exchanges are pipelined, the stages of a region run in one Spark job, which the handle of the last one runs.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ class StageMembers:
     def __init__(self, graph: ExecutionGraph) -> None:
         self._graph = graph
         self._lead: dict[int, int] = {}
+        self._regions: dict[int, tuple[int, ...]] = {}
         for job_vertex in reversed(graph.job_vertices):
             if isinstance(job_vertex.job_vertex.operator_factory, StageHandle):
                 self._lead[job_vertex.index] = job_vertex.index
@@ -41,6 +44,19 @@ class StageMembers:
             if len(leads) != 1:
                 raise TypeError(f"the vertex {job_vertex.name!r} has no stage handle, and is in {len(leads)} stages")
             self._lead[job_vertex.index] = leads.pop()
+        self._find_regions()
+
+    def _find_regions(self) -> None:
+        index_of = {id(one.job_vertex.operator_factory): one.index for one in self._graph.job_vertices}
+        for job_vertex in self._graph.job_vertices:
+            handle = job_vertex.job_vertex.operator_factory
+            if isinstance(handle, StageHandle) and handle.upstream:
+                region = (job_vertex.index, *(index_of[id(one)] for one in handle.upstream))
+                self._regions.update(dict.fromkeys(region, region))
+
+    def region_of(self, index: int) -> tuple[int, ...]:
+        """Return the stages that run in one Spark job with a stage; the one whose handle runs it is the first."""
+        return self._regions.get(index, (index,))
 
     def lead_of(self, index: int) -> int:
         """Return the vertex that represents the stage in which a vertex runs (indices of job vertices)."""

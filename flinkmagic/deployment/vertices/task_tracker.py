@@ -26,6 +26,7 @@ from flinkmagic.deployment.watching.task_records import TaskLog
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.planning.handles import (
     BroadcastStageHandle,
+    PipelinedStageHandle,
     ShuffleMapStageHandle,
     SubqueryStageHandle,
     WriteStageHandle,
@@ -47,7 +48,8 @@ class TaskTracker:
     always, for others if it has as many tasks as the vertex (a command may run small jobs beside its own). All other
     stages under the tag help the vertex: sampling, or what an operator hides. The exception is a stage that writes the
     shuffle of a vertex that was over: Spark makes outputs again that were lost with an executor, as part of the job
-    that needs them; its tasks are the recovery of the vertex whose shuffle it is (`remade_run`).
+    that needs them; its tasks are the recovery of the vertex whose shuffle it is (`remade_run`). In a pipelined region
+    the job has stages of several vertices: each is that of the vertex whose shuffle it writes.
 
     Parameters
     ----------
@@ -164,6 +166,9 @@ class TaskTracker:
     def _role(self, run: VertexRun, stage: StageRef, is_own: bool) -> _Role:
         if is_own:
             return _Role(run, run.job_vertex, "task")
+        for one in run.region:
+            if isinstance(one.handle, PipelinedStageHandle) and one.handle.shuffle_id == stage.shuffle_id is not None:
+                return _Role(one, one.job_vertex, "task")
         maker = self._makers.get(stage.shuffle_id) if stage.shuffle_id is not None else None
         return _Role(run, maker, "recovery") if maker is not None else _Role(run, run.job_vertex, "helper")
 
@@ -203,7 +208,7 @@ def _with_known_output(end: TaskEnded, role: _Role) -> TaskEnded:
     handle = role.run.handle
     if end.metrics is None or role.name == "recovery":
         return end
-    if role.name == "task" and isinstance(handle, ShuffleMapStageHandle | WriteStageHandle):
+    if role.name == "task" and isinstance(handle, ShuffleMapStageHandle | PipelinedStageHandle | WriteStageHandle):
         return end
     to_driver = role.name == "task" and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle)
     return end._replace(metrics=end.metrics.without_output(end.metrics.result_bytes if to_driver else None))

@@ -6,6 +6,8 @@ all of them: when a success counts, when the stage is done or has failed, and wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from flinkmagic.deployment.stages.stage_runner import StageOutcome, StageRun
 from flinkmagic.deployment.vertices.failures import short_reason, vertex_failed
 from flinkmagic.deployment.vertices.run_host import RunHost
@@ -55,12 +57,15 @@ class VertexRun(StageSubtasks):
         self.main_stage: int | None = None
         self.has_launched = False
         """Whether Spark launched any task of the vertex's own stage."""
+        self.region: Sequence[VertexRun] = (self,)
+        """The runs of the stages that run in its Spark job: one, unless exchanges are pipelined."""
         self._is_aborted = False
         self._is_over = False
         self._holds_all = holds_all
         self._fails_immediately = fails_immediately
         self._failure_to_tell: BaseException | None = None
         self._tasks: int | None = None
+        self._first_failed: TaskEnded | None = None
         self._last_failed: TaskEnded | None = None
         self._helpers: set[int] = set()
         self._helper_error = ""
@@ -69,6 +74,11 @@ class VertexRun(StageSubtasks):
     def is_over(self) -> bool:
         """Whether nothing of this run is left."""
         return self._is_over
+
+    @property
+    def is_region_over(self) -> bool:
+        """Whether nothing is left of it, nor of those in its Spark job."""
+        return all(run.is_over for run in self.region)
 
     @property
     def has_all_successes(self) -> bool:
@@ -83,7 +93,7 @@ class VertexRun(StageSubtasks):
     def withdraw(self, subtask: int) -> None:
         """Take back a subtask's request. If no one wants the stage any more, end its Spark work."""
         super().withdraw(subtask)
-        if not self.is_wanted:
+        if not any(run.is_wanted for run in self.region):
             self.cancel_spark()
         self._end_if_over()
 
@@ -131,12 +141,14 @@ class VertexRun(StageSubtasks):
             return
         if end.status == "FAILED":
             self._last_failed = end
+            self._first_failed = self._first_failed or end
         occasion = (
             Occasion(at_ms=end.finished_ms, loss=loss) if loss is not None and self._is_open else self._abort(one)
         )
         if self.task_ended(one, end, occasion, is_given_up=self._is_aborted) and not (one.is_over or self._holds):
             self.fire(one, SubtaskEvent.COUNTS)
-        self._tell_failure()
+        for run in self.region:
+            run._tell_failure()
         self._end_if_over()
 
     def output_lost(self, task: TaskStarted, loss: ExecutorRecoveryError) -> None:
@@ -147,21 +159,33 @@ class VertexRun(StageSubtasks):
 
     def aborted(self) -> None:
         """Note that Spark has failed the job of the vertex's own stage."""
-        self._is_aborted = True
+        for run in self.region:
+            run._is_aborted = True
 
     def finish(self, outcome: StageOutcome) -> None:
         """End the run: the stage is done or has failed, and all that Spark reported before has arrived."""
-        self.outcome = outcome
+        for run in self.region:
+            run.outcome = outcome
         if outcome.error is None:
-            for one in self.every():
-                if not one.is_over:
-                    self.fire(one, SubtaskEvent.STAGE_DONE)
+            for one in self._subtasks_of_region():
+                if not one[1].is_over:
+                    one[0].fire(one[1], SubtaskEvent.STAGE_DONE)
         elif self.stage_run is not None and self.stage_run.is_cancelled:
-            self._settle_rest()
+            self._settle_region()
         else:
-            self._failure_to_tell = outcome.error
-            self._tell_failure()
-        self._end_if_over()
+            blamed = self._to_blame()
+            blamed._failure_to_tell = outcome.error
+            blamed._tell_failure()
+        for run in self.region:
+            run._end_if_over()
+
+    def _subtasks_of_region(self) -> list[tuple[VertexRun, SubtaskRun]]:
+        return [(run, one) for run in self.region for one in run.every()]
+
+    def _to_blame(self) -> VertexRun:
+        """Return the run of the region whose task failed first; where none did, the driver's part has failed."""
+        failed = [(run._first_failed.finished_ms, run) for run in self.region if run._first_failed is not None]
+        return min(failed, key=lambda each: each[0])[1] if failed else self
 
     def lose_tasks(self) -> None:
         """Count all running tasks as ended, as no news of them will come."""
@@ -175,12 +199,16 @@ class VertexRun(StageSubtasks):
             self._settle_rest()
         self._end_if_over()
 
+    def _settle_region(self) -> None:
+        for run in self.region:
+            run._settle_rest()
+
     # -- what that means -------------------------------------------------------------------------------
 
     @property
     def _is_open(self) -> bool:
-        """Whether Spark runs again what is lost of the stage."""
-        return self.outcome is None and not self._is_aborted
+        """Whether Spark runs again what is lost of the stage; in a pipelined region it runs nothing again."""
+        return len(self.region) == 1 and self.outcome is None and not self._is_aborted
 
     @property
     def _holds(self) -> bool:
@@ -196,14 +224,21 @@ class VertexRun(StageSubtasks):
 
     def _tell_failure(self) -> None:
         error = self._failure_to_tell
-        if error is not None and (self._fails_immediately or not self.has_running_tasks):
+        if error is not None and (self._fails_immediately or not any(run.has_running_tasks for run in self.region)):
             self._failure_to_tell = None
             self._fail_root(error)
-            self._settle_rest()
+            self._settle_region()
+            for run in self.region:
+                run._end_if_over()
 
     def _fail_root(self, error: BaseException) -> None:
         """Fail the execution to blame (rule 5)."""
-        one, last = self._root(), self._last_failed
+        last = self._last_failed
+        if len(self.region) > 1:
+            run, one = self._root_of_region()
+            last = self._first_failed
+        else:
+            run, one = self, self._root()
         if one is None:
             return
         cause = vertex_failed(
@@ -212,7 +247,7 @@ class VertexRun(StageSubtasks):
             last.error if last is not None else self._helper_error,
             self.job_vertex.job_vertex.tail.metadata or {},
         )
-        self.fire(one, SubtaskEvent.BLAMED, Occasion(error=cause, at_ms=last.finished_ms if last is not None else None))
+        run.fire(one, SubtaskEvent.BLAMED, Occasion(error=cause, at_ms=last.finished_ms if last is not None else None))
 
     def _root(self) -> SubtaskRun | None:
         """Return the execution to blame; not one that is being cancelled, of which only its end is reported."""
@@ -223,6 +258,18 @@ class VertexRun(StageSubtasks):
         deployed = [one for one in waiting if one.attempt is not None]
         held = [one for one in deployed if one.success is not None]
         return next(iter([*held, *deployed, *waiting]), None)
+
+    def _root_of_region(self) -> tuple[VertexRun, SubtaskRun | None]:
+        """Return the execution to blame in a region; before it is deployed, one that waits for its slot.
+
+        A region is deployed as a whole: as long as any task of it was not launched, no execution can be told.
+        """
+        for run in (self, *self.region):
+            one = run._root()
+            if one is not None and one.attempt is not None:
+                return run, one
+        waiting = [(run, one) for run, one in self._subtasks_of_region() if one.request is not None]
+        return waiting[0] if waiting else (self, self._root())
 
     def _settle_rest(self) -> None:
         """Settle the others (rules 5 and 6): requests first, as the end of an execution may cause new requests."""

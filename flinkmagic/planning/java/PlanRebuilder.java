@@ -25,6 +25,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation$;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 import scala.Option;
 import scala.collection.Iterator;
@@ -40,6 +41,7 @@ public class PlanRebuilder {
     private final IdentityHashMap hidden = new IdentityHashMap();
     private final IdentityHashMap made = new IdentityHashMap();
     private final IdentityHashMap kept = new IdentityHashMap();
+    private final IdentityHashMap pipelined = new IdentityHashMap();
     private final AdaptiveJoins joins = new AdaptiveJoins();
     private final CoalescedReads reads = new CoalescedReads();
 
@@ -70,6 +72,29 @@ public class PlanRebuilder {
     /** Whether this job computes the rows of a relation. */
     public synchronized boolean keeps(InMemoryRelation relation) {
         return kept.containsKey(relation.cacheBuilder());
+    }
+
+    /** The consumers of an exchange are to read it while it is written. */
+    public synchronized void pipeline(SparkPlan exchange) {
+        pipelined.put(exchange, exchange);
+    }
+
+    /** The dependency of such an exchange. */
+    public synchronized ShuffleDependency pipelinedDependency(SparkPlan plan) throws Exception {
+        return PipelinedExchanges.dependency((ShuffleExchangeExec) exchange(plan));
+    }
+
+    /** Whether the RDD of a leaf, as the user gave it, is made through shuffles. */
+    public boolean readsShuffle(SparkPlan leaf) {
+        return PipelinedExchanges.readsShuffle(leaf);
+    }
+
+    /** Makes such an exchange again, with what was made over it: Spark never runs one twice. */
+    public synchronized void renewPipelined(SparkPlan plan) {
+        SparkPlan ran = (SparkPlan) made.get(plan);
+        if (ran != null) {
+            forget(ran);
+        }
     }
 
     /** A shuffle of this job is written: later stages read it in the way that suits its size. */
@@ -230,22 +255,26 @@ public class PlanRebuilder {
      */
     public synchronized void renew(SparkPlan plan) throws Exception {
         SparkPlan failed = rebuild(plan);
-        ArrayList stale = new ArrayList();
-        java.util.Iterator entries = made.entrySet().iterator();
-        while (entries.hasNext()) {
-            Map.Entry entry = (Map.Entry) entries.next();
-            if (PlanNodes.holds((SparkPlan) entry.getValue(), failed)) {
-                stale.add(entry.getKey());
-            }
-        }
-        for (int i = 0; i < stale.size(); i++) {
-            made.remove(stale.get(i));
-        }
+        forget(failed);
         Option before = enter(plan);
         try {
             made.put(plan, PlanNodes.copy(failed));
         } finally {
             leave(before);
+        }
+    }
+
+    private void forget(SparkPlan ran) {
+        ArrayList stale = new ArrayList();
+        java.util.Iterator entries = made.entrySet().iterator();
+        while (entries.hasNext()) {
+            Map.Entry entry = (Map.Entry) entries.next();
+            if (PlanNodes.holds((SparkPlan) entry.getValue(), ran)) {
+                stale.add(entry.getKey());
+            }
+        }
+        for (int i = 0; i < stale.size(); i++) {
+            made.remove(stale.get(i));
         }
     }
 
@@ -284,7 +313,8 @@ public class PlanRebuilder {
             mergeReads(plan);
         }
         joins.descend(plan);
-        return joins.choose(plan, withNewSubqueries(withNewChildren(plan)));
+        SparkPlan rebuilt = joins.choose(plan, withNewSubqueries(withNewChildren(plan)));
+        return pipelined.containsKey(plan) ? PipelinedExchanges.of(rebuilt) : rebuilt;
     }
 
     /** For a stage whose top operator is an exchange, a subquery, or the plan of a query or write. */
