@@ -16,6 +16,7 @@ from flinkmagic.deployment.stages.spark_jobs import require_pinned_threads
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.streaming.query_checkpoints import QueryCheckpoints
 from flinkmagic.deployment.streaming.query_executor import QueryTasks, SessionExecutor, SessionSlotPool
+from flinkmagic.deployment.streaming.query_progress import BatchProgress, QueryProgress
 from flinkmagic.deployment.streaming.query_run import QueryRun
 from flinkmagic.deployment.vertices.failures import vertex_failed
 from flinkmagic.deployment.watching.task_records import TaskRecord
@@ -165,6 +166,7 @@ class StreamingDeployment:
         self.event_log = JobEventLog(self._clock)
         self.main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
         self._tasks: dict[int, QueryTasks] = {}
+        self._progress = {stream.index: QueryProgress() for stream in self._own_streams()}
         self._job_master: JobMaster
 
     # -- the course of the job -------------------------------------------------------------------------
@@ -280,6 +282,16 @@ class StreamingDeployment:
         """
         raise UnknownNameError("result", name, [])
 
+    def progress(self) -> dict[int, tuple[BatchProgress, ...]]:
+        """Return the last batches of each query, oldest first, by the index of its sink."""
+        return {index: one.batches() for index, one in self._progress.items()}
+
+    def vertex_of(self, sink: int) -> str:
+        """Return the id of the job vertex of a sink that is part of the run."""
+        vertex = self._vertices[sink]
+        assert vertex is not None
+        return vertex.id
+
     def snapshot(self) -> DeploymentSnapshot:
         """Return the job's progress. A task of a stream holds its slot as long as it runs."""
         info = self._job_master.request_job()
@@ -298,6 +310,7 @@ class StreamingDeployment:
 
     def _start_query(self, stream: DeferredStream, sink: ExecutionJobVertex, tasks: QueryTasks) -> QueryRun:
         def started(java_query: Any) -> None:
+            self._progress[stream.index].follow(java_query)
             stream.query.started(java_query)
             self._run(lambda: self._started(stream, tasks))
 

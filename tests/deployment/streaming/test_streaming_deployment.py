@@ -177,3 +177,26 @@ def test_a_file_sink_needs_a_checkpoint_and_resumes_over_runs(spark, tmp_path) -
     (Path(folder) / "9.csv").write_text("99\n")
     assert graph.run().status is JobStatus.FINISHED
     assert spark.read.parquet(out).count() == 21
+
+
+def test_the_batches_of_a_query_are_seen_as_they_end(spark, tmp_path) -> None:
+    folder = made_files(tmp_path / "in", 3)
+    with capture(spark, name="seen", mode="streaming") as program:
+        counts = file_by_file(spark, folder).groupBy((F.col("value") % 3).alias("k")).count()
+        query = counts.writeStream.format("memory").queryName("seen").outputMode("complete").start()
+    graph = compile(program, mode="streaming", parallelism=2)
+    job = graph.run(wait=False)
+    query.processAllAvailable()
+    seen = job.progress()["seen"]
+    # The last batch with rows, or an empty one after it.
+    assert seen[-1].batch >= 2
+    assert [(one.operator, one.rows) for one in seen[-1].state] == [("stateStoreSave", 3)]
+    assert seen[-1].state[0].bytes > 0
+    assert seen[-1].phases_ms["addBatch"] <= seen[-1].batch_ms
+    ((vertex, facts),) = [(vertex, facts) for vertex, facts in job.snapshot().facts.items() if facts]
+    assert vertex == list(graph.job_graph.vertices_in_topological_order())[-1].id
+    assert dict(facts)["state of stateStoreSave"].startswith("3 rows, ")
+    assert any("3 state rows" in line for line in job.report())
+    job.cancel()
+    assert job.wait(30) is JobStatus.CANCELED
+    assert job.progress()["seen"][-1].batch == seen[-1].batch
