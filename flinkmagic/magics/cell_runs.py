@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.frames import FrameRegistry
     from flinkmagic.capturing.program import Program
     from flinkmagic.reuse.result_keys import ListedFiles
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 
 _PYTHON_MAGICS = frozenset({"capture", "flinkgraph", "prun", "time", "timeit"})
 """Cell magics below which a cell's own Python stands."""
@@ -77,6 +83,20 @@ class CellRun:
     uses_spark: bool = False
 
 
+def _never_raises(method: Callable[P, T]) -> Callable[P, T | None]:
+    """Let a mistake of ours cost what is noted of a cell, not the cell."""
+
+    @functools.wraps(method)
+    def noted(*arguments: P.args, **options: P.kwargs) -> T | None:
+        try:
+            return method(*arguments, **options)
+        except Exception:  # noqa: BLE001 - as above
+            _LOG.exception("A bug in flinkmagic: %%flinkrun --stale does not know of a cell; please report it.")
+            return None
+
+    return noted
+
+
 class CellRuns:
     """The cells of a notebook that have run while they were captured.
 
@@ -94,6 +114,7 @@ class CellRuns:
         self._open: list[CellRun] = []
         self.records = CellRecords()
 
+    @_never_raises
     def begin(self, raw: str, number: int, cell: str | None) -> CellRun | None:
         """Begin a cell; None if it runs inside one that is noted, as the body of `%%time` does."""
         again = running_again()
@@ -107,6 +128,7 @@ class CellRuns:
         self._open.append(CellRun(fresh, names, self._addresses()))
         return self._open[-1]
 
+    @_never_raises
     def act(self, run: CellRun | None, df: DataFrame) -> None:
         """Note the files of a DataFrame that an action reads."""
         if run is None:
@@ -116,12 +138,14 @@ class CellRuns:
             run.actions += not self._frames.knows(df)
             run.files.update(dict.fromkeys(self._frames.of(df).files))
 
+    @_never_raises
     def drop(self, run: CellRun | None) -> None:
         """End a cell that has left no program, if it has not ended: it has raised."""
         if run is not None and run in self._open:
             self._open.remove(run)
             self.records.note_exception(run.record.cell)
 
+    @_never_raises
     def end(self, run: CellRun | None, program: Program, *, raised: bool = False) -> None:
         """End a cell that has not ended, and add it to the table."""
         if run is None or run not in self._open:

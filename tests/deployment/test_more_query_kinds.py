@@ -134,6 +134,7 @@ def kinds(spark, tables):
     }
 
 
+@pytest.mark.long
 def test_rows_order_types_and_nulls_are_those_of_a_plain_run(kinds, deploy, spark_work, ran_once):
     before = spark_work.jobs()
     deployment = deploy(kinds, parallelism=None)

@@ -27,6 +27,7 @@ def own_session(spark, tmp_path_factory):
     return session
 
 
+@pytest.mark.long
 def test_22_queries_are_22_sinks_of_one_job(own_session, spark_work, ran_once, tmp_path):
     assert len(tpch.QUERIES) == 22
     with flinkmagic.capture(own_session) as program:

@@ -101,6 +101,7 @@ def impatient(kernel: Any) -> Iterator[None]:
     kernel.run("cp.PATIENCE_S, cp.UPDATE_S = 1.0, 0.25\n%config FlinkMagics.progress = 'widget'")
 
 
+@pytest.mark.long
 def test_a_notebook_shows_a_bar_until_the_graph_is_there(kernel: Any, impatient: None) -> None:
     cell = kernel.run(LOOP)
     assert cell.status == "ok", cell.error
@@ -116,6 +117,7 @@ def test_a_notebook_shows_a_bar_until_the_graph_is_there(kernel: Any, impatient:
     assert cell.stdout == ""
 
 
+@pytest.mark.long
 def test_a_notebook_without_widgets_shows_a_line(kernel: Any, impatient: None) -> None:
     kernel.run("%config FlinkMagics.progress = 'line'")
     cell = kernel.run(LOOP)

@@ -525,6 +525,7 @@ def test_bad_input_gets_one_clear_line(kernel, code: str, says: str) -> None:
     assert len([line for line in told.strip().splitlines() if line.strip()]) == 1
 
 
+@pytest.mark.long
 def test_a_local_session_is_started_where_there_is_none(bare_kernel) -> None:
     assert bare_kernel.run("%load_ext flinkmagic").status == "ok"
     cell = bare_kernel.run("%%flinkgraph first\nnumbers = spark.range(3)\n")

@@ -9,6 +9,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 BAD = '<img src=http://evil.invalid/x onerror=alert(1)><script>alert(2)</script>]]>&amp;\\n" ]; x [URL="javascript:0'
 DIRTY = "\u202e[31m\x1b[2J\x07**bold** $x^2$ | a | [l](javascript:1)"
 

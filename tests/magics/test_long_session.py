@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from py4j.finalizer import ThreadSafeFinalizer
 
 from flinkmagic.reuse import retained_results
@@ -47,6 +48,7 @@ def wait_for(holds: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.long
 def test_cells_beyond_the_bound_leave_nothing_more(notebook, spark, monkeypatch) -> None:
     for graph in {one.graph for one in retained(spark)}:
         release_retained(spark, graph)
@@ -67,5 +69,5 @@ def test_cells_beyond_the_bound_leave_nothing_more(notebook, spark, monkeypatch)
     after = left(spark)
     notebook.run("%flinkgraph off")
     assert after["results"] == BOUND
-    assert after["listeners"] == before["listeners"]
+    assert after["listeners"] <= before["listeners"]  # those of earlier tests may go meanwhile
     assert all(now <= before[what] + SLACK for what, now in after.items()), (before, after)

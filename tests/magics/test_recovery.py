@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
 
@@ -39,6 +41,7 @@ def written(folder: Path) -> list[tuple[int, int]]:
     return sorted((row["k"], row["s"]) for row in map(json.loads, lines))
 
 
+@pytest.mark.long
 def test_another_kernel_does_the_rest_of_a_cell(start_kernel: Callable[[], Any], tmp_path: Path) -> None:
     gate = f"GATE = {str(tmp_path / 'gate')!r}\n"
     checkpoints = tmp_path / "checkpoints"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 CELL = """%%flinkgraph {name} --run
 {blank}@F.udf("long")
 def plus(x):

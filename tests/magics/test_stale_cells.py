@@ -83,6 +83,7 @@ def test_a_cell_that_ran_again_makes_its_readers_stale_only_if_its_effect_is_ano
 
 
 def test_functions_settings_and_names_taken_further(on, spark) -> None:
+    spark.conf.unset("spark.sql.shuffle.partitions")  # which a test before may have set to its default
     ran(on, "def plus(n):\n    return n + 1")
     ran(on, "df = spark.range(8)")
     first = ran(on, "first = df.count()")
@@ -158,6 +159,7 @@ def test_cells_of_graphs_run_again_as_graphs(notebook, tmp_path) -> None:
     assert plain not in stale(notebook), "it ran while nothing was captured"
 
 
+@pytest.mark.long
 def test_in_a_kernel_outputs_appear_below_the_running_cell(kernel, folder) -> None:
     (folder / "numbers").mkdir()
     append(folder, 1)

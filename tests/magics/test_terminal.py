@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 pexpect = pytest.importorskip("pexpect")
 
 ON = "import asyncio\nawait asyncio.sleep(0)\nspark.range(0, 3, 1, 1).write.mode('overwrite').json('on')"

@@ -50,6 +50,7 @@ def is_recorded(folder):
     return len(job.datasets) == 1 and len(job.writes) == 1
 
 
+@pytest.mark.long
 def test_another_kernel_takes_the_job_up_and_runs_the_rest(spark, folder):
     first = start(folder)
     try:

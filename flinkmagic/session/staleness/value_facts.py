@@ -35,6 +35,10 @@ _PLAIN = (
 )  # fmt: skip
 
 
+_CELLS = ("__main__", None)
+"""The module of what cells define; a notebook may have deleted `__name__`."""
+
+
 class ValueFacts:
     """Tells the facts of values.
 
@@ -84,13 +88,13 @@ class ValueFacts:
     def _function(self, value: Any, within: frozenset[int]) -> str | None:
         """Return what a function, or a class, does; None if that cannot be told."""
         try:
-            if getattr(value, "__module__", None) != "__main__":
+            if getattr(value, "__module__", None) not in _CELLS:
                 return f"{value.__module__}.{getattr(value, '__qualname__', '')} {self._module(value.__module__)}"
             if isinstance(value, type):
                 return self._class(value, within)
             said = [f"{getattr(value, name, '')}" for name in _OF_UDFS]
             for function in functions_in(value):
-                if function.__globals__.get("__name__") != "__main__":  # it wraps the next one
+                if function.__globals__.get("__name__") not in _CELLS:  # it wraps the next one
                     said.append(f"{function.__code__.co_name} {self._module(function.__globals__['__name__'])}")
                     continue
                 said.append(fingerprint(cloudpickle.dumps(function.__code__)).digest)

@@ -17,6 +17,8 @@ from flinkmagic.errors.streaming import StreamCheckpointError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import capture, compile
 
+pytestmark = pytest.mark.long  # queries that restart take seconds
+
 
 def made_files(folder: Path, files: int, rows: int = 10) -> str:
     folder.mkdir()
@@ -42,6 +44,12 @@ def raises_once(marker: str, at: int) -> Any:
         return value
 
     return F.udf(check, "long")
+
+
+@pytest.fixture(autouse=True)
+def _own_temporary_folder(tmp_path_factory, monkeypatch) -> None:
+    """Other processes have queries of their own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("own")))
 
 
 def own_folders() -> set[str]:
@@ -147,14 +155,15 @@ def test_starts_and_stops_leave_nothing(spark) -> None:
         names = [each.getName() for each in spark._jvm.java.lang.Thread.getAllStackTraces().keySet().toArray()]
         return sum(name.startswith(("stream execution thread", "Thread-")) for name in names)
 
+    others = threads()  # of earlier tests
     run_once(1)
     before = java_threads()
     for number in range(50):
         run_once(number)
     deadline = time.monotonic() + 10
-    while (threads() or own_folders() or java_threads() > before) and time.monotonic() < deadline:
+    while (set(threads()) - set(others) or own_folders() or java_threads() > before) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert (threads(), own_folders()) == ([], set())
+    assert (set(threads()) - set(others), own_folders()) == (set(), set())
     assert java_threads() <= before
     assert spark.streams.active == []
     assert spark.conf.get("spark.sql.shuffle.partitions") == "200"

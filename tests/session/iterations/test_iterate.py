@@ -192,7 +192,7 @@ def test_without_a_restart_the_error_names_the_superstep(spark, begin, raising):
     with pytest.raises(SuperstepFailedError, match=r"Superstep 2 of the loop 'once' failed\.\n.*ValueError: once"):
         flinkmagic.iterate(begin, raising[0], max_iterations=3, name="once", restart="none")
     assert flinkmagic.iterations()[-1].status is JobStatus.FAILED
-    assert cached(spark) == before
+    assert cached(spark) <= before  # what earlier tests kept may go meanwhile
 
 
 def test_lost_rows_are_computed_again_from_the_superstep_before(begin):
@@ -229,7 +229,7 @@ def test_cancel_between_and_within_supersteps(spark, begin):
     with pytest.raises(IterationCancelledError, match="after 0 finished"):
         flinkmagic.iterate(begin, endless, max_iterations=3)
     assert time.monotonic() - started < 50
-    assert cached(spark) == before
+    assert cached(spark) <= before  # what earlier tests kept may go meanwhile
 
 
 def test_another_run_goes_on_from_the_last_superstep(begin, tmp_path):
