@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import duration
 from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecord
-from flinkmagic.deployment.streaming.query_progress import BatchProgress
+from flinkmagic.deployment.streaming.query_progress import BatchProgress, QuerySeen
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
 from flinkmagic.deployment.vertices.failures import short_reason
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
 from flinkmagic.display.costs import costs
+from flinkmagic.display.queries import query_lines
 from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
@@ -30,10 +31,10 @@ from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeSt
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.session.options import NO_RESTART, JobOptions
+from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.run_facts import adaptation_notes, run_facts
 from flinkmagic.session.skew import EdgeBytes, edges, uneven_notes
-from flinkmagic.session.stream_facts import stream_facts, stream_line
 from flinkmagic.session.summary import sink_line, taken_up_note
 
 if TYPE_CHECKING:
@@ -176,27 +177,14 @@ class Job:
             errors=_error_views(info),
             note="; ".join(filter(None, [*self._own_notes, taken_up_note(self._deployment.taken_up)])),
             reused=frozenset(self.reused()),
-            facts={
-                **run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
-                **self._stream_facts(),
-            },
+            facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
             costs=costs(_amounts(state)),
+            queries=[query_view(name, seen) for name, seen in self._queries()],
         )
 
     def progress(self) -> dict[str, tuple[BatchProgress, ...]]:
-        """Return the last 100 batches of each streaming query as they were seen, oldest first; none in mode batch.
-
-        Spark is asked for the last one whenever somebody looks: a view four times a second, a call of this.
-        """
-        if not isinstance(self._deployment, StreamingDeployment):
-            return {}
-        return {self.sinks[index].name: batches for index, batches in self._deployment.progress().items()}
-
-    def _stream_facts(self) -> dict[str, tuple[tuple[str, str], ...]]:
-        if not isinstance(self._deployment, StreamingDeployment):
-            return {}
-        progress = self._deployment.progress()
-        return {self._deployment.vertex_of(sink): stream_facts(batches) for sink, batches in progress.items()}
+        """Return the last 100 batches of each streaming query, oldest first, by its name; nothing in mode batch."""
+        return {name: seen.batches for name, seen in self._queries()}
 
     def reused(self) -> list[str]:
         """Return the ids of the job vertices that did not run, because their results, or later ones, existed."""
@@ -227,7 +215,7 @@ class Job:
             mark = "✓" if sink.index in finished else "✗" if self.status.is_terminal else "…"
             is_left_out = sink.index in left_out
             lines.append(f"  - not run: {sink_line(sink)}" if is_left_out else f"  {mark} {sink_line(sink)}")
-        lines += [f"  {stream_line(name, batches)}" for name, batches in self.progress().items()]
+        lines += [f"  {line}" for line in query_lines(snapshot.queries)]
         notes = adaptation_notes(self.execution_graph, self._deployment.adaptations())
         lines += [f"  {note}" for note in [*notes, *uneven_notes(self.edges(), self.tasks())]]
         return lines
@@ -235,6 +223,12 @@ class Job:
     def edges(self) -> list[EdgeBytes]:
         """Return the real sizes of the exchanges that are written by now, partition by partition."""
         return edges(self.execution_graph, self._deployment.partition_bytes())
+
+    def _queries(self) -> list[tuple[str, QuerySeen]]:
+        """Return what is known of each query; Spark is asked now, and never calls by itself."""
+        if not isinstance(self._deployment, StreamingDeployment):
+            return []
+        return [(self.sinks[index].name, seen) for index, seen in self._deployment.queries().items()]
 
     def __repr__(self) -> str:
         return f"<Job {self.name}: {self.status}>"

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+
+from flinkmagic.deployment.java_classes import CLASSES
+from flinkmagic.jvm.java import is_gone
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger(__name__)
 
 MOST_BATCHES = 100
 """How many batches of a query are kept: as many as Spark keeps itself (`numRecentProgressUpdates`)."""
 
 _WHOLE = "triggerExecution"
+_NO_WATERMARK = "1970-01-01T00:00:00.000Z"
+"""With which a query begins: no row has moved it yet."""
+
+_SEPARATOR = "\u0001"
 
 
 @dataclass(frozen=True)
@@ -46,7 +59,7 @@ class BatchProgress:
     phases_ms : mapping of str to int
         By phase of it, as Spark names them (``addBatch``, ``queryPlanning``, ``walCommit``, …).
     watermark : str
-        Its watermark; empty if there is none.
+        Its watermark; empty if there is none (yet).
     watermark_lag_ms : float, optional
         How far that was behind the greatest event time of the batch.
     state : tuple of StateProgress
@@ -70,7 +83,7 @@ class BatchProgress:
         told: dict[str, Any] = json.loads(text)
         phases = {str(name): int(ms) for name, ms in told.get("durationMs", {}).items()}
         times = told.get("eventTime", {})
-        watermark = str(times.get("watermark", ""))
+        watermark = str(times.get("watermark", "")).replace(_NO_WATERMARK, "")
         states = [
             StateProgress(
                 str(one.get("operatorName", "state")), int(one["numRowsTotal"]), int(one.get("memoryUsedBytes", 0))
@@ -91,41 +104,79 @@ class BatchProgress:
         )
 
 
-class QueryProgress:
-    """The last batches of one query, over its restarts; asked for when somebody looks, from any thread."""
+@dataclass(frozen=True)
+class BatchTasks:
+    """The tasks of the jobs that a query has running: zeros between batches."""
 
-    def __init__(self) -> None:
+    total: int = 0
+    active: int = 0
+    completed: int = 0
+    failed: int = 0
+
+
+NO_TASKS = BatchTasks()
+
+
+@dataclass(frozen=True)
+class QuerySeen:
+    """What is known of a query: its last batches, oldest first, and the tasks of the running one."""
+
+    batches: tuple[BatchProgress, ...] = ()
+    tasks: BatchTasks = NO_TASKS
+
+
+class QueryProgress:
+    """The last batches of one query, over its restarts, and its tasks; asked for by who looks, from any thread.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The user's.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
         self._batches: deque[BatchProgress] = deque(maxlen=MOST_BATCHES)
         self._lock = threading.Lock()
-        self._last = ""
         self._query: Any = None
+        self._from = 0
 
     def follow(self, java_query: Any) -> None:
-        """Ask this query of Spark's from now on."""
-        self._query = java_query
-
-    def batches(self) -> tuple[BatchProgress, ...]:
-        """Return what is known, oldest first, after asking Spark for the last one."""
+        """Ask this start of the query from now on."""
         with self._lock:
-            self._ask()
-            return tuple(self._batches)
+            self._query, self._from = java_query, 0
 
-    def _ask(self) -> None:
-        if self._query is None:
-            return
+    def seen(self) -> QuerySeen:
+        """Return what is known after asking Spark for what is new."""
+        with self._lock:
+            tasks = NO_TASKS if self._query is None else self._ask()
+            return QuerySeen(tuple(self._batches), tasks)
+
+    def end(self) -> None:
+        """Ask for the last time, and let go of the query."""
+        with self._lock:
+            if self._query is not None:
+                self._ask()
+                self._query = None
+
+    def _ask(self) -> BatchTasks:
+        sc = self._spark.sparkContext
         try:
-            last = self._query.lastProgress()
-            text = "" if last is None else str(last.json())
-        except (Py4JError, OSError):  # the session is gone, and with it the query: what is known stays
+            watch = CLASSES.shared_instance(sc._gateway, "QueryWatch")
+            tasks, *told = str(watch.seen(self._query, sc._jsc.sc(), self._from)).split(_SEPARATOR)
+        except (Py4JError, OSError) as error:  # what is known stays, and the query is none the worse
             self._query = None
-            return
-        if not text or text == self._last:
-            return
-        self._last = text
-        told = BatchProgress.from_json(text)
-        if self._batches and self._batches[-1].batch == told.batch:
-            self._batches.pop()  # a batch without rows is reported again and again
-        self._batches.append(told)
+            if not is_gone(self._spark):
+                _LOG.warning("The progress of a query cannot be read: %s", error)
+            return NO_TASKS
+        for text in told:
+            batch = BatchProgress.from_json(text)
+            # A batch that waits for rows is reported again and again, and so is the last one that was seen.
+            if self._batches and self._batches[-1].batch == batch.batch:
+                self._batches.pop()
+            self._batches.append(batch)
+            self._from = batch.batch
+        return BatchTasks(*map(int, tasks.split()))
 
 
 def _rate(value: Any) -> float:
