@@ -316,7 +316,10 @@ class FlinkMagics(ConfiguredOptions, Magics):
         options.share = options.share or "always"
         spark = running_session(self.shell)
         programs = self.graphs.programs(spark.sparkContext) if spark is not None else []
-        is_streaming = job_options(options, self)["mode"] == STREAMING
+        only_streams = bool(programs) and all(program.streams for program in programs)
+        is_streaming = job_options(options, self)["mode"] == STREAMING or (only_streams and options.mode is None)
+        if is_streaming:
+            options.mode = STREAMING
         programs = [program for program in programs if bool(program.streams) == is_streaming]
         ordinary = self.session_programs(spark.sparkContext) if spark is not None and not is_streaming else []
         try:
