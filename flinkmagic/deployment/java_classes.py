@@ -15,6 +15,7 @@ CLASSES = DriverClasses(
         "JobProperties",
         "Observations",
         "PythonWorkers",
+        "QueryWatch",
         "SessionQuery",
         "StageBody",
         "TaskMonitor",

@@ -9,6 +9,7 @@ import numpy as np
 
 from flinkmagic import amounts
 from flinkmagic.display.costs import VertexCost
+from flinkmagic.display.queries import QueryView
 from flinkmagic.display.snapshot import (
     ClusterView,
     EdgeView,
@@ -48,6 +49,7 @@ def job_snapshot(
     reused: frozenset[str] = frozenset(),
     facts: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
     costs: Mapping[str, VertexCost] | None = None,
+    queries: Sequence[QueryView] = (),
 ) -> JobSnapshot:
     """Return a job's progress.
 
@@ -65,10 +67,12 @@ def job_snapshot(
         What the run has found out about each job vertex, by its id: readable names and values.
     costs : mapping of str to VertexCost, optional
         By the id of a job vertex, what its tasks cost.
+    queries : sequence of QueryView
+        The job's streaming queries.
     """
     return JobSnapshot(
         name or graph.job_graph.name, status, elapsed_ms, states_by_vertex(graph), slots_used, slots_total,
-        started_at_ms, tuple(tasks), tuple(errors), note, reused, facts or {}, costs or {},
+        started_at_ms, tuple(tasks), tuple(errors), note, reused, facts or {}, costs or {}, tuple(queries),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from flinkmagic.display import palette, printable
 from flinkmagic.display.collapse import LARGE, collapse
 from flinkmagic.display.engine import engine_available
 from flinkmagic.display.picture import draw_picture, to_svg
+from flinkmagic.display.queries import query_lines
 from flinkmagic.display.snapshot import GraphView, JobSnapshot
 from flinkmagic.display.text import progress_line, to_text
 from flinkmagic.errors.usage import LayoutEngineNotFoundError
@@ -31,8 +32,8 @@ def to_html(
     """Return pictures under headings that open and close; the one of `open_kind` is open.
 
     Each picture is an <img> that carries its SVG in itself: inside one a browser runs no script and loads nothing.
-    `summary` and `notes` are shown above as text; with `snapshot` so is a progress line, and its errors are shown
-    below.
+    `summary` and `notes` are shown above as text; with `snapshot` so is a progress line; its streaming queries
+    and its errors are shown below.
     """
     several = _several(views)
     pictures = _pictures(several)
@@ -50,6 +51,7 @@ def to_html(
             heading = f'<summary style="cursor:pointer;padding:4px 0;font-weight:600">{_text(view.title)}</summary>'
             parts.append(f"<details{opened}>{heading}{picture}</details>")
     if snapshot is not None:
+        parts += _queries(snapshot)
         parts += _errors(snapshot)
     parts.append("</div>")
     return "".join(parts)
@@ -84,7 +86,7 @@ def mime_bundle(
     shown = next((view for view in several if view.kind == "job"), several[0])
     plain = [to_text(shown), *notes]
     if snapshot is not None:
-        plain.append(progress_line(snapshot))
+        plain += [progress_line(snapshot), *query_lines(snapshot.queries)]
         plain += [f"✗ {printable.visible(error.where)} {printable.visible(error.message)}" for error in snapshot.errors]
     if not engine_available():
         why = str(LayoutEngineNotFoundError())
@@ -112,6 +114,12 @@ def _picture(view: GraphView) -> str:
     if len(view.nodes) > MAX_BOXES:
         return f"<div>{_text(view.summary)}: too many for a picture that is kept in a notebook.</div>"
     return f'<div style="overflow-x:auto;padding:6px 0">{image(view)}</div>'
+
+
+def _queries(snapshot: JobSnapshot) -> list[str]:
+    lines = query_lines(snapshot.queries)
+    style = "margin:6px 0 0;white-space:pre-wrap;overflow-wrap:anywhere"
+    return [f'<pre style="{style}">{_text(chr(10).join(lines))}</pre>'] if lines else []
 
 
 def _errors(snapshot: JobSnapshot) -> list[str]:

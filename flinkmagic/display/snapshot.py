@@ -13,6 +13,7 @@ from typing import Literal
 
 from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.palette import STATES
+from flinkmagic.display.queries import QueryView
 
 GraphKind = Literal["stream", "job", "execution", "regions"]
 
@@ -232,6 +233,8 @@ class JobSnapshot:
     """What the run has found out, by job vertex: readable names and values."""
     costs: Mapping[str, VertexCost] = field(default_factory=dict)
     """What the finished tasks cost, by job vertex."""
+    queries: Sequence[QueryView] = ()
+    """The streaming queries of the job."""
 
     @property
     def task_counts(self) -> dict[str, int]:

@@ -11,6 +11,7 @@ import numpy as np
 from flinkmagic.display import palette, printable
 from flinkmagic.display.cards import BAR_ORDER, footer_text
 from flinkmagic.display.picture import draw_picture
+from flinkmagic.display.queries import QueryView
 from flinkmagic.display.snapshot import (
     STATE_NAMES,
     ErrorView,
@@ -116,6 +117,7 @@ def frame(
         "note": printable.visible(snapshot.note),
         "action": _action(snapshot.status, can_run, can_cancel),
         "errors": [_error(error) for error in snapshot.errors],
+        "queries": [_query(query) for query in snapshot.queries],
         "vertices": {box.vertex_id: _states(snapshot, box) for box in boxes if box.vertex_id},
         "facts": {
             vertex: [[printable.visible(name), printable.visible(value)] for name, value in facts]
@@ -146,6 +148,15 @@ def _states(snapshot: JobSnapshot, box: NodeView) -> dict[str, Any]:
         "words": footer_text(states, box.parallelism),
         "cost": [] if cost is None else list(cost.words()),
         "bar": _shares(counts, max(len(states), 1)),
+    }
+
+
+def _query(query: QueryView) -> dict[str, Any]:
+    seen = printable.visible
+    return {
+        "name": seen(query.name),
+        "doing": seen(query.doing),
+        "facts": [[seen(fact.name), seen(fact.value), fact.bars] for fact in query.facts],
     }
 
 

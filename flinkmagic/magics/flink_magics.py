@@ -35,7 +35,7 @@ from flinkmagic.magics.graphs import NotebookGraphs, cell_id
 from flinkmagic.magics.jobs import cancelled, errors_text, jobs_table, retained_table
 from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
-from flinkmagic.magics.stale_runs import check_stale_words, run_stale, stale_text
+from flinkmagic.magics.stale_runs import check_stale_words, run_or_list_stale
 from flinkmagic.magics.words import parsed, with_help
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
 from flinkmagic.session.options import STREAMING
@@ -182,7 +182,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         """
         options = parsed(self.flinkrun, line)
         if check_stale_words(options):
-            self._run_stale(yes=options.yes)
+            run_or_list_stale(self.shell, self.cells, running_session(self.shell), yes=options.yes)
             return
         with plainly_interrupted(self.shell):
             graph = self._graph(options.name)
@@ -316,7 +316,10 @@ class FlinkMagics(ConfiguredOptions, Magics):
         options.share = options.share or "always"
         spark = running_session(self.shell)
         programs = self.graphs.programs(spark.sparkContext) if spark is not None else []
-        is_streaming = job_options(options, self)["mode"] == STREAMING
+        only_streams = bool(programs) and all(program.streams for program in programs)
+        is_streaming = job_options(options, self)["mode"] == STREAMING or (only_streams and options.mode is None)
+        if is_streaming:
+            options.mode = STREAMING
         programs = [program for program in programs if bool(program.streams) == is_streaming]
         ordinary = self.session_programs(spark.sparkContext) if spark is not None and not is_streaming else []
         try:
@@ -333,14 +336,6 @@ class FlinkMagics(ConfiguredOptions, Magics):
         if options.name:
             self.define(graph)
         return graph
-
-    def _run_stale(self, *, yes: bool) -> None:
-        """List the stale cells, or run them again."""
-        spark = running_session(self.shell)
-        if yes:
-            run_stale(self.shell, self.cells, spark)
-        else:
-            print(lines_visible(stale_text(self.cells, self.cells.stale(spark))))
 
     def define(self, graph: CompiledGraph) -> None:
         """Register a graph under its name, and bind the variable of that name if it is free or holds a graph."""

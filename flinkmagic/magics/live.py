@@ -12,6 +12,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle, display
 
 from flinkmagic.display import progress_line, to_table, to_text
+from flinkmagic.display.queries import query_lines
 from flinkmagic.errors.usage import JobFailedError
 from flinkmagic.magics.live_view import LiveView, Shown, final_bundle, follow_beside
 from flinkmagic.scheduling.job_status import JobStatus
@@ -115,7 +116,11 @@ def show_live(graph: CompiledGraph) -> None:
     job = graph.jobs[-1] if graph.jobs else None
     if not in_notebook():
         print(to_text(graph.view("job")))
-        print(progress_line(job.snapshot()) if job is not None and not job.status.is_terminal else graph.summary())
+        if job is None or job.status.is_terminal:
+            print(graph.summary())
+            return
+        snapshot = job.snapshot()
+        print("\n".join([progress_line(snapshot), *query_lines(snapshot.queries)]))
         return
     LiveView(graph, job, lasting=True)
 
@@ -162,7 +167,8 @@ class _TerminalLine:
     def end(self) -> None:
         snapshot = self._job.snapshot()
         if self._detached:
-            print(f"\n{progress_line(snapshot)}\nMore: %flinkshow {self._graph.name}", flush=True)
+            lines = [progress_line(snapshot), *query_lines(snapshot.queries), f"More: %flinkshow {self._graph.name}"]
+            print("\n" + "\n".join(lines), flush=True)
             return
         sys.stdout.write("\r" + " " * self._width + "\r")
         # The error that the magic raises reports what failed.

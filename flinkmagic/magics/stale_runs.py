@@ -67,6 +67,14 @@ def stale_text(cells: CellRuns, stale: Sequence[StaleCell]) -> str:
     return "\n".join(lines)
 
 
+def run_or_list_stale(shell: Any, cells: CellRuns, spark: SparkSession | None, *, yes: bool) -> None:
+    """List the stale cells, or run them again."""
+    if yes:
+        run_stale(shell, cells, spark)
+    else:
+        print(lines_visible(stale_text(cells, cells.stale(spark))))
+
+
 def run_stale(shell: Any, cells: CellRuns, spark: SparkSession | None) -> None:
     """Execute the stale cells again, as IPython runs cells; a cell that is no longer stale by its turn is left out.
 

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import duration
 from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecord
+from flinkmagic.deployment.streaming.query_progress import BatchProgress, QuerySeen
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
 from flinkmagic.deployment.vertices.failures import short_reason
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
 from flinkmagic.display.costs import costs
+from flinkmagic.display.queries import query_lines
 from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
@@ -29,6 +31,7 @@ from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeSt
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.session.options import NO_RESTART, JobOptions
+from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.run_facts import adaptation_notes, run_facts
 from flinkmagic.session.skew import EdgeBytes, edges, uneven_notes
@@ -181,7 +184,12 @@ class Job:
             reused=frozenset(self.reused()),
             facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
             costs=costs(_amounts(state)),
+            queries=[query_view(name, seen) for name, seen in self._queries()],
         )
+
+    def progress(self) -> dict[str, tuple[BatchProgress, ...]]:
+        """Return the last 100 batches of each streaming query, oldest first, by its name; nothing in mode batch."""
+        return {name: seen.batches for name, seen in self._queries()}
 
     def reused(self) -> list[str]:
         """Return the ids of the job vertices that did not run, because their results, or later ones, existed."""
@@ -212,6 +220,7 @@ class Job:
             mark = "✓" if sink.index in finished else "✗" if self.status.is_terminal else "…"
             is_left_out = sink.index in left_out
             lines.append(f"  - not run: {sink_line(sink)}" if is_left_out else f"  {mark} {sink_line(sink)}")
+        lines += [f"  {line}" for line in query_lines(snapshot.queries)]
         notes = adaptation_notes(self.execution_graph, self._deployment.adaptations())
         lines += [f"  {note}" for note in [*notes, *uneven_notes(self.edges(), self.tasks())]]
         return lines
@@ -226,6 +235,12 @@ class Job:
     def edges(self) -> list[EdgeBytes]:
         """Return the real sizes of the exchanges that are written by now, partition by partition."""
         return edges(self.execution_graph, self._deployment.partition_bytes())
+
+    def _queries(self) -> list[tuple[str, QuerySeen]]:
+        """Return what is known of each query; Spark is asked now, and never calls by itself."""
+        if not isinstance(self._deployment, StreamingDeployment):
+            return []
+        return [(self.sinks[index].name, seen) for index, seen in self._deployment.queries().items()]
 
     def __repr__(self) -> str:
         return f"<Job {self.name}: {self.status}>"

@@ -169,3 +169,43 @@ def test_five_hundred_vertices(lab: Any, open_notebook: Callable[..., Any], dark
             assert stage["y"] <= match["y"] <= stage["y"] + stage["height"]
         notebook.keep_screenshot(f"large-{tab}-{theme}")
     notebook.theme(False)
+
+
+STREAMS = """\
+%load_ext flinkmagic
+import os, sys
+os.environ["PYSPARK_PYTHON"] = sys.executable
+from pyspark.sql import SparkSession, functions as F
+spark = SparkSession.builder.master("local[4]").config("spark.ui.enabled", "false").getOrCreate()
+"""
+CLICKS = """\
+%%flinkgraph clicks --mode streaming
+rows = spark.readStream.format("rate").option("rowsPerSecond", 50).load().withWatermark("timestamp", "1 second")
+windows = rows.groupBy(F.window("timestamp", "2 seconds"), (F.col("value") % 10).alias("k")).count()
+query = windows.writeStream.format("memory").queryName("windows").outputMode("update").start()
+other = rows.writeStream.format("noop").queryName("<b>raw").start()
+"""
+
+
+def test_streams_show_their_batches_live_and_in_the_saved_picture(lab: Any, open_notebook: Callable[..., Any]) -> None:
+    lab.write("streams.ipynb", STREAMS, CLICKS, "%flinkrun clicks")
+    notebook = open_notebook("streams.ipynb")
+    page = notebook.page
+    page.set_default_timeout(90_000)
+    notebook.run_all()
+    page.wait_for_selector(f"{VIEW} .fm-query dt:has-text('state of stateStoreSave')")
+    page.wait_for_function(f"document.querySelectorAll('{VIEW} .fm-query .fm-bars')[0].textContent.length > 5")
+    assert page.locator(f"{VIEW} .fm-query strong").all_inner_texts() == ["windows", "<b>raw"]
+    names = page.locator(f"{VIEW} .fm-query").first.locator("dt").all_inner_texts()
+    assert {"input", "processing", "batch", "addBatch", "watermark", "watermark lag"} <= set(names)
+    for dark in (False, True):
+        notebook.theme(dark)
+        page.evaluate(f"document.querySelector('{VIEW} .fm-queries').scrollIntoView({{block: 'end'}})")
+        check(page)
+        notebook.keep_screenshot(f"streams-{'dark' if dark else 'light'}")
+    notebook.theme(False)
+    page.locator(f"{VIEW} .fm-run").last.click()
+    page.wait_for_selector(f"{VIEW} .fm-job-state:has-text('CANCELED')")
+    page.wait_for_timeout(1000)
+    saved = "".join(str(output) for cell in notebook.save()["cells"] for output in cell.get("outputs", []))
+    assert "state of stateStoreSave" in saved

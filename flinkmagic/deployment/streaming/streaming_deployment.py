@@ -16,6 +16,7 @@ from flinkmagic.deployment.stages.spark_jobs import require_pinned_threads
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.streaming.query_checkpoints import QueryCheckpoints
 from flinkmagic.deployment.streaming.query_executor import QueryTasks, SessionExecutor, SessionSlotPool
+from flinkmagic.deployment.streaming.query_progress import QueryProgress, QuerySeen
 from flinkmagic.deployment.streaming.query_run import QueryRun
 from flinkmagic.deployment.vertices.failures import vertex_failed
 from flinkmagic.deployment.watching.task_records import TaskRecord
@@ -165,6 +166,7 @@ class StreamingDeployment:
         self.event_log = JobEventLog(self._clock)
         self.main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
         self._tasks: dict[int, QueryTasks] = {}
+        self._progress = {stream.index: QueryProgress(spark) for stream in self._own_streams()}
         self._job_master: JobMaster
 
     # -- the course of the job -------------------------------------------------------------------------
@@ -280,6 +282,10 @@ class StreamingDeployment:
         """
         raise UnknownNameError("result", name, [])
 
+    def queries(self) -> dict[int, QuerySeen]:
+        """Return the last batches of each query, and the tasks of the running one, by the index of its sink."""
+        return {index: one.seen() for index, one in self._progress.items()}
+
     def snapshot(self) -> DeploymentSnapshot:
         """Return the job's progress. A task of a stream holds its slot as long as it runs."""
         info = self._job_master.request_job()
@@ -298,8 +304,13 @@ class StreamingDeployment:
 
     def _start_query(self, stream: DeferredStream, sink: ExecutionJobVertex, tasks: QueryTasks) -> QueryRun:
         def started(java_query: Any) -> None:
+            self._progress[stream.index].follow(java_query)
             stream.query.started(java_query)
             self._run(lambda: self._started(stream, tasks))
+
+        def ended(error: BaseException | None) -> None:
+            self._progress[stream.index].end()
+            self._run(lambda: self._query_ended(stream, sink, tasks, error))
 
         run = QueryRun(
             stream,
@@ -308,7 +319,7 @@ class StreamingDeployment:
             parallelism=self._parallelism,
             pool=self._pool,
             on_started=started,
-            on_ended=lambda error: self._run(lambda: self._query_ended(stream, sink, tasks, error)),
+            on_ended=ended,
         )
         self.event_log.add("queries", f"{stream.name} goes to Spark")
         run.start(self._threads)

@@ -253,6 +253,15 @@ function errorBox(error) {
   return box;
 }
 
+/** A streaming query: what it does, and each fact with its course over the last batches. */
+function queryBox({ name, doing, facts }) {
+  const items = facts.map(([word, value, bars]) => {
+    const course = bars ? h("span.fm-bars", { role: "img", "aria-label": `${word} of the last batches` }, bars) : null;
+    return h("div", {}, h("dt", {}, word), h("dd", {}, value, course));
+  });
+  return h("section.fm-query", {}, h("p", {}, h("strong", {}, name), ` ${doing}`), h("dl", {}, ...items));
+}
+
 /** From light to dark blue, for shares from 0 to 1: readable by lightness alone. */
 function shade(share) {
   const at = Math.min(Math.max(share, 0), 1);

@@ -36,13 +36,14 @@ class JobView {
 
   build() {
     this.stage = h("div.fm-stage");
+    this.queries = h("div.fm-queries", { role: "region", "aria-label": "Streaming queries" });
     this.errors = h("div.fm-errors");
     this.legend = h("div.fm-legend-row", { "aria-label": "Signs of states" });
     for (const [state, style] of Object.entries(this.look.states)) {
       this.legend.append(h("span", {}, stateIcon(this.look, state), style.word));
     }
     this.main = h("div.fm-main", {}, this.stage);
-    this.root = h("div.flinkmagic-view", { role: "region", "aria-label": `Job ${this.about.name}` }, this.header(), this.bar(), this.main, this.errors, this.legend);
+    this.root = h("div.flinkmagic-view", { role: "region", "aria-label": `Job ${this.about.name}` }, this.header(), this.bar(), this.main, this.queries, this.errors, this.legend);
     for (const kind of ["pointerdown", "pointermove", "wheel", "keydown"]) {
       this.root.addEventListener(kind, () => this.touch(), { passive: true });
     }
@@ -200,6 +201,7 @@ class JobView {
     this.run.disabled = action === "wait";
     this.run.textContent = { run: "▶ Run", again: "↻ Run again", cancel: "■ Cancel", wait: "Cancelling …" }[action] ?? "";
     this.run.dataset.action = action;
+    replaceChildren(this.queries, ...(this.frame.queries ?? []).map(queryBox));
     replaceChildren(this.errors, ...(this.frame.errors ?? []).map(errorBox));
     this.tick();
     this.graph?.paint(this.frame);

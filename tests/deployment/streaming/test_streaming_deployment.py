@@ -186,3 +186,64 @@ def test_a_file_sink_needs_a_checkpoint_and_resumes_over_runs(spark, tmp_path) -
     (Path(folder) / "9.csv").write_text("99\n")
     assert graph.run().status is JobStatus.FINISHED
     assert spark.read.parquet(out).count() == 21
+
+
+def test_the_batches_of_a_query_are_seen_as_they_end(spark, tmp_path) -> None:
+    folder = made_files(tmp_path / "in", 3)
+    with capture(spark, name="seen", mode="streaming") as program:
+        counts = file_by_file(spark, folder).groupBy((F.col("value") % 3).alias("k")).count()
+        query = counts.writeStream.format("memory").queryName("seen").outputMode("complete").start()
+    graph = compile(program, mode="streaming", parallelism=2)
+    job = graph.run(wait=False)
+    query.processAllAvailable()
+    seen = job.progress()["seen"]
+    # Each batch is there although only now somebody looks; an empty one may follow the three.
+    assert [(one.batch, one.input_rows) for one in seen][:3] == [(0, 10), (1, 10), (2, 10)]
+    assert [(one.operator, one.rows) for one in seen[-1].state] == [("stateStoreSave", 3)]
+    assert seen[-1].state[0].bytes > 0
+    assert seen[-1].phases_ms["addBatch"] <= seen[-1].batch_ms
+    (view,) = job.snapshot().queries
+    facts = {fact.name: fact for fact in view.facts}
+    assert facts["state of stateStoreSave"].value.startswith("3 rows, ")
+    assert facts["state of stateStoreSave"].course[:3] == (3, 3, 3)
+    assert any("state of stateStoreSave" in line for line in job.report())
+    job.cancel()
+    assert job.wait(30) is JobStatus.CANCELED
+    assert job.progress()["seen"][:3] == seen[:3]
+
+
+def test_the_tasks_of_the_running_batch_are_seen_and_late_rows_move_the_watermark(spark, tmp_path) -> None:
+    folder, gate = made_files(tmp_path / "in", 3), tmp_path / "gate"
+
+    def wait(value: int, gate: str = str(gate)) -> int:
+        from pathlib import Path
+
+        while value >= 20 and not Path(gate).exists():
+            time.sleep(0.05)
+        return value
+
+    with capture(spark, name="gated", mode="streaming") as program:
+        timed = file_by_file(spark, folder).select(F.udf(wait, "long")("value").alias("value"))
+        timed = timed.withColumn("at", F.timestamp_seconds("value")).withWatermark("at", "2 seconds")
+        counts = timed.groupBy(F.window("at", "5 seconds")).count()
+        query = counts.writeStream.format("memory").queryName("gated").outputMode("update").start()
+    job = compile(program, mode="streaming", parallelism=2).run(wait=False)
+    try:
+        end = time.monotonic() + 60
+        while "1 running" not in (doing := job.snapshot().queries[0].doing):
+            assert time.monotonic() < end, doing
+            time.sleep(0.05)
+        assert doing.startswith("batch 1 had 10 rows and took ")
+        assert "task" in doing.partition("; ")[2]
+    finally:
+        gate.touch()
+    query.processAllAvailable()
+    facts = {fact.name: fact for fact in job.snapshot().queries[0].facts}
+    # The watermark of a batch is that of the rows before it, so that of the third is two seconds before row 19.
+    batch = job.progress()["gated"][2]
+    assert batch.watermark == "1970-01-01T00:00:17.000Z"
+    assert batch.watermark_lag_ms == 12_000.0
+    assert facts["watermark lag"].course[:2] == (12_000.0, 12_000.0)  # the first batch had no watermark yet
+    job.cancel()
+    assert job.wait(30) is JobStatus.CANCELED
+    assert ";" not in job.snapshot().queries[0].doing

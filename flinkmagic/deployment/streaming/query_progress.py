@@ -1,0 +1,194 @@
+"""How a query goes on: Spark's own progress of its batches, as plain records, the last ones kept."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+from flinkmagic.deployment.java_classes import CLASSES
+from flinkmagic.jvm.java import is_gone
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger(__name__)
+
+MOST_BATCHES = 100
+"""How many batches of a query are kept: as many as Spark keeps itself (`numRecentProgressUpdates`)."""
+
+_WHOLE = "triggerExecution"
+_NO_WATERMARK = "1970-01-01T00:00:00.000Z"
+"""With which a query begins: no row has moved it yet."""
+
+_SEPARATOR = "\u0001"
+
+
+@dataclass(frozen=True)
+class StateProgress:
+    """The state of one operator: its name, how many rows it holds, and in how many bytes of memory."""
+
+    operator: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class BatchProgress:
+    """One batch of a query, from Spark's ``StreamingQueryProgress`` (seen on 3.5.9 and 4.3.0).
+
+    Attributes
+    ----------
+    batch : int
+        Its number.
+    at : str
+        When it was triggered, as Spark writes it (ISO 8601).
+    input_rows : int
+        The rows that it read.
+    input_rate, processing_rate : float
+        Rows a second that came, and that were processed.
+    batch_ms : int
+        How long it took.
+    phases_ms : mapping of str to int
+        By phase of it, as Spark names them (``addBatch``, ``queryPlanning``, ``walCommit``, …).
+    watermark : str
+        Its watermark; empty if there is none (yet).
+    watermark_lag_ms : float, optional
+        How far that was behind the greatest event time of the batch.
+    state : tuple of StateProgress
+        By stateful operator.
+    """
+
+    batch: int
+    at: str
+    input_rows: int
+    input_rate: float
+    processing_rate: float
+    batch_ms: int
+    phases_ms: Mapping[str, int] = field(default_factory=dict)
+    watermark: str = ""
+    watermark_lag_ms: float | None = None
+    state: tuple[StateProgress, ...] = ()
+
+    @classmethod
+    def from_json(cls, text: str) -> BatchProgress:
+        """Return what Spark's own JSON of a batch says."""
+        told: dict[str, Any] = json.loads(text)
+        phases = {str(name): int(ms) for name, ms in told.get("durationMs", {}).items()}
+        times = told.get("eventTime", {})
+        watermark = str(times.get("watermark", "")).replace(_NO_WATERMARK, "")
+        states = [
+            StateProgress(
+                str(one.get("operatorName", "state")), int(one["numRowsTotal"]), int(one.get("memoryUsedBytes", 0))
+            )
+            for one in told.get("stateOperators", [])
+        ]
+        return cls(
+            batch=int(told["batchId"]),
+            at=str(told["timestamp"]),
+            input_rows=sum(int(one.get("numInputRows", 0)) for one in told.get("sources", [])),
+            input_rate=sum(_rate(one.get("inputRowsPerSecond")) for one in told.get("sources", [])),
+            processing_rate=sum(_rate(one.get("processedRowsPerSecond")) for one in told.get("sources", [])),
+            batch_ms=phases.pop(_WHOLE, 0),
+            phases_ms=phases,
+            watermark=watermark,
+            watermark_lag_ms=_behind(str(times.get("max", "")), watermark),
+            state=tuple(states),
+        )
+
+
+@dataclass(frozen=True)
+class BatchTasks:
+    """The tasks of the jobs that a query has running: zeros between batches."""
+
+    total: int = 0
+    active: int = 0
+    completed: int = 0
+    failed: int = 0
+
+
+NO_TASKS = BatchTasks()
+
+
+@dataclass(frozen=True)
+class QuerySeen:
+    """What is known of a query: its last batches, oldest first, and the tasks of the running one."""
+
+    batches: tuple[BatchProgress, ...] = ()
+    tasks: BatchTasks = NO_TASKS
+
+
+class QueryProgress:
+    """The last batches of one query, over its restarts, and its tasks; asked for by who looks, from any thread.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The user's.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._batches: deque[BatchProgress] = deque(maxlen=MOST_BATCHES)
+        self._lock = threading.Lock()
+        self._query: Any = None
+        self._from = 0
+
+    def follow(self, java_query: Any) -> None:
+        """Ask this start of the query from now on."""
+        with self._lock:
+            self._query, self._from = java_query, 0
+
+    def seen(self) -> QuerySeen:
+        """Return what is known after asking Spark for what is new."""
+        with self._lock:
+            tasks = NO_TASKS if self._query is None else self._ask()
+            return QuerySeen(tuple(self._batches), tasks)
+
+    def end(self) -> None:
+        """Ask for the last time, and let go of the query."""
+        with self._lock:
+            if self._query is not None:
+                self._ask()
+                self._query = None
+
+    def _ask(self) -> BatchTasks:
+        sc = self._spark.sparkContext
+        try:
+            watch = CLASSES.shared_instance(sc._gateway, "QueryWatch")
+            tasks, *told = str(watch.seen(self._query, sc._jsc.sc(), self._from)).split(_SEPARATOR)
+        except (Py4JError, OSError) as error:  # what is known stays, and the query is none the worse
+            self._query = None
+            if not is_gone(self._spark):
+                _LOG.warning("The progress of a query cannot be read: %s", error)
+            return NO_TASKS
+        for text in told:
+            batch = BatchProgress.from_json(text)
+            # A batch that waits for rows is reported again and again, and so is the last one that was seen.
+            if self._batches and self._batches[-1].batch == batch.batch:
+                self._batches.pop()
+            self._batches.append(batch)
+            self._from = batch.batch
+        return BatchTasks(*map(int, tasks.split()))
+
+
+def _rate(value: Any) -> float:
+    """Return a rate; Spark leaves out, or writes as text, what it cannot compute (no time has passed)."""
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _behind(latest: str, watermark: str) -> float | None:
+    if not latest or not watermark:
+        return None
+    return (_instant(latest) - _instant(watermark)).total_seconds() * 1000.0
+
+
+def _instant(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
