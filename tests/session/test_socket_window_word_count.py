@@ -24,7 +24,8 @@ from flinkmagic.session import CompiledGraph, capture, compile
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LINES = [(second, text) for second, text in enumerate(["to be", "or not", "to be", "that is", "the question", "to be"] * 4)]
+TEXTS = ("to be", "or not", "to be", "that is", "the question", "to be")
+LINES = list(enumerate(TEXTS * 4))
 """Each with the second of its event."""
 WINDOW_S = 5
 
