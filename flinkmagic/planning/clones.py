@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,39 @@ class _Clone:
     reuses_exchanges: bool
 
 
+class KeptClones:
+    """Clones that the next job may be planned on, if its lines saw the same session in the same state.
+
+    To make one, and to let its optimiser and its planner warm up, takes longer than to plan a small query. Each of the
+    jobs must have the same parallelism, slots and way to exchange rows.
+    """
+
+    MOST = 4
+
+    def __init__(self) -> None:
+        self._clones: deque[tuple[JavaObject, _Clone]] = deque(maxlen=self.MOST)
+
+    def find(self, jsession: JavaObject, snapshot: SessionSnapshot | None) -> _Clone | None:
+        """Return a clone as it would be made; None if there is none, or if the session's state is not known."""
+        if snapshot is None:
+            return None
+        for owner, clone in self._clones:
+            if clone.snapshot == snapshot and owner == jsession:
+                # A clone that is made knows no tables yet.
+                clone.state.catalog().invalidateAllCachedTables()
+                return clone
+        return None
+
+    def keep(self, jsession: JavaObject, clone: _Clone) -> None:
+        """Keep a clone of a session."""
+        if clone.snapshot is not None:
+            self._clones.append((jsession, clone))
+
+    def clear(self) -> None:
+        """Let go of all."""
+        self._clones.clear()
+
+
 class SessionClones:
     """One clone for each session state that a job's lines saw.
 
@@ -49,15 +83,26 @@ class SessionClones:
         How many partitions shuffles make.
     slots : int
         Without a parallelism: twice as many partitions as this, at most.
+    kept : KeptClones, optional
+        The clones of earlier jobs that are planned alike.
     pipelined : bool
         Whether shuffles are read while they are written. Without a parallelism there are then half as many partitions
         as slots, at most: both sides need slots. And no size is known that would change how the rows are read.
     """
 
-    def __init__(self, spark: SparkSession, parallelism: int | None, slots: int, *, pipelined: bool = False) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        parallelism: int | None,
+        slots: int,
+        kept: KeptClones | None = None,
+        *,
+        pipelined: bool = False,
+    ) -> None:
         self._spark = spark
         self._parallelism = parallelism
         self._slots = slots
+        self._kept = kept
         self._pipelined = pipelined
         self._clones: list[_Clone] = []
 
@@ -66,7 +111,11 @@ class SessionClones:
         for number, known in enumerate(self._clones):
             if known.snapshot is snapshot or known.snapshot == snapshot:
                 return known.session, str(number)
-        clone = self._made(snapshot)
+        clone = None if self._kept is None else self._kept.find(self._spark._jsparkSession, snapshot)
+        if clone is None:
+            clone = self._made(snapshot)
+            if self._kept is not None:
+                self._kept.keep(self._spark._jsparkSession, clone)
         self._clones.append(clone)
         return clone.session, str(len(self._clones) - 1)
 

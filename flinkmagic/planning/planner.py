@@ -16,7 +16,7 @@ from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import BatchShuffleMode, RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
 from flinkmagic.planning.boundaries import Boundaries, Boundary, only_reads
-from flinkmagic.planning.clones import SessionClones
+from flinkmagic.planning.clones import KeptClones, SessionClones
 from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
@@ -126,6 +126,7 @@ def plan(
     storage_level: str = DEFAULT_STORAGE_LEVEL,
     on_progress: Callable[[int, int], None] | None = None,
     collected: bool = False,
+    clones: KeptClones | None = None,
     exchange: BatchShuffleMode = BatchShuffleMode.ALL_EXCHANGES_BLOCKING,
 ) -> PlannedJob:
     """Plan the writes of a program, else its results, else the DataFrames given. Starts no Spark job.
@@ -152,6 +153,8 @@ def plan(
         Called with the number of sinks that are planned and the number of all, after each of them.
     collected : bool
         Whether an action collects the rows of results, which nothing keeps; see `SinkRequest`.
+    clones : KeptClones, optional
+        The clones of the session on which jobs with the same parallelism, slots and exchange were planned.
     exchange : BatchShuffleMode
         Whether consumers read shuffles while they are written, where Spark can do that (see `pipelined_regions`).
 
@@ -173,7 +176,8 @@ def plan(
     if not requests:
         raise NoResultError(name)
     slots = slots or spark.sparkContext.defaultParallelism
-    planner = _Planner(spark, program, parallelism, slots, share, storage_level, exchange)
+    own = SessionClones(spark, parallelism, slots, clones, pipelined=exchange is _PIPELINED)
+    planner = _Planner(spark, program, own, slots, share, storage_level, exchange)
     return planner.plan(requests, name, on_progress)
 
 
@@ -190,7 +194,7 @@ class _Planner:
         self,
         spark: SparkSession,
         program: Program | None,
-        parallelism: int | None,
+        clones: SessionClones,
         slots: int,
         share: Sharing,
         storage_level: str,
@@ -201,7 +205,7 @@ class _Planner:
         self._sc = spark.sparkContext
         self._program = program
         self._slots = slots
-        self._clones = SessionClones(spark, parallelism, slots, pipelined=exchange is _PIPELINED)
+        self._clones = clones
         self._forest = PlanForest(spark.sparkContext)
         self._counts = PartitionCounts(self._forest)
         self._handles = StageHandles(self._forest, self._counts)
@@ -328,7 +332,7 @@ class _Planner:
             return made
 
         facts = self._sink_facts(request, root)
-        return self._translator.sink(index, query, _sink_name(request), handle, facts, collected=request.collected)
+        return self._translator.sink(index, query, request.label, handle, facts, collected=request.collected)
 
     def _share_equal(self) -> None:
         """Share the exchanges that were read last with equal ones that were read before."""
@@ -392,7 +396,3 @@ def _below_write(root: PlanNode) -> PlanNode:
 def _operator_name(request: SinkRequest, root: PlanNode) -> str:
     """Return Spark's name for the top operator of a write's plan."""
     return root.name if request.command is None else f"Execute {request.command.nodeName()}"
-
-
-def _sink_name(request: SinkRequest) -> str:
-    return f"{request.write.format} {request.name}" if request.write else request.name

@@ -63,6 +63,11 @@ class SinkRequest:
         return self.write.after if self.write is not None else ()
 
     @property
+    def label(self) -> str:
+        """What the sink is called in graphs."""
+        return f"{self.write.format} {self.name}" if self.write else self.name
+
+    @property
     def rows_names(self) -> tuple[str, ...]:
         """What identifies the rows besides the plan that computes them: the names of columns, the write's options."""
         write = self.write

@@ -33,6 +33,7 @@ from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.planning import PlannedJob
+from flinkmagic.planning.clones import KeptClones
 from flinkmagic.reuse.checkpoints import checkpointed_job_id
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.session.batches.batch_runs import carry_out_batches
@@ -134,6 +135,7 @@ class CompiledGraph:
         name: str | None,
         options: JobOptions,
         on_progress: Callable[[int, int], None] | None = None,
+        clones: KeptClones | None = None,
     ) -> None:
         captured = program.name if isinstance(program, Program) else None
         self.name = name or captured or DEFAULT_NAME
@@ -148,6 +150,7 @@ class CompiledGraph:
         self._starting = threading.Lock()
         self._views: tuple[GraphView, ...] | None = None
         self._unused_plan: PlannedJob | None = None
+        self._clones = clones  # those of graphs with the same options, of which this one is the next
         self.stream_graph: StreamGraph
         self.job_graph: JobGraph
         self._compiled: ExecutionGraph
@@ -356,7 +359,9 @@ class CompiledGraph:
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
         """Plan, and make the graphs. They show the plan of the next run."""
         program = spanning(self.program) if isinstance(self.program, Program) else self.program
-        planned = planned_job(program, self.name, self.options, on_progress, collected=self._collected)
+        planned = planned_job(
+            program, self.name, self.options, on_progress, collected=self._collected, clones=self._clones
+        )
         self._unused_plan = planned
         self.sinks = planned.sinks
         self.shared = planned.shared

@@ -247,6 +247,8 @@ class Job:
 
     def _start(self) -> None:
         self._deployment.start()
+        for stream in self.streams:
+            self._deployment.termination_future.add_done_callback(partial(_close, stream))
         self._deployment.termination_future.add_done_callback(
             partial(_bind_names, self._deployment, self._names, self._are_names_bound)
         )
@@ -301,6 +303,10 @@ def _bind_names(
             names.bind(deployment)
     finally:
         are_bound.set()
+
+
+def _close(stream: BatchRuns, _: Future[JobStatus]) -> None:
+    stream.close()
 
 
 def _task_views(state: DeploymentSnapshot) -> list[TaskView]:

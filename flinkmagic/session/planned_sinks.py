@@ -15,6 +15,7 @@ from flinkmagic.errors.streaming import NoStreamError, StreamModeError
 from flinkmagic.graph.exchange_mode import BatchShuffleMode
 from flinkmagic.jvm.java import java_class
 from flinkmagic.planning import PlannedJob, plan
+from flinkmagic.planning.clones import KeptClones
 from flinkmagic.planning.requests import frames_session, named_frames
 from flinkmagic.planning.streaming.stream_planner import plan_streams
 from flinkmagic.session.checks import DEFAULT_NAME
@@ -61,8 +62,12 @@ def planned_job(
     on_progress: Callable[[int, int], None] | None,
     *,
     collected: bool,
+    clones: KeptClones | None = None,
 ) -> PlannedJob:
-    """Plan a job as its options say; `collected` says that an action collects the rows of results."""
+    """Plan a job as its options say.
+
+    `collected` says that an action collects the rows of results; `clones` are those of jobs with the same options.
+    """
     common: dict[str, Any] = {
         "parallelism": options.parallelism,
         "slots": options.slots,
@@ -75,9 +80,10 @@ def planned_job(
         check_pipelined(spark.sparkContext, options.mode)
     if options.mode == STREAMING and isinstance(program, Program):
         return plan_streams(program, **common)
+    common |= {"share": options.share, "storage_level": options.storage_level}
     if pipelined:
         common["exchange"] = BatchShuffleMode.ALL_EXCHANGES_PIPELINED
-    return plan(program, share=options.share, storage_level=options.storage_level, collected=collected, **common)
+    return plan(program, collected=collected, clones=clones, **common)
 
 
 def check_pipelined(sc: SparkContext, mode: str) -> None:

@@ -324,6 +324,39 @@ def test_a_stream_runs_as_a_job(spark: Any, tmp_path: Path) -> None:
     assert not query.isActive
 
 
+def test_a_batch_of_a_stream_is_one_graph_and_fails_with_its_write(spark: Any, tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"in{number}").mkdir()
+        (tmp_path / f"in{number}" / "rows.csv").write_text(f"{number}\n{number + 10}\n")
+
+    def both(batch: Any, batch_id: int) -> None:
+        counts = batch.groupBy("value").count()
+        counts.write.mode("append").json(str(tmp_path / "a"))
+        counts.where("if(value = 2, raise_error('torn'), true)").write.mode("append").json(str(tmp_path / "b"))
+
+    def run(folder: str) -> Any:
+        with flinkmagic.capture(spark, name="batches", mode="streaming") as program:
+            stream = spark.readStream.schema("value long").option("maxFilesPerTrigger", 1).csv(str(tmp_path / folder))
+            stream.writeStream.foreachBatch(both).trigger(availableNow=True).start()
+        job = flinkmagic.compile(program, mode="streaming", parallelism=2).run(wait=False)
+        job.wait(60)
+        return job
+
+    job = run("in[01]")
+    assert job.status is JobStatus.FINISHED, job.exceptions()
+    assert [(one.status, len(one.graphs), one.reason) for one in job.batches()] == [
+        ("FINISHED", 0, ""), ("FINISHED", 1, ""),
+    ]  # fmt: skip
+    for sink in "ab":
+        assert _rows(spark.read.json(str(tmp_path / sink)).select("value", "count")) == [
+            (0, 1), (1, 1), (10, 1), (11, 1),
+        ]  # fmt: skip
+    failing = run("in2")
+    assert failing.status is JobStatus.FAILED
+    assert [one.status for one in failing.batches()] == ["FAILED"]
+    assert _rows(spark.read.json(str(tmp_path / "b")).agg(F.max("value"))) == [(11,)]
+
+
 def test_pipelined_exchanges_run_or_are_refused_by_name(spark: Any) -> None:
     frame = spark.range(0, 100, 1, 1).repartition(1).selectExpr("id * 2 AS twice")
     if tuple(map(int, spark.version.split(".")[:2])) < (4, 3):

@@ -78,3 +78,7 @@ class BatchRuns(Protocol):
     def reports(self) -> list[BatchReport]:
         """Return what became of the last ones, oldest first."""
         ...
+
+    def close(self) -> None:
+        """Let go of what only a next batch would need."""
+        ...

@@ -10,6 +10,9 @@ The rules, as the code keeps them:
 5. The stages run under the query's own job group, by which Spark's `stop()` ends them; the job that waits between two
    stages sees that the query's thread was interrupted, and ends too.
 6. Nothing of a batch remains: neither rows nor shuffle files. Of the last one the graph is kept, to be shown.
+7. Each batch is planned by Spark: its optimiser uses the batch's own size and constraints, so that a plan of an earlier
+   batch might give other rows, or broadcast too many. What does not depend on them is kept from batch to batch until
+   the query ends: the session's clone, with its settings.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from flinkmagic.errors.base import add_note
 from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.errors.streaming import BatchFailedError, BatchStoppedError, batch_ran_plainly
 from flinkmagic.jvm.java import static_method
+from flinkmagic.planning.clones import KeptClones
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.batches.batch_report import BatchReport
 from flinkmagic.session.batches.plain_writes import write_plainly
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
     from flinkmagic.session.batches.batch_report import BatchGraph, BatchJob
 
-MakeGraph = Callable[[Program, str | None, JobOptions], "BatchGraph"]
+MakeGraph = Callable[[Program, str | None, JobOptions, None, KeptClones], "BatchGraph"]
 
 _MOST_REPORTS = 100
 _LOOK_S = 0.2
@@ -102,10 +106,15 @@ class BatchRuns:
         self._query, self._cell, self._options, self._make = query, cell, options, make
         self._reports: deque[BatchReport] = deque(maxlen=_MOST_REPORTS)
         self._told: set[str] = set()
+        self._clones = KeptClones()
 
     def reports(self) -> list[BatchReport]:
         """Return what became of the last batches, oldest first; the newest one has its graphs."""
         return list(self._reports)
+
+    def close(self) -> None:
+        """Let go of what only a next batch would need: the session's clones."""
+        self._clones.clear()
 
     def run(self, function: BatchCall, batch: DataFrame, batch_id: int) -> None:
         """Call the user's function with a batch, and return when all that it writes is written."""
@@ -138,7 +147,7 @@ class BatchRuns:
 
     def compiled(self, program: Program) -> BatchGraph:
         """Return the graph of what a batch has written so far."""
-        graph = self._make(program, None, self._options)
+        graph = self._make(program, None, self._options, None, self._clones)
         graph.is_callers = graph.is_part = True
         return graph
 

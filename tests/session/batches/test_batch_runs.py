@@ -210,6 +210,46 @@ def test_the_same_function_writes_a_bounded_frame_with_the_rest_of_the_cell(spar
     assert values(spark, tmp_path / "c") == list(range(3))
 
 
+def test_each_batch_has_the_settings_and_the_tables_of_its_own_time(spark, stream_of, tmp_path) -> None:
+    zone = "spark.sql.session.timeZone"
+
+    def write(batch: Any, batch_id: int) -> None:
+        own = batch.sparkSession
+        own.conf.set(zone, f"+0{batch_id + 1}:00")
+        batch.write.mode("append").saveAsTable("seen_so_far")
+        known = own.table("seen_so_far").agg(F.count("*").alias("known"))
+        hours = batch.limit(1).select(F.hour(F.timestamp_seconds(F.lit(0))).alias("hour"), F.current_timezone())
+        known.crossJoin(hours).write.mode("append").csv(str(tmp_path / "a"))
+
+    try:
+        job = run(spark, stream_of(3), write)
+        assert job.status is JobStatus.FINISHED, job.exceptions()
+        written = sorted(tuple(row) for row in spark.read.csv(str(tmp_path / "a")).collect())
+        assert written == [("10", "1", "+01:00"), ("20", "2", "+02:00"), ("30", "3", "+03:00")]
+    finally:
+        spark.sql("DROP TABLE IF EXISTS seen_so_far")
+    assert {each.reason for each in job.batches()} == {""}
+
+
+def test_what_is_kept_from_batch_to_batch_goes_with_the_query(spark, stream_of, tmp_path) -> None:
+    clones: list[Any] = []
+
+    def write(batch: Any, batch_id: int) -> None:
+        (runs,) = job.streams
+        clones.append([clone.session for _, clone in runs._clones._clones])
+        batch.write.mode("append").json(str(tmp_path / "a"))
+
+    with capture(spark, name="batches", mode="streaming") as program:
+        query = stream_of(3).writeStream.foreachBatch(write).start()
+    job = compile(program, mode="streaming").run(wait=False)
+    query.processAllAvailable()
+    job.cancel()
+    assert job.wait(30) is JobStatus.CANCELED
+    assert [len(each) for each in clones] == [0, 1, 1]
+    assert clones[1] == clones[2]
+    assert not job.streams[0]._clones._clones
+
+
 def test_a_mistake_of_ours_leaves_the_batch_to_plain_spark_and_is_told_once(
     spark, stream_of, tmp_path, monkeypatch, capfd
 ) -> None:

@@ -1,0 +1,81 @@
+"""The clones of the session on which jobs are planned."""
+
+from __future__ import annotations
+
+import pytest
+
+from flinkmagic.planning.clones import KeptClones, SessionClones
+from flinkmagic.session import capture
+
+ZONE = "spark.sql.session.timeZone"
+
+
+@pytest.fixture
+def snapshot(spark, tmp_path):
+    """Return the session's state now, as a write's line sees it."""
+
+    def taken():
+        with capture(spark) as program:
+            spark.range(1).write.mode("append").json(str(tmp_path / "out"))
+        return program.writes[0].session
+
+    return taken
+
+
+@pytest.fixture
+def zone(spark):
+    """Return what sets the session's time zone."""
+    spark.conf.set(ZONE, "UTC")
+    yield lambda name: spark.conf.set(ZONE, name)
+    spark.conf.unset(ZONE)
+
+
+def test_the_next_job_of_a_session_in_the_same_state_is_planned_on_the_same_clone(spark, snapshot):
+    kept = KeptClones()
+    first, _ = SessionClones(spark, 3, 2, kept).of(snapshot())
+    second, _ = SessionClones(spark, 3, 2, kept).of(snapshot())
+    assert second is first
+    other, _ = SessionClones(spark, 3, 2).of(snapshot())
+    assert other is not first
+    kept.clear()
+    assert SessionClones(spark, 3, 2, kept).of(snapshot())[0] is not first
+
+
+def test_another_state_has_another_clone_with_its_settings(spark, snapshot, zone):
+    kept = KeptClones()
+    first, _ = SessionClones(spark, 3, 2, kept).of(snapshot())
+    zone("Asia/Tokyo")
+    second, _ = SessionClones(spark, 3, 2, kept).of(snapshot())
+    assert [one.sessionState().conf().getConfString(ZONE) for one in (first, second)] == ["UTC", "Asia/Tokyo"]
+    zone("UTC")
+    assert SessionClones(spark, 3, 2, kept).of(snapshot())[0] is first
+
+
+def test_another_session_in_the_same_state_has_another_clone(spark, snapshot):
+    kept, state = KeptClones(), snapshot()
+    first, _ = SessionClones(spark, 3, 2, kept).of(state)
+    assert SessionClones(spark.newSession(), 3, 2, kept).of(state)[0] is not first
+
+
+def test_a_kept_clone_knows_no_tables(spark, snapshot):
+    kept, state = KeptClones(), snapshot()
+    clone, _ = SessionClones(spark, 3, 2, kept).of(state)
+    spark.range(3).write.mode("overwrite").saveAsTable("listed_before")
+    try:
+        assert clone.table("listed_before").count() == 3
+        spark.range(5).write.mode("append").saveAsTable("listed_before")
+        again, _ = SessionClones(spark, 3, 2, kept).of(state)
+        assert again is clone
+        assert clone.table("listed_before").count() == 8
+    finally:
+        spark.sql("DROP TABLE listed_before")
+
+
+def test_only_the_clones_of_the_last_states_are_kept(spark, snapshot, zone):
+    kept = KeptClones()
+    first, _ = SessionClones(spark, 3, 2, kept).of(snapshot())
+    for hour in range(KeptClones.MOST):
+        zone(f"+0{hour + 1}:00")
+        SessionClones(spark, 3, 2, kept).of(snapshot())
+    zone("UTC")
+    assert SessionClones(spark, 3, 2, kept).of(snapshot())[0] is not first
