@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tests.benchmarks import _batches
+from tests.benchmarks import _batches, _watched
 
 
 def main(arguments: list[str]) -> dict[str, Any]:
-    """Figures: those of `_batches.measure`."""
+    """Figures: those of `_watched.measure` and of `_batches.measure`."""
     import flinkmagic
 
     parser = argparse.ArgumentParser(prog="streaming", description=__doc__)
@@ -20,6 +20,6 @@ def main(arguments: list[str]) -> dict[str, Any]:
     spark = flinkmagic.local_session("streaming", "local[2]", config)
     spark.sparkContext.setLogLevel("ERROR")
     try:
-        return _batches.measure(spark, options.pairs, options.rows)
+        return {**_watched.measure(spark, options.pairs), **_batches.measure(spark, options.pairs, options.rows)}
     finally:
         spark.stop()
