@@ -7,9 +7,9 @@ import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-import flinkmagic
 from flinkmagic.capturing.source_code.cell_labels import label_of
 from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.jvm.java import java_words
@@ -21,7 +21,7 @@ _JAVA_FRAME = re.compile(r"^\s*at [\w.$]+\(")
 _SQLSTATE = re.compile(r"^\s*SQLSTATE: \w+\)*(?: SQLSTATE: \w+\)*)*$")
 # Frames of the machinery that calls the user's function: the worker's, and ours, which calls functions of batches.
 _MACHINERY = re.compile(r"[/\\]pyspark(\.zip)?[/\\]|[/\\]lib[/\\]pyspark|[/\\]py4j[/\\-]")
-_OURS = os.path.dirname(flinkmagic.__file__) + os.sep
+_OURS = f"{Path(__file__).parents[2]}{os.sep}"
 # The cause below it is that of the pipe to the worker, which says nothing useful.
 _CRASH = re.compile(r"Python worker exited unexpectedly[^\n]*")
 _LOST_TASK = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\)[^:]*(?: executor [^:]+)?: ")
