@@ -205,7 +205,7 @@ def test_a_later_cell_goes_on_from_the_rows(shared: Notebook) -> None:
     graph = flinkmagic.compile(program, parallelism=2)
     [vertex] = graph.job_graph.vertices_in_topological_order()
     assert vertex.name == "CacheRead: twice -> In-memory table twice -> Filter -> Sink: json high"
-    scan = next(node for node in vertex.operators if node.name.startswith("Source"))
+    scan = next(node for node in vertex.operators if node.name.startswith("In-memory"))
     assert (scan.metadata["variable"], scan.metadata["line"]) == ("twice", 1)
     finished(graph)
     assert shared.calls.value == 60
