@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import linecache
+import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from flinkmagic.capturing.source_code.cell_labels import label_of
@@ -15,10 +17,11 @@ from flinkmagic.jvm.java import java_words
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')
 _JAVA_FRAME = re.compile(r"^\s*at [\w.$]+\(")
-# 4.x ends an error's text with it.
-_SQLSTATE = re.compile(r"^\s*SQLSTATE: \w+\)*$")
-# Frames of the worker's machinery, which call the user's function.
+# 4.x ends an error's text with it: with one for each error around what was raised.
+_SQLSTATE = re.compile(r"^\s*SQLSTATE: \w+\)*(?: SQLSTATE: \w+\)*)*$")
+# Frames of the machinery that calls the user's function: the worker's, and ours, which calls functions of batches.
 _MACHINERY = re.compile(r"[/\\]pyspark(\.zip)?[/\\]|[/\\]lib[/\\]pyspark|[/\\]py4j[/\\-]")
+_OURS = f"{Path(__file__).parents[2]}{os.sep}"
 # The cause below it is that of the pipe to the worker, which says nothing useful.
 _CRASH = re.compile(r"Python worker exited unexpectedly[^\n]*")
 _LOST_TASK = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\)[^:]*(?: executor [^:]+)?: ")
@@ -33,7 +36,8 @@ def python_traceback(text: str) -> tuple[str, str] | None:
     Returns
     -------
     tuple of str or None
-        The traceback, and what was raised (``ValueError: bad row``); None if there is no Python traceback.
+        The traceback (empty if it has no frame of the user's), and what was raised (``ValueError: bad row``); None if
+        there is no Python traceback.
     """
     start = text.rfind(_TRACEBACK)
     if start < 0:
@@ -45,7 +49,7 @@ def python_traceback(text: str) -> tuple[str, str] | None:
     for line in lines[1:]:
         frame = _FRAME.match(line)
         if frame is not None:
-            keep = not _MACHINERY.search(frame["file"])
+            keep = not _MACHINERY.search(frame["file"]) and not frame["file"].startswith(_OURS)
             if keep:
                 frames.append(_placed(frame))
                 frames.extend(_source_line(frame["file"], int(frame["line"])))
@@ -58,7 +62,7 @@ def python_traceback(text: str) -> tuple[str, str] | None:
         else:
             raised.append(line)
     what = "\n".join(raised).strip()
-    return "\n".join([_TRACEBACK, *frames, what]), what
+    return "\n".join([_TRACEBACK, *frames, what]) if frames else "", what
 
 
 def _placed(frame: re.Match[str]) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
+import flinkmagic
 from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.source_code import cell_labels
 from flinkmagic.capturing.source_code.source_location import CellSource
@@ -374,6 +377,38 @@ def test_a_cell_in_a_traceback_goes_by_its_number(monkeypatch):
         "    return int(text)",
         "ValueError: bad row",
     ]
+
+
+OURS = f"{os.path.dirname(flinkmagic.__file__)}/session/batches/batch_runs.py"
+CALLED_BACK = f"""\
+An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "/opt/lib/python3.11/site-packages/py4j/clientserver.py", line 641, in _call_proxy
+  File "{OURS}", line 1, in run
+    function(batch, batch_id)
+  File "/home/me/helpers.py", line 9, in write
+    return int(text)
+ValueError: bad row
+helpers.py, line 9: raised in Sink: json a (1/1)
+ SQLSTATE: 39000 SQLSTATE: XXKST
+"""
+
+
+def test_what_calls_a_function_of_batches_is_none_of_the_users_frames():
+    trace, what = python_traceback(CALLED_BACK)
+    assert what == "ValueError: bad row\nhelpers.py, line 9: raised in Sink: json a (1/1)"
+    assert trace.splitlines() == [
+        "Traceback (most recent call last):",
+        '  File "/home/me/helpers.py", line 9, in write',
+        "    return int(text)",
+        *what.splitlines(),
+    ]
+
+
+def test_a_traceback_without_a_frame_of_the_users_is_left_out():
+    lines = [line for line in CALLED_BACK.splitlines() if 'helpers.py"' not in line]
+    trace, what = python_traceback("\n".join(lines))
+    assert trace == ""
+    assert what == "ValueError: bad row\nhelpers.py, line 9: raised in Sink: json a (1/1)"
 
 
 def test_a_cell_that_ran_again_goes_by_its_newest_number(monkeypatch):

@@ -192,21 +192,23 @@ def test_a_stateful_stream_gives_each_sink_the_same_rows(spark, stream_of, tmp_p
     assert values(spark, tmp_path / "a") == values(spark, tmp_path / "b") == [5, 5, 10, 10, 15, 15]
 
 
-def test_the_same_function_writes_a_bounded_frame_with_the_rest_of_the_cell(spark, tmp_path) -> None:
+def test_the_same_function_writes_a_bounded_frame_with_the_rest_of_the_cell(spark, stream_of, tmp_path) -> None:
     def both(batch: Any, batch_id: int) -> None:
-        batch.write.json(str(tmp_path / "a"))
-        batch.where("value > 4").write.json(str(tmp_path / "b"))
+        batch.write.json(str(tmp_path / f"a{batch_id}"))
+        batch.where("value > 4").write.json(str(tmp_path / f"b{batch_id}"))
 
+    assert run(spark, stream_of(1), both).status is JobStatus.FINISHED
     with capture(spark, name="bounded") as program:
         rows = spark.range(10).withColumnRenamed("id", "value")
-        both(rows, 0)
+        both(rows, 1)
         rows.where("value < 3").write.json(str(tmp_path / "c"))
-    assert not (tmp_path / "a").exists()
+    assert not (tmp_path / "a1").exists()
     job = compile(program).run()
     assert job.status is JobStatus.FINISHED
     assert len(job.finished_writes()) == 3
-    assert values(spark, tmp_path / "a") == list(range(10))
-    assert values(spark, tmp_path / "b") == list(range(5, 10))
+    for number in range(2):
+        assert values(spark, tmp_path / f"a{number}") == list(range(10))
+        assert values(spark, tmp_path / f"b{number}") == list(range(5, 10))
     assert values(spark, tmp_path / "c") == list(range(3))
 
 
