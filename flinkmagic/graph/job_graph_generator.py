@@ -340,9 +340,9 @@ def _pattern(partitioner: StreamPartitioner) -> DistributionPattern:
 def _as_in_hash_set(ids: Iterable[int]) -> list[int]:
     """Return distinct ids in the order of Java's ``HashSet<Integer>``, which holds the sources of Flink 1.11's graph.
 
-    Java goes through buckets, and through each in the order of insertion; there are at least 16, twice as many whenever
-    more than three quarters as many ids are in them. An id's bucket is that of ``id ^ id >>> 16`` (``HashMap.hash``), so
-    heads of iterations, whose ids are negative, lie between sources: -1 in bucket 0, -3 in bucket 2.
+    Java goes through buckets, and through each in the order of insertion. There are at least 16, and twice as many
+    whenever more than three quarters as many ids are in them. An id's bucket is that of ``id ^ id >>> 16``
+    (``HashMap.hash``), so heads of iterations, whose ids are negative, lie between sources: -1 in bucket 0, -3 in 2.
     """
     inserted = list(ids)
     buckets = 16
