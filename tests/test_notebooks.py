@@ -84,6 +84,17 @@ CLAIMS: dict[str, dict[str, tuple[str, ...]]] = {
         "%flinkrun socket_words": (r"their\| 20",),
         "%flinkcancel socket_words": ("CANCELED",),
     },
+    "06-iterations": {
+        "points = ": (r"\|  2\|", r"\|  3\|"),
+        "loop = flinkmagic.iterations()[-1]\nloop": (r"FINISHED, 6 supersteps, converged", r"6: .*moved 0\.43"),
+        "out = ": (r"\| EWR\|", r"\| JFK\|", r"\| LGA\|"),
+        "loop = flinkmagic.iterations()[-1]\n[": (r"\(12, \d+, 4\.951\)",),
+        "pathlib.Path": (r"\|    1\.5625\|  1\.671875\|",),
+        "[(step.number": (r"^\[\(1, 2\), \(2, 2\), \(3, 2\), \(4, 2\), \(5, 4\), \(6, 2\)\]$",),
+        "%%flinkgraph parts": ("delays is shared by 3 sinks", "computed once: it is split", "FINISHED after"),
+        "%flinkgraph parts --view stream": (r"Scan In-memory table delays",),
+        "train, test": (r"^\(True, 0\)$",),
+    },
     "07-a-whole-session": {
         "%flinkgraph on": ("The session mode is on",),
         "late.count()": (r"count\(\) · line 1 · 4 stages", "^181$"),
