@@ -7,10 +7,14 @@ Times are not compared.
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import nbformat
+import psutil
 import pytest
 
 from tests import saved_notebooks
@@ -176,7 +180,35 @@ def test_a_notebook_tells_nothing_of_the_machine_that_ran_it(name: str) -> None:
     assert MACHINE.search(shown) is None, MACHINE.search(shown)
 
 
+@contextmanager
+def peak_memory() -> Iterator[list[int]]:
+    """The most bytes that this process's children have together had: of what they share, each its part."""
+    peak, over = [0], threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.5):
+            peak[0] = max(peak[0], sum(map(proportional_bytes, psutil.Process().children(recursive=True))))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        over.set()
+        thread.join()
+
+
+def proportional_bytes(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.NoSuchProcess:
+        return 0
+
+
 @pytest.mark.notebook
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_shows_what_it_says(name: str, tmp_path: Path) -> None:
-    check_claims(saved_notebooks.executed(path_of(name), tmp_path), name)
+def test_a_notebook_shows_what_it_says_within_the_memory_of_a_binder(name: str, tmp_path: Path) -> None:
+    with peak_memory() as peak:
+        executed = saved_notebooks.executed(path_of(name), tmp_path)
+    check_claims(executed, name)
+    assert peak[0] < 2 * 2**30
