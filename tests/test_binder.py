@@ -52,7 +52,7 @@ def test_the_image_runs_post_build(dockerfile: str) -> None:
 def test_a_server_opens_the_quickstart(tmp_path: Path) -> None:
     environment = {**os.environ, "NB_PYTHON_PREFIX": str(tmp_path)}
     subprocess.run([ROOT / "binder" / "postBuild"], env=environment, check=True, cwd=tmp_path)
-    settings = json.loads((tmp_path / "etc/jupyter/jupyter_server_config.d/flinkmagic.json").read_text())
+    settings = json.loads((tmp_path / "etc/jupyter/jupyter_server_config.json").read_text())
     for app in ("ServerApp", "LabApp", "JupyterNotebookApp"):
         url = settings[app]["default_url"]
         assert url.startswith("/lab/tree/")

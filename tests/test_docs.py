@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 from types import ModuleType
@@ -43,6 +44,17 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
+def test_links_of_the_tutorials_lead_somewhere() -> None:
+    found = []
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+        links = [link for link in LINK.findall(text) if not link.startswith(("http://", "https://"))]
+        assert all((path.parent / link).exists() for link in links), (path.name, links)
+        found += links
+    assert "06-iterations.ipynb" in found
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_that_a_page_names_exist(page: Path) -> None:
     missing = [name for name in NAMED.findall(page.read_text(encoding="utf-8")) if not (ROOT / name).exists()]
@@ -52,6 +64,16 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
 def test_what_one_sees_first_is_short() -> None:
     first = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
     assert 250 < len(first.split()) <= 400
+
+
+def test_a_badge_opens_the_quickstart_of_the_project_s_own_repository() -> None:
+    badges = script("badge")
+    made = badges.badge({"urls": {"Repository": "https://github.com/someone/flinkmagic.git"}})
+    assert "(https://mybinder.org/v2/gh/someone/flinkmagic/HEAD?urlpath=lab/tree/notebooks/quickstart.ipynb)" in made
+    with pytest.raises(ValueError, match="no Binder address is known"):
+        badges.badge({"urls": {"Repository": "https://example.org/flinkmagic"}})
+    (written,) = badges.PLACE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert written == badges.badge(badges.project())
 
 
 def test_the_table_of_benefits_is_made_of_the_figures() -> None:

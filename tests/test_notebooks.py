@@ -7,10 +7,14 @@ Times are not compared.
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import nbformat
+import psutil
 import pytest
 
 from tests import saved_notebooks
@@ -83,6 +87,17 @@ CLAIMS: dict[str, dict[str, tuple[str, ...]]] = {
         'spark.read.parquet("out/monthly")': (r"^\(36, 336776, 336776\)$",),
         "%flinkrun socket_words": (r"their\| 20",),
         "%flinkcancel socket_words": ("CANCELED",),
+    },
+    "06-iterations": {
+        "points = ": (r"\|  2\|", r"\|  3\|"),
+        "loop = flinkmagic.iterations()[-1]\nloop": (r"FINISHED, 6 supersteps, converged", r"6: .*moved 0\.43"),
+        "out = ": (r"\| EWR\|", r"\| JFK\|", r"\| LGA\|"),
+        "loop = flinkmagic.iterations()[-1]\n[": (r"\(12, \d+, 4\.951\)",),
+        "pathlib.Path": (r"\|    1\.5625\|  1\.671875\|",),
+        "[(step.number": (r"^\[\(1, 2\), \(2, 2\), \(3, 2\), \(4, 2\), \(5, 4\), \(6, 2\)\]$",),
+        "%%flinkgraph parts": ("delays is shared by 3 sinks", "computed once: it is split", "FINISHED after"),
+        "%flinkgraph parts --view stream": (r"Scan In-memory table delays",),
+        "train, test": (r"^\(True, 0\)$",),
     },
     "07-a-whole-session": {
         "%flinkgraph on": ("The session mode is on",),
@@ -165,7 +180,35 @@ def test_a_notebook_tells_nothing_of_the_machine_that_ran_it(name: str) -> None:
     assert MACHINE.search(shown) is None, MACHINE.search(shown)
 
 
+@contextmanager
+def peak_memory() -> Iterator[list[int]]:
+    """The most bytes that this process's children have together had: of what they share, each its part."""
+    peak, over = [0], threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.5):
+            peak[0] = max(peak[0], sum(map(proportional_bytes, psutil.Process().children(recursive=True))))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        over.set()
+        thread.join()
+
+
+def proportional_bytes(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.NoSuchProcess:
+        return 0
+
+
 @pytest.mark.notebook
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_shows_what_it_says(name: str, tmp_path: Path) -> None:
-    check_claims(saved_notebooks.executed(path_of(name), tmp_path), name)
+def test_a_notebook_shows_what_it_says_within_the_memory_of_a_binder(name: str, tmp_path: Path) -> None:
+    with peak_memory() as peak:
+        executed = saved_notebooks.executed(path_of(name), tmp_path)
+    check_claims(executed, name)
+    assert peak[0] < 2 * 2**30

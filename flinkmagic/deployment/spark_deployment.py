@@ -144,7 +144,9 @@ class SparkDeployment:
         try:
             planned, name = self._planned, self._prefix.rstrip("-")
             assert planned is not None
-            self._properties = JobProperties(self._sc, group=name, pool=name, is_callers=planned.is_callers)
+            # Spark never forgets a pool: a part, of which there may be thousands, has that of the whole.
+            pool = None if planned.is_part else name
+            self._properties = JobProperties(self._sc, group=name, pool=pool, is_callers=planned.is_callers)
             services = FileSystemHaServices(folder) if folder is not None else None
             result = self._cluster.dispatcher.submit_job(self, services, listed=not planned.is_part)
             if result.done() and result.exception() is not None:

@@ -7,7 +7,7 @@ then slot sharing and co-location groups are settled.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 
 from flinkmagic.errors.graph import (
@@ -127,8 +127,8 @@ class _JobGraphGenerator:
 
     def _make_chains(self) -> None:
         nodes = self._stream_graph.nodes
-        starts = {self._chaining.start_of(nodes[id]).id for id in self._stream_graph.source_ids}
-        for id in sorted(starts):
+        starts = dict.fromkeys(self._chaining.start_of(nodes[id]).id for id in self._stream_graph.source_ids)
+        for id in _as_in_hash_set(starts) if self._stream_graph.has_split else sorted(starts):
             stack = [self._start_chain(nodes[id])]
             while stack:
                 needed = next(stack[-1], None)
@@ -335,3 +335,17 @@ def _separated(nodes: list[StreamNode]) -> list[str | StreamNode]:
 
 def _pattern(partitioner: StreamPartitioner) -> DistributionPattern:
     return DistributionPattern.POINTWISE if partitioner.is_pointwise else DistributionPattern.ALL_TO_ALL
+
+
+def _as_in_hash_set(ids: Iterable[int]) -> list[int]:
+    """Return distinct ids in the order of Java's ``HashSet<Integer>``, which holds the sources of Flink 1.11's graph.
+
+    Java goes through buckets, and through each in the order of insertion. There are at least 16, and twice as many
+    whenever more than three quarters as many ids are in them. An id's bucket is that of ``id ^ id >>> 16``
+    (``HashMap.hash``), so heads of iterations, whose ids are negative, lie between sources: -1 in bucket 0, -3 in 2.
+    """
+    inserted = list(ids)
+    buckets = 16
+    while len(inserted) > buckets * 3 // 4:
+        buckets *= 2
+    return sorted(inserted, key=lambda id: (id ^ (id & 0xFFFFFFFF) >> 16) & buckets - 1)

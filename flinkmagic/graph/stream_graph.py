@@ -186,7 +186,8 @@ class StreamGraph:
         Head and tail of each iteration.
     has_split : bool
         Whether streams are split and selected. Flink 1.11 was the last to support it; where it differs from 1.20, such
-        programs follow 1.11: BATCH exchanges are kept in STREAMING, and equal results are not shared.
+        programs follow 1.11: BATCH exchanges are kept in STREAMING, equal results are not shared, and chains are made
+        from the sources in another order.
     """
 
     def __init__(

@@ -43,15 +43,14 @@ from flinkmagic.session.options import JobOptions, with_job_options
 from flinkmagic.session.planned_sinks import planned_job, sinks_of
 from flinkmagic.session.rebinding import rebinding
 from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, selected_notes, sink_words
+from flinkmagic.session.slot_notes import region_notes, slots_notes
 from flinkmagic.session.staleness.graph_marks import NO_MARKS
 from flinkmagic.session.summary import (
     graph_summary,
     left_out_note,
     not_run_note,
-    region_notes,
     sharing_notes,
     sink_line,
-    slots_notes,
     use_notes,
 )
 

@@ -6,6 +6,8 @@ Prints a line of JSON: what became of them.
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 import time
 
 import flinkmagic
@@ -45,7 +47,30 @@ pools = {}
 for job in (long, short):
     (stage,) = {task.stage for task in job.tasks()}
     pools[job.name] = store.lastStageAttempt(stage).schedulingPool()
+
+
+def batch_pools(pool):
+    """Run a stream of two batches whose function writes; return the pools of their stages."""
+    with tempfile.TemporaryDirectory() as root:
+        os.mkdir(f"{root}/in")
+        for number in range(2):
+            with open(f"{root}/in/{number}.csv", "w") as file:
+                file.write(f"{number}\n")
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+        with flinkmagic.capture(spark, name="batches", mode="streaming") as program:
+            stream = spark.readStream.schema("value long").option("maxFilesPerTrigger", 1).csv(f"{root}/in")
+            writer = stream.writeStream.foreachBatch(lambda batch, _: batch.write.mode("append").json(f"{root}/out"))
+            writer.trigger(availableNow=True).start()
+        job = flinkmagic.compile(program, mode="streaming").run(wait=False)
+        job.wait(60)
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", None)
+        (graph,) = job.batches()[-1].graphs
+        stages = {task.stage for task in graph.jobs[-1].tasks()}
+        return [job.status.name, *sorted({store.lastStageAttempt(stage).schedulingPool() for stage in stages})]
+
+
 told = {
+    "batch_pools": [batch_pools(None), batch_pools("mine")],
     "status": [long.status.name, short.status.name],
     "slots": long.snapshot().slots_total,
     "most": max(sum(task.start_ms <= at < task.end_ms for task in tasks) for at in moments),

@@ -25,3 +25,7 @@ def test_each_job_has_a_pool_of_its_own_and_a_short_one_does_not_wait_for_a_long
     assert all(pool.startswith("flinkmagic-") for pool in told["pools"].values())
     assert len(set(told["pools"].values())) == 2
     assert told["users_pool"] is None
+
+
+def test_a_batch_of_a_stream_has_its_query_s_pool(told):
+    assert told["batch_pools"] == [["FINISHED", "default"], ["FINISHED", "mine"]]

@@ -14,6 +14,7 @@ from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPa
 from flinkmagic.graph.stream_graph import Invokable, StreamGraph
 from flinkmagic.graph.transformations import (
     CacheTransformation,
+    FeedbackTransformation,
     OneInputTransformation,
     PartitionTransformation,
     SelectTransformation,
@@ -134,6 +135,22 @@ def test_a_program_with_splits_shares_no_results(job_graph: JobGraphOf) -> None:
     one = exchange(SelectTransformation(split, ["a"]), mode=StreamExchangeMode.BATCH)
     other = exchange(SelectTransformation(split, ["b"]), mode=StreamExchangeMode.BATCH)
     assert readers(job_graph, one, other) == [["0"], ["1"]]
+
+
+def test_a_program_with_splits_makes_chains_from_its_sources_in_the_order_of_flink_1_11(job_graph: JobGraphOf) -> None:
+    """Its sources are a ``HashSet<Integer>``: -1 is in bucket 0, source 1 in 1, source 2 and then -3 in 2, 17 in 1."""
+    sources = [SourceTransformation(f"s{id}", id=id) for id in (1, 2, 17)]
+    loops = []
+    for at, source in enumerate(sources[:2]):
+        loop = FeedbackTransformation(source, id=20 + at)
+        body = OneInputTransformation(loop, f"b{at}", chaining_strategy=NEVER, id=30 + at)
+        loop.add_feedback_edge(body)
+        loops.append(body)
+    select = SelectTransformation(SplitTransformation(sources[2], id=40), ["a"], id=41)
+    sinks = [SinkTransformation(stream, f"k{at}", id=50 + at) for at, stream in enumerate((*loops, select))]
+    in_order = [vertex.name for vertex in job_graph(*loops, *sinks).vertices_in_topological_order()]
+    heads = [name.partition(" -> ")[0] for name in in_order if name.startswith(("Source", "IterationSource"))]
+    assert heads == ["IterationSource-20", "Source: s1", "Source: s17", "Source: s2", "IterationSource-21"]
 
 
 def test_results_that_differ_are_not_shared(job_graph: JobGraphOf) -> None:

@@ -50,13 +50,13 @@ class JobProperties:
         The session's.
     group : str
         The Spark job group of all vertices, by which the job is found in Spark's UI.
-    pool : str
-        The FAIR pool, used if the session runs FAIR and the caller chose none.
+    pool : str, optional
+        The FAIR pool, used if the session runs FAIR and the caller chose none; by default Spark's own.
     is_callers : bool
         Whether the job is the caller's own work.
     """
 
-    def __init__(self, sc: SparkContext, group: str, pool: str, *, is_callers: bool = False) -> None:
+    def __init__(self, sc: SparkContext, group: str, pool: str | None, *, is_callers: bool = False) -> None:
         self._properties: Any = CLASSES.new_instance(sc._gateway, "JobProperties")
         self._properties.inherit(sc._jsc.sc(), group, pool if is_fair(sc) else None, is_callers)
 
