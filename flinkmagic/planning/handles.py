@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BoundaryStageHandle",
     "BroadcastStageHandle",
+    "CacheStageHandle",
     "ObservedQuery",
     "PipelinedStageHandle",
     "ResultStageHandle",
@@ -375,6 +376,11 @@ class BoundaryStageHandle(StageHandle):
     def relation(self) -> JavaObject:
         """The ``InMemoryRelation`` of the rows, always over the same builder."""
         return self.made()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CacheStageHandle(BoundaryStageHandle):
+    """The stage that fills a cache of the user's; run like a boundary's, but the rows are never released by a job."""
 
 
 def renew_region(handle: StageHandle) -> None:

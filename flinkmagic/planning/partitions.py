@@ -44,6 +44,8 @@ class PartitionCounts:
     def __init__(self, forest: PlanForest) -> None:
         self._forest = forest
         self._known: dict[int, PartitionCount] = {}
+        self.filled_before: set[int] = set()
+        """The numbers of scans of cached rows that a stage of its own computes."""
 
     def of(self, node: PlanNode) -> PartitionCount:
         """Return how many partitions the operator's output has (for an exchange: how many it makes)."""
@@ -60,7 +62,9 @@ class PartitionCounts:
 
     def starts_job(self, node: PlanNode) -> bool:
         """Return whether Spark starts a job merely to make the operator's RDD."""
-        if node.kind == "AttachDistributedSequenceExec" or is_adaptive_cache(node):
+        if node.kind == "AttachDistributedSequenceExec":
+            return True
+        if is_adaptive_cache(node) and node.number not in self.filled_before:
             return True
         return self._looks_for_matches(node) == "semi"
 

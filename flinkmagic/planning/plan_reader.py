@@ -68,6 +68,8 @@ class PlanNode:
         For an exchange or a subquery: the number of the first in the job with equal rows, which may be its own.
     selected : Selected, optional
         Of a scan of the rows of a DataFrame that was split: which of them it reads.
+    cache : str
+        Of a scan of rows that the session keeps, cached or checkpointed: the same for all scans of them.
     """
 
     number: int
@@ -84,6 +86,7 @@ class PlanNode:
     partitioning: str = ""
     same: int = -1
     selected: Selected | None = None
+    cache: str = ""
 
     @property
     def is_exchange(self) -> bool:
@@ -155,6 +158,7 @@ class PlanForest:
             partitioning=record.get("partitioning", ""),
             same=record.get("same", number),
             selected=None if record.get("selected") is None else Selected.from_text(record["selected"]),
+            cache=record.get("cache", ""),
         )
         self.nodes[number] = made
         return made

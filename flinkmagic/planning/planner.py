@@ -21,7 +21,7 @@ from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
 from flinkmagic.planning.operator_marks import apply_marks
-from flinkmagic.planning.partitions import PartitionCount, PartitionCounts, is_adaptive_cache
+from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.pipelined_regions import pipeline_exchanges
 from flinkmagic.planning.plan_reader import PlanForest, PlanNode
 from flinkmagic.planning.provenance import Provenance
@@ -37,6 +37,7 @@ from flinkmagic.planning.sinks import (
 from flinkmagic.planning.stage_handles import StageHandles
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.planning.translation import KeptStage, Stage, Translator
+from flinkmagic.planning.user_caches import UserCaches
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -213,15 +214,25 @@ class _Planner:
         self._provenance = Provenance(program)
         self._translator = Translator(self._counts, self._handles, self._labels)
         self._boundaries = Boundaries(self._sc, self._clones, program, share, storage_level)
+        self._caches = UserCaches(spark, program, self._forest, self._counts, self._labels, self._handles)
+        self._kept: list[KeptStage] = []
         self._kinds = CLASSES.new_instance(self._sc._gateway, "PlanKinds")
         self._read = -1
+        self._sinks = 0
+
+    @property
+    def _next_unit(self) -> int:
+        """The number of the next stage whose rows are kept."""
+        return self._sinks + len(self._kept)
 
     def plan(
         self, requests: Sequence[SinkRequest], name: str, on_progress: Callable[[int, int], None] | None
     ) -> PlannedJob:
+        self._sinks = len(requests)
         made, light = [], []
         boundaries, logical_plans = self._boundaries.choose(requests)
-        kept = [self._keep(len(requests) + number, boundary) for number, boundary in enumerate(boundaries)]
+        for boundary in boundaries:
+            self._keep(self._next_unit, boundary)
         with self._planned_by_spark(requests, logical_plans) as plans:
             for index, (request, planned) in enumerate(zip(requests, plans, strict=True)):
                 made.append(self._sink(index, request, *planned))
@@ -251,12 +262,12 @@ class _Planner:
             environment=environment,
             sinks=tuple(map(self._planned_sink, range(len(requests)), requests, made, light)),
             control_edges={index: request.after for index, request in enumerate(requests) if request.after},
-            shared=shared_stages(self._translator, requests, boundaries, kept),
+            shared=shared_stages(self._translator, requests, boundaries, self._kept),
             parallelism=parallelism,
             slots=self._slots,
             session_clone=self._clones.of(requests[0].snapshot)[0],
             warnings=(*self._warnings(requests), *marked, *blocking),
-            boundaries=planned_boundaries(requests, boundaries, kept),
+            boundaries=planned_boundaries(requests, boundaries, self._kept),
             results=tuple(self._handles.results),
             relations=tuple(boundary.relation for boundary in boundaries),
             collected=any(request.collected for request in requests),
@@ -270,14 +281,7 @@ class _Planner:
     def _warnings(self, requests: Sequence[SinkRequest]) -> Iterator[str]:
         if self._program is not None:
             yield from self._boundaries.split_again(requests)
-        for node in self._forest.nodes.values():
-            if is_adaptive_cache(node):
-                label = self._labels.of(node)
-                name = label.metadata.get("variable") or label.metadata.get("call") or "A DataFrame"
-                yield (
-                    f"{name} is cached, the cache is not filled yet, and its plan is adaptive: the first stage that "
-                    "reads it runs stages that are not in the graph. Fill it first (count()), or do not cache it."
-                )
+        yield from self._caches.adaptive_notes(self._forest.nodes.values())
 
     @contextmanager
     def _planned_by_spark(
@@ -299,7 +303,7 @@ class _Planner:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             yield pool.map(plan_one, range(len(requests)))
 
-    def _keep(self, unit: int, boundary: Boundary) -> KeptStage:
+    def _keep(self, unit: int, boundary: Boundary) -> None:
         """Read a boundary's plan, and let the plans of its consumers read its rows."""
         root = self._forest.read(boundary.plan, boundary.scope)
         self._share_equal()
@@ -311,7 +315,8 @@ class _Planner:
 
         kept = KeptStage(unit, boundary.name, boundary.dataset_id, handle)
         self._translator.cut_at(root, kept)
-        return kept
+        self._kept.append(kept)
+        self._kept += self._caches.cut(self._translator, self._next_unit)
 
     def _label(self, root: PlanNode, frame: int | None) -> None:
         for number, calls in self._provenance.assign(root, frame).items():
@@ -324,6 +329,8 @@ class _Planner:
         self._share_equal()
         query = root if request.kind == "result" or request.command is not None else _below_write(root)
         self._label(query, request.frame)
+        if not request.collected:  # an action fills what it reads
+            self._kept += self._caches.cut(self._translator, self._next_unit)
         make = self._handles.of_write if request.kind == "write" else self._handles.of_result
 
         def handle(stage: Stage, tasks: int) -> Any:
@@ -354,7 +361,7 @@ class _Planner:
         facts |= {
             "call": write.text,
             **location_facts(write.location),
-            "operator": _operator_name(request, root),
+            "operator": root.name if request.command is None else f"Execute {request.command.nodeName()}",
             "format": write.format,
             "mode": write.mode,
             "target": str(write.path),
@@ -391,8 +398,3 @@ def _below_write(root: PlanNode) -> PlanNode:
     while node.kind in _WRITE_OPERATORS:
         node = node.children[0]
     return node
-
-
-def _operator_name(request: SinkRequest, root: PlanNode) -> str:
-    """Return Spark's name for the top operator of a write's plan."""
-    return root.name if request.command is None else f"Execute {request.command.nodeName()}"

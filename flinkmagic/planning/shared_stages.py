@@ -19,17 +19,18 @@ def shared_stages(
     boundaries: Sequence[Boundary],
     kept: Sequence[KeptStage],
 ) -> tuple[SharedStage, ...]:
-    """Return the boundaries, then the exchanges that are equal in several sinks (or boundaries)."""
+    """Return the boundaries and caches, then the exchanges that are equal in several sinks (or boundaries)."""
     found = []
-    for boundary, stage in zip(boundaries, kept, strict=True):
+    why = {boundary.dataset_id: boundary.why for boundary in boundaries}
+    for stage in kept:
         if stage.cache is not None and len(stage.readers) > 1:
             facts = stage.cache.metadata or {}
             found.append(
                 SharedStage(
-                    what=facts.get("call") or boundary.name,
-                    variable=boundary.name,
+                    what=facts.get("call") or stage.name,
+                    variable=stage.name,
                     sinks=_names(requests, _sinks_of(stage.readers, len(requests), kept)),
-                    why=boundary.why,
+                    why=why.get(stage.dataset_id, "it is cached"),
                 )
             )
     for number, units in translator.consumers.items():
@@ -63,6 +64,8 @@ def planned_boundaries(
     requests: Sequence[SinkRequest], boundaries: Sequence[Boundary], kept: Sequence[KeptStage]
 ) -> tuple[PlannedBoundary, ...]:
     """Return the boundaries that are still read once everything is optimised."""
+    stages = {stage.dataset_id: stage for stage in kept}
+    found = [(boundary, stages[boundary.dataset_id]) for boundary in boundaries]
     return tuple(
         PlannedBoundary(
             name=boundary.name,
@@ -70,7 +73,7 @@ def planned_boundaries(
             tail_id=stage.cache.inputs[0].id,
             sinks=_sinks_of(stage.readers, len(requests), kept),
         )
-        for boundary, stage in zip(boundaries, kept, strict=True)
+        for boundary, stage in found
         if stage.cache is not None and stage.cache.inputs[0].id is not None
     )
 

@@ -12,6 +12,7 @@ from flinkmagic.planning.adaptive_stages import JOINS, join_choices
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
     BroadcastStageHandle,
+    CacheStageHandle,
     ObservedQuery,
     Once,
     PipelinedStageHandle,
@@ -255,6 +256,25 @@ class StageHandles:
             )
         )
         return handle
+
+    def of_cache(
+        self, name: str, relation: JavaObject, session: JavaObject, stage: Stage, rows: PartitionCount, *, early: bool
+    ) -> CacheStageHandle:
+        """Return the handle of the stage that fills a cache of the user's; `early` if Spark plans it while it runs."""
+
+        def filled() -> JavaObject:
+            if early:
+                relation.cacheBuilder().cachedColumnBuffers()
+            return relation
+
+        return CacheStageHandle(
+            name=name,
+            tasks=rows.number,
+            exact=rows.exact,
+            **self._facts(stage, starts_jobs=early),
+            query_execution=self._planned(session, relation),
+            made=Once(filled),
+        )
 
     def _facts(self, stage: Stage, *, starts_jobs: bool = False, calls_python: bool = False) -> _StageFacts:
         return {

@@ -10,8 +10,8 @@ Exchanges and subqueries cut a plan into stages. What is between cuts is one Spa
 - a subquery is a stage whose value is broadcast to the operator that uses it;
 - an operator with a shuffle of its own (``TakeOrderedAndProjectExec``) becomes two: its part before the shuffle and its
   part behind it;
-- the plan of a boundary (see `boundaries`) is a stage whose rows are kept: a CacheTransformation that the scans of its
-  relation read.
+- the plan of a boundary (see `boundaries`), or of a cache of the user's (see `user_caches`), is a stage whose rows are
+  kept: a CacheTransformation that the scans of its relation read. A cache that is filled is read from the earlier job.
 
 The last operator of a stage carries the stage's handle. Flink knows no parallelism 0: a stage without partitions has
 one subtask, and its handle says that Spark runs no task for it.
@@ -108,7 +108,7 @@ class Stage:
 
 @dataclass(eq=False)
 class KeptStage:
-    """The last stage of a boundary: its rows are kept for the sinks (and other boundaries) that read them.
+    """The last stage of a boundary or a cache: its rows are kept for the sinks (and other boundaries) that read them.
 
     Attributes
     ----------
@@ -128,6 +128,8 @@ class KeptStage:
         Set once a selection of the rows is read.
     stage : Stage, optional
         Set once it is translated.
+    is_users : bool
+        Whether the user has cached it: its plan runs as it is.
     """
 
     unit: int
@@ -138,6 +140,7 @@ class KeptStage:
     cache: CacheTransformation | None = None
     split: SplitTransformation | None = None
     stage: Stage | None = None
+    is_users: bool = False
 
     def selection(self, selected: Selected) -> Transformation:
         """Return what some of the rows are; what is not selected by name or tag is the main output."""
@@ -191,7 +194,9 @@ class Translator:
         self._partitions: dict[int, PartitionTransformation] = {}
         self._exchanges: dict[int, PlanNode] = {}
         self.kept: dict[int, KeptStage] = {}
-        """By the number of its plan's top operator each boundary."""
+        """By the number of its plan's top operator each boundary, or cache of the user's."""
+        self.cache_reads: dict[int, CacheTransformation] = {}
+        """By the number of a scan of a filled cache what it reads."""
         self.sinks: dict[int, Stage] = {}
         """By the index of a sink its own stage."""
         self.below: dict[int, Stage] = {}
@@ -250,8 +255,8 @@ class Translator:
             return (yield self._around_hidden_shuffle(node, stage))
         stage.nodes.append(node)
         inside = replace(stage, cached=True, collects=None) if node.kind == CACHED_SCAN else stage
-        inputs = []
-        for child in _operands(node):
+        inputs: list[Transformation] = [self.cache_reads[node.number]] if node.number in self.cache_reads else []
+        for child in self._operands(node):
             inputs.append((yield self._input(child, node, inside)))
         inputs.extend((yield self._subqueries(node, stage)))
         return self._add(node, inputs, self._parallelism(node))
@@ -262,7 +267,7 @@ class Translator:
         if reader not in kept.readers:
             kept.readers.append(reader)
         if kept.cache is None:
-            kept.stage = stage = Stage(kept.unit)
+            kept.stage = stage = Stage(kept.unit, cached=kept.is_users)
             tail = yield self._tail(root, stage)
             tail.operator_factory = kept.handle(stage, self._counts.of(root))
             kept.cache = CacheTransformation(
@@ -343,7 +348,7 @@ class Translator:
         }
         if len(inputs) > 1 or any(_changes_parallelism(each) for each in inputs):
             common["chaining_strategy"] = ChainingStrategy.HEAD_WITH_INPUTS
-        name = name or (node.name + suffix if _operands(node) else source_name(node))
+        name = name or (node.name + suffix if self._operands(node) else source_name(node))
         made: Transformation
         if not inputs:
             made = SourceTransformation(name, **common)
@@ -355,6 +360,13 @@ class Translator:
             made = MultipleInputTransformation(inputs, name, **common)
         self.operators.append(made)
         return made
+
+    def _operands(self, node: PlanNode) -> tuple[PlanNode, ...]:
+        """Return the inputs of an operator; the plan of a cache that is not filled yet is one."""
+        if node.kind != CACHED_SCAN or node.inside is None:
+            return node.children
+        is_stage = node.inside.number in self.kept
+        return (node.inside,) if is_stage or not is_adaptive_cache(node) else ()
 
     def _parallelism(self, node: PlanNode) -> int:
         return max(1, self._counts.of(node).number)
@@ -373,13 +385,6 @@ def exchange_of(node: PlanNode) -> PlanNode | None:
     if node.is_exchange:
         return node
     return node.inside if node.kind == REUSED_EXCHANGE else None
-
-
-def _operands(node: PlanNode) -> tuple[PlanNode, ...]:
-    """Return the inputs of an operator; the plan of a cache that is not filled yet is one."""
-    if node.kind == CACHED_SCAN and node.inside is not None and not is_adaptive_cache(node):
-        return (node.inside,)
-    return node.children
 
 
 def _partitioner(exchange: PlanNode) -> PartitionerKind:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from flinkmagic.jvm.java import dataset_class, items, java_class, option, scala_object, scala_seq
-from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
+from flinkmagic.planning.handles import BoundaryStageHandle, CacheStageHandle, ResultStageHandle, StageHandle
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -247,4 +247,8 @@ class KeptResults:
 
 def _kept_boundary(handle: BoundaryStageHandle) -> Kept:
     relation = handle.relation
-    return Kept(relation, relation)
+    kept = Kept(relation, relation)
+    if isinstance(handle, CacheStageHandle):
+        builder = relation.cacheBuilder()
+        kept.rows = KeptRows(lambda: None, lambda: bool(builder.isCachedColumnBuffersLoaded()))  # the user's to drop
+    return kept

@@ -204,8 +204,8 @@ def test_a_later_cell_goes_on_from_the_rows(shared: Notebook) -> None:
     assert [str(use) for use in program.uses] == ["twice of shared, cell 0"]
     graph = flinkmagic.compile(program, parallelism=2)
     [vertex] = graph.job_graph.vertices_in_topological_order()
-    assert vertex.name == "Source: In-memory table twice -> Filter -> Sink: json high"
-    scan = next(node for node in vertex.operators if node.name.startswith("Source"))
+    assert vertex.name == "CacheRead: twice -> In-memory table twice -> Filter -> Sink: json high"
+    scan = next(node for node in vertex.operators if node.name.startswith("In-memory"))
     assert (scan.metadata["variable"], scan.metadata["line"]) == ("twice", 1)
     finished(graph)
     assert shared.calls.value == 60

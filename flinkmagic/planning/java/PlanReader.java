@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SubqueryExec;
@@ -108,7 +109,12 @@ public class PlanReader {
             scope = outside;
         }
         if (cached) {
-            record.put("selected", SelectedRows.of((InMemoryTableScanExec) plan));
+            InMemoryTableScanExec scan = (InMemoryTableScanExec) plan;
+            record.put("selected", SelectedRows.of(scan));
+            record.put("cache", Integer.toHexString(System.identityHashCode(scan.relation().cacheBuilder())));
+        }
+        if (plan instanceof RDDScanExec && ((RDDScanExec) plan).rdd().isCheckpointed()) {
+            record.put("cache", "rdd" + ((RDDScanExec) plan).rdd().id());
         }
         if (plan instanceof ShuffleExchangeLike) {
             record.put("partitioning", plan.outputPartitioning().getClass().getSimpleName());
