@@ -17,8 +17,6 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # notebooks are saved with their outputs
-# Of an output's forms the picture is shown before the text.
-nb_mime_priority_overrides = [("html", "image/svg+xml", 0)]
 autodoc_typehints = "none"  # the docstrings say it
 autodoc_member_order = "bysource"
 napoleon_use_rtype = False

@@ -7,11 +7,13 @@ code that made its outputs: its own and that of the cells above it.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
 import sys
 import sysconfig
 import tempfile
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
-PICTURES = ("image/svg+xml", "image/png")
-TEXTS = ("text/html", "text/plain")
 PACKAGES = sysconfig.get_path("purelib")
 _CUT_PATH = re.compile(r"file:/[\w/]*…")
+PICTURE = re.compile(r"data:image/svg\+xml;base64,([\w+/=]+)")
+_CLOSED = re.compile(r"<details>.*?</details>", re.DOTALL)
 _LIBRARY_FRAME = re.compile(r"(\x1b\[[\d;]*m)*File ")
 KEY = "shows_the_code"
 LONGEST_CELL = 120
@@ -102,19 +104,41 @@ def save(path: Path) -> None:
 
 
 def _static(output: NotebookNode, number: int, folder: str) -> NotebookNode:
-    """Reduce an output to what a code host can show: a view to its picture, a path to one in the notebook's folder."""
+    """Reduce an output to what shows without a kernel: a view to its picture, paths to those in the notebook's folder."""
     if output.output_type == "stream":
         output.text = _relative(output.text, folder)
     elif output.output_type == "error":
         own = [part for part in output.traceback if not _LIBRARY_FRAME.match(part)]
         output.traceback = [_relative(part, folder) for part in own]
     else:
-        forms = PICTURES if any(form in output.data for form in PICTURES) else TEXTS
-        kept = {form: _relative(output.data[form], folder) for form in (*forms, "text/plain") if form in output.data}
-        output.data, output.metadata = nbformat.from_dict(kept), nbformat.from_dict({})
+        shown = {"text/html": _html(output.data, folder), "text/plain": _relative(output.data["text/plain"], folder)}
+        output.data = nbformat.from_dict({form: text for form, text in shown.items() if text})
+        output.metadata = nbformat.from_dict({})
     if output.output_type == "execute_result":
         output.execution_count = number
     return output
+
+
+def _html(data: NotebookNode, folder: str) -> str:
+    """Return an output's picture as an <img>: JupyterLab draws no bare SVG of a notebook that is not trusted yet."""
+    if "text/html" in data:
+        html = _CLOSED.sub("", data["text/html"])  # a view has a picture for each tab; the one that is open is shown
+    elif "image/svg+xml" in data:
+        encoded = base64.b64encode(data["image/svg+xml"].encode()).decode()
+        title = data["text/plain"].partition("\n")[0]
+        html = f'<img alt="{escape(title)}" src="data:image/svg+xml;base64,{encoded}">'
+    else:
+        return ""
+    return PICTURE.sub(lambda found: _encoded(_relative(decoded(found[1]), folder)), _relative(html, folder))
+
+
+def decoded(picture: str) -> str:
+    """Return the SVG that is in an address."""
+    return base64.b64decode(picture).decode()
+
+
+def _encoded(svg: str) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def _relative(text: str, folder: str) -> str:
