@@ -98,6 +98,12 @@ CLAIMS: dict[str, dict[str, tuple[str, ...]]] = {
         "%%flinkgraph parts": ("delays is shared by 3 sinks", "computed once: it is split", "FINISHED after"),
         "%flinkgraph parts --view stream": (r"Scan In-memory table delays",),
         "train, test": (r"^\(True, 0\)$",),
+        "%%flinkgraph filled": (
+            r"by_hour is shared by 2 sinks \(late_hours, worst_hours\) .* it is cached",
+            "FINISHED",
+        ),
+        "%%flinkgraph read_again": ("CacheRead: by_hour",),
+        "%flinkrun read_again": ("FINISHED after", "^Disk Memory Deserialized 1x Replicated$"),
     },
     "07-a-whole-session": {
         "%flinkgraph on": ("The session mode is on",),

@@ -110,7 +110,7 @@ class UserCaches:
             cached=True,
             chaining_strategy=ChainingStrategy.HEAD,
             parallelism=tasks,
-            metadata=dict(self._labels.of(scan).metadata),
+            metadata={"operator": f"CacheRead: {name}"},
         )
 
     def _fill(self, scan: PlanNode, unit: int) -> KeptStage:

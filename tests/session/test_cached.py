@@ -58,6 +58,7 @@ def test_a_cache_is_filled_once_and_stays_sparks_own(spark, counted, tmp_path, a
             kept.selectExpr("sum(id) AS total").write.parquet(f"{tmp_path}/total")
         second = flinkmagic.compile(program, name="reads", parallelism=2)
         assert "CacheRead: kept" in second.job_graph.vertices_in_topological_order()[0].name
+        assert "CacheRead: kept" in second._repr_mimebundle_()["text/plain"]
         assert second.run().status is JobStatus.FINISHED
         assert spark.read.parquet(f"{tmp_path}/total").first() == (sum(range(400)),)
         assert made.value == 400
