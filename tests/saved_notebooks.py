@@ -104,7 +104,7 @@ def save(path: Path) -> None:
 
 
 def _static(output: NotebookNode, number: int, folder: str) -> NotebookNode:
-    """Reduce an output to what shows without a kernel: a view to its picture, paths to those in the notebook's folder."""
+    """Reduce an output to what shows without a kernel: a view to its picture, paths to relative ones."""
     if output.output_type == "stream":
         output.text = _relative(output.text, folder)
     elif output.output_type == "error":
