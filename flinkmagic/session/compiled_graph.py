@@ -39,6 +39,7 @@ from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.session.batches.batch_runs import carry_out_batches
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
+from flinkmagic.session.known_loops import with_loops
 from flinkmagic.session.options import JobOptions, with_job_options
 from flinkmagic.session.planned_sinks import planned_job, sinks_of
 from flinkmagic.session.rebinding import rebinding
@@ -256,7 +257,7 @@ class CompiledGraph:
         """Return the stream, job and execution graph as readers see them, without states."""
         if self._views is None:
             self._views = (
-                stream_view(self.stream_graph, self.job_graph),
+                with_loops(stream_view(self.stream_graph, self.job_graph), self.stream_graph),
                 job_view(self.job_graph),
                 execution_view(self._compiled),
                 regions_view(self._compiled),
