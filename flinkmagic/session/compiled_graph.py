@@ -205,6 +205,7 @@ class CompiledGraph:
             planned = self._unused_plan or self._compile()
             self._unused_plan = None
             planned.is_callers, planned.is_part = self.is_callers, self.is_part
+            planned.result_level = self._result_level()
             names = rebinding(self.program, self.options)
             graph = build_execution_graph(self._part(run), SystemClock().now_ms())
             notes = selected_notes(self.sinks, selected) if selected is not None else []
@@ -224,6 +225,10 @@ class CompiledGraph:
     def sink_names(self) -> list[str]:
         """Return, for each sink, what `run` takes for it in `only`."""
         return sink_words(self.sinks)
+
+    def _result_level(self) -> str:
+        """Return where the rows of results are kept, by PySpark's names; empty is Spark's default."""
+        return ""
 
     def _select(self, only: Iterable[str]) -> SelectedSinks:
         written = {sink.index for job in self.jobs for sink in job.finished_sinks()}
