@@ -105,7 +105,7 @@ class JobOptions:
         metadata=_told(
             COUNT,
             "how many partitions shuffles make",
-            "the smaller of spark.sql.shuffle.partitions and twice the slots (half of them with pipelined exchanges)",
+            "the smaller of spark.sql.shuffle.partitions and twice the slots (half the slots with pipelined exchanges)",
             short="-p",
         ),
     )

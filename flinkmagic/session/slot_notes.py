@@ -26,7 +26,7 @@ def slots_notes(job_graph: JobGraph, slots: int, cores: int) -> list[str]:
     ]
 
 
-def region_notes(job_graph: JobGraph, slots: int) -> list[str]:
+def region_notes(job_graph: JobGraph, slots: int, master: str) -> list[str]:
     """Return one line for each pipelined region of several vertices: how many slots it needs, and what it is for."""
     lines = []
     for vertex in job_graph.vertices_in_topological_order():
@@ -44,4 +44,6 @@ def region_notes(job_graph: JobGraph, slots: int) -> list[str]:
                 f". It needs {needed} slots, and there are {slots}: it waits until there are more. Fewer partitions "
                 "need fewer: --parallelism N, or coalesce(n) what it reads"
             )
+            if master.startswith("local"):
+                lines[-1] += f". A session on {master} never gets more: run it on another one, or cancel it"
     return lines

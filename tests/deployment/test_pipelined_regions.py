@@ -131,6 +131,7 @@ def test_a_region_waits_for_more_slots_than_the_session_has_and_says_for_how_man
     few = story["too_few"]
     assert few["note"].endswith("(2 vertices) waits for 6 slots, which it needs simultaneously; 4 of 4 are free")
     assert "It needs 6 slots, and there are 4: it waits until there are more." in few["summary"]
+    assert ("A session on local[4] never gets more" in few["summary"]) == (story["kind"] == "local")
     assert few["tasks"] == 0
     if story["kind"] == "cluster":  # where a worker came
         assert few["status"] == "FINISHED", few["errors"]
