@@ -93,6 +93,12 @@ CLAIMS: dict[str, dict[str, tuple[str, ...]]] = {
         "loop = flinkmagic.iterations()[-1]\nloop": (r"FINISHED, 6 supersteps, converged", r"6: .*moved 0\.43"),
         "out = ": (r"\| EWR\|", r"\| JFK\|", r"\| LGA\|"),
         "loop = flinkmagic.iterations()[-1]\n[": (r"\(12, \d+, 4\.951\)",),
+        "%flinkgraph hubs --view stream": (
+            r"after loop_2: 12 supersteps, not converged",
+            r"moved 33\.6 → .* → 4\.95",
+            "FEEDBACK ← .*IterationSink",
+            r"Source: CacheRead: ranks",
+        ),
         "pathlib.Path": (r"\|    1\.5625\|  1\.671875\|",),
         "[(step.number": (r"^\[\(1, 2\), \(2, 2\), \(3, 2\), \(4, 2\), \(5, 4\), \(6, 2\)\]$",),
         "%%flinkgraph parts": ("delays is shared by 3 sinks", "computed once: it is split", "FINISHED after"),

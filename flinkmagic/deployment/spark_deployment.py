@@ -112,7 +112,7 @@ class SparkDeployment:
         self._taken_up = NOTHING
         self._clock = SystemClock()
         self._prefix = f"flinkmagic-{uuid.uuid4().hex[:12]}-"
-        self._kept = KeptResults(spark)
+        self._kept = KeptResults(spark, planned_job.result_level)
         self._observations = Observations(spark)
         of_operator = {node.id: one for one in execution_graph.job_vertices for node in one.job_vertex.operators}
         self._vertices = [of_operator.get(sink.transformation_id) for sink in planned_job.sinks]

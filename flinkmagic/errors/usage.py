@@ -114,6 +114,16 @@ class NoGraphError(UserError):
         super().__init__("No cell has defined a graph yet. Define one: %%flinkgraph NAME")
 
 
+class UnnamedCheckpointError(UserError):
+    """A cell without a name asks for checkpoints: it would be named by its number, which is another one elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A cell with --checkpoint-dir needs a name: another kernel finds the job by the folder and the name, and "
+            "counts cells in another way. Write: %%flinkgraph NAME --checkpoint-dir DIR"
+        )
+
+
 class MissingExtraError(UserError):
     """A command that needs packages of an extra that is not installed."""
 

@@ -16,6 +16,7 @@ from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.display.printable import lines_visible
+from flinkmagic.errors.usage import UnnamedCheckpointError
 from flinkmagic.magics.cell import CellBody, cell_labels, cell_number, compile_body
 from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.not_yet_written import awaited_line
@@ -48,6 +49,8 @@ class CapturedCell:
         self._magics = magics
         self._shell = magics.shell
         self._options = parsed(magics.flinkgraph_cell, line)
+        if self._options.name is None and job_options(self._options, magics)["checkpoint_dir"] is not None:
+            raise UnnamedCheckpointError
         self._name = check_name(self._options.name or f"cell_{cell_number(self._shell)}")
         self._raw = f"%%flinkgraph {line}\n{cell}"
         self._is_run = bool(self._options.run or magics.run)

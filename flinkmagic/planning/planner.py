@@ -94,6 +94,8 @@ class PlannedJob:
         Whether a line of the user's is what runs: Spark's jobs then keep the group and the description that it has.
     is_part : bool
         Whether it is a part of another job, as a stream's batch is: lists of jobs do not show it.
+    result_level : str
+        Where the rows of its results are kept, by PySpark's names; empty is Spark's default.
     streams : tuple of DeferredStream
         In mode streaming: the queries, one for each sink. There are no handles then: Spark runs a query as a whole.
     """
@@ -113,6 +115,7 @@ class PlannedJob:
     collected: bool = False
     is_callers: bool = False
     is_part: bool = False
+    result_level: str = ""
     streams: tuple[DeferredStream, ...] = ()
 
 
@@ -220,11 +223,6 @@ class _Planner:
         self._read = -1
         self._sinks = 0
 
-    @property
-    def _next_unit(self) -> int:
-        """The number of the next stage whose rows are kept."""
-        return self._sinks + len(self._kept)
-
     def plan(
         self, requests: Sequence[SinkRequest], name: str, on_progress: Callable[[int, int], None] | None
     ) -> PlannedJob:
@@ -232,7 +230,7 @@ class _Planner:
         made, light = [], []
         boundaries, logical_plans = self._boundaries.choose(requests)
         for boundary in boundaries:
-            self._keep(self._next_unit, boundary)
+            self._keep(len(requests) + len(self._kept), boundary)
         with self._planned_by_spark(requests, logical_plans) as plans:
             for index, (request, planned) in enumerate(zip(requests, plans, strict=True)):
                 made.append(self._sink(index, request, *planned))
@@ -316,7 +314,7 @@ class _Planner:
         kept = KeptStage(unit, boundary.name, boundary.dataset_id, handle)
         self._translator.cut_at(root, kept)
         self._kept.append(kept)
-        self._kept += self._caches.cut(self._translator, self._next_unit)
+        self._kept += self._caches.cut(self._translator, self._sinks + len(self._kept))
 
     def _label(self, root: PlanNode, frame: int | None) -> None:
         for number, calls in self._provenance.assign(root, frame).items():
@@ -330,7 +328,7 @@ class _Planner:
         query = root if request.kind == "result" or request.command is not None else _below_write(root)
         self._label(query, request.frame)
         if not request.collected:  # an action fills what it reads
-            self._kept += self._caches.cut(self._translator, self._next_unit)
+            self._kept += self._caches.cut(self._translator, self._sinks + len(self._kept))
         make = self._handles.of_write if request.kind == "write" else self._handles.of_result
 
         def handle(stage: Stage, tasks: int) -> Any:

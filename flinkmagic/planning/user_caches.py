@@ -23,12 +23,13 @@ from pyspark.sql import DataFrame
 
 from flinkmagic.graph.exchange_mode import ChainingStrategy
 from flinkmagic.graph.transformations import CacheTransformation, SourceTransformation
-from flinkmagic.jvm.java import java_class
+from flinkmagic.jvm.java import dataset_class, java_class, simple_name
 from flinkmagic.planning.partitions import is_adaptive_cache
 from flinkmagic.planning.plan_reader import ADAPTIVE, CACHED_SCAN
 from flinkmagic.planning.translation import KeptStage
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
     from flinkmagic.capturing.program import Program
@@ -140,8 +141,9 @@ class UserCaches:
     def _name(self, scan: PlanNode) -> str:
         """Return the user's name for what is cached, else a table's, else the call that made it."""
         if self._names is None:
-            self._names = dict(self._names_of_caches())
-        known = self._names.get(scan.cache)
+            found = list(self._names_of_caches())
+            self._names = dict(reversed(found))  # the first name, where projections of the same rows have others
+        known = self._names.get(_dataset_id(scan))
         if known is None and scan.kind == CACHED_SCAN:
             table = self._forest.jvm_node(scan).relation().cacheBuilder().tableName()
             known = _RUN.sub("", str(table.get())) if table.isDefined() else None
@@ -152,18 +154,39 @@ class UserCaches:
         if self._program is None:
             return
         manager = self._spark._jsparkSession.sharedState().cacheManager()
-        system = java_class(self._spark.sparkContext._jvm, "java.lang.System")
         for name, value in [*(self._program.namespace or {}).items(), *self._program.variables.items()]:
-            if name.startswith("_") or not isinstance(value, DataFrame) or not value.is_cached:
+            if name.startswith("_") or not isinstance(value, DataFrame):
                 continue
-            cached = manager.lookupCachedData(value._jdf)
-            if cached.isDefined():
-                builder = cached.get().cachedRepresentation().cacheBuilder()
-                yield format(system.identityHashCode(builder) & 0xFFFFFFFF, "x"), name
+            kept = _rows_of(value, manager)
+            if kept is not None and simple_name(kept) == "InMemoryRelation":
+                yield dataset_id_of(self._spark, kept.cacheBuilder()), name
+            elif kept is not None:
+                yield f"cache-rdd{kept.rdd().id()}", name
 
 
 _RUN = re.compile(r" \([0-9a-f]{8}\)$")
 """What tells the rows that one run has kept from those of another, in their relation's name."""
+
+
+def _rows_of(df: DataFrame, manager: JavaObject) -> JavaObject | None:
+    """Return the relation of a DataFrame that is cached, or that is nothing but kept rows, as a checkpointed one is."""
+    if df.is_cached:
+        cached = manager.lookupCachedData(df._jdf)
+        return cached.get().cachedRepresentation() if cached.isDefined() else None
+    plan = df._jdf.queryExecution().analyzed()
+    while simple_name(plan) == "Project":
+        plan = plan.child()
+    if simple_name(plan) != "LogicalRDD":
+        return None
+    rows = dataset_class(df.sparkSession._jvm).ofRows(df.sparkSession._jsparkSession, plan)
+    cached = manager.lookupCachedData(rows)
+    return cached.get().cachedRepresentation() if cached.isDefined() else plan
+
+
+def dataset_id_of(spark: SparkSession, builder: JavaObject) -> str:
+    """Return the name of the persistent result whose rows a builder of cached rows holds."""
+    system = java_class(spark.sparkContext._jvm, "java.lang.System")
+    return f"cache-{system.identityHashCode(builder) & 0xFFFFFFFF:x}"
 
 
 def _dataset_id(scan: PlanNode) -> str:

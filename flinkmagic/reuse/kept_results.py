@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+from pyspark import StorageLevel
 
 from flinkmagic.jvm.java import dataset_class, items, java_class, option, scala_object, scala_seq
 from flinkmagic.planning.handles import BoundaryStageHandle, CacheStageHandle, ResultStageHandle, StageHandle
@@ -110,10 +111,13 @@ class KeptResults:
     ----------
     spark : SparkSession
         The user's session: the DataFrames that are handed out belong to it.
+    level : str
+        Where the rows of results are kept, by PySpark's names; empty is Spark's default.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, level: str = "") -> None:
         self._spark = spark
+        self._level = level
         self._lock = threading.Lock()
         self._kept: dict[int, Kept] = {}
         self._frames: dict[int, tuple[Kept, DataFrame]] = {}
@@ -233,7 +237,10 @@ class KeptResults:
         session = handle.query_execution.sparkSession()
         schema = self._jvm.org.apache.spark.sql.types.DataType.fromJson(handle.schema_json)
         dataset = session.internalCreateDataFrame(handle.plan.execute(), schema, False)
-        dataset.persist()
+        if self._level:
+            dataset.persist(self._spark.sparkContext._getJavaStorageLevel(getattr(StorageLevel, self._level)))
+        else:
+            dataset.persist()
         cache = self._spark._jsparkSession.sharedState().cacheManager()
         relation = cache.lookupCachedData(dataset).get().cachedRepresentation()
         return Kept(relation, dataset.queryExecution().logical(), dataset)

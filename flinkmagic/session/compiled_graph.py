@@ -39,6 +39,7 @@ from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.session.batches.batch_runs import carry_out_batches
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
+from flinkmagic.session.known_loops import with_loops
 from flinkmagic.session.options import JobOptions, with_job_options
 from flinkmagic.session.planned_sinks import planned_job, sinks_of
 from flinkmagic.session.rebinding import rebinding
@@ -204,6 +205,7 @@ class CompiledGraph:
             planned = self._unused_plan or self._compile()
             self._unused_plan = None
             planned.is_callers, planned.is_part = self.is_callers, self.is_part
+            planned.result_level = self._result_level()
             names = rebinding(self.program, self.options)
             graph = build_execution_graph(self._part(run), SystemClock().now_ms())
             notes = selected_notes(self.sinks, selected) if selected is not None else []
@@ -223,6 +225,10 @@ class CompiledGraph:
     def sink_names(self) -> list[str]:
         """Return, for each sink, what `run` takes for it in `only`."""
         return sink_words(self.sinks)
+
+    def _result_level(self) -> str:
+        """Return where the rows of results are kept, by PySpark's names; empty is Spark's default."""
+        return ""
 
     def _select(self, only: Iterable[str]) -> SelectedSinks:
         written = {sink.index for job in self.jobs for sink in job.finished_sinks()}
@@ -256,7 +262,7 @@ class CompiledGraph:
         """Return the stream, job and execution graph as readers see them, without states."""
         if self._views is None:
             self._views = (
-                stream_view(self.stream_graph, self.job_graph),
+                with_loops(stream_view(self.stream_graph, self.job_graph), self.stream_graph),
                 job_view(self.job_graph),
                 execution_view(self._compiled),
                 regions_view(self._compiled),

@@ -178,3 +178,9 @@ def test_an_extension_that_is_loaded_again_leaves_nothing_twice(notebook) -> Non
     assert before == [1, 2, 1]
     notebook.run("%reload_ext flinkmagic")
     assert ours() == before
+
+
+def test_a_cell_with_checkpoints_needs_a_name(notebook, tmp_path) -> None:
+    refused = notebook.run(f"%%flinkgraph --checkpoint-dir {tmp_path}\n{TOTAL}")
+    assert "A cell with --checkpoint-dir needs a name" in str(refused.error)
+    assert notebook.run(f"%%flinkgraph checked --checkpoint-dir {tmp_path}\n{TOTAL}").error is None

@@ -72,6 +72,21 @@ def test_a_cache_is_filled_once_and_stays_sparks_own(spark, counted, tmp_path, a
         spark.conf.unset("spark.sql.adaptive.enabled")
 
 
+def test_what_is_read_has_the_users_name(spark, tmp_path):
+    names = {
+        "ranks": flinkmagic.iterate(spark.range(4), lambda df: df.selectExpr("id + 1 AS id"), max_iterations=2),
+        "checked": spark.range(9).localCheckpoint(),
+    }
+    with flinkmagic.capture(spark, namespace=names) as program:
+        names["ranks"].where("id > 3").write.parquet(f"{tmp_path}/ranks")
+        names["checked"].where("id > 3").write.parquet(f"{tmp_path}/checked")
+    graph = flinkmagic.compile(program, name="reads", parallelism=2)
+    read = {node.name for node in graph.stream_graph.nodes.values() if node.consumed_dataset_id}
+    assert read == {"CacheRead: ranks", "CacheRead: checked"}
+    assert graph.run().status is JobStatus.FINISHED
+    assert [spark.read.parquet(f"{tmp_path}/{name}").count() for name in ("ranks", "checked")] == [2, 5]
+
+
 def test_a_failure_while_a_cache_is_filled_repeats_what_is_missing(spark, tmp_path):
     flag = tmp_path / "failed"
 

@@ -26,16 +26,17 @@ from flinkmagic.capturing.hooks.call_hooks import reads_of
 from flinkmagic.capturing.hooks.current import serving
 from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.deployment.vertices.failures import short_reason
-from flinkmagic.display import stream_view, to_svg
+from flinkmagic.display import GraphView, to_svg
 from flinkmagic.errors.iterations import IterationArgumentsError, IterationCancelledError, SuperstepFailedError
 from flinkmagic.jvm.java import dataset_class
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.iterations.loop_checkpoint import LoopCheckpoint
 from flinkmagic.session.iterations.loop_graph import SuperstepGraph
-from flinkmagic.session.iterations.loop_view import loop_graph, supersteps_table
+from flinkmagic.session.iterations.loop_view import loop_graph, loop_view, supersteps_table
 from flinkmagic.session.iterations.superstep import Superstep
 from flinkmagic.session.iterations.superstep_rows import SuperstepRows, hold
+from flinkmagic.session.known_loops import KnownLoop, remember
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.hooks.call_recorder import CallRecorder
@@ -112,7 +113,10 @@ class Iteration:
 
     def to_svg(self) -> str:
         """Return the graph as a picture."""
-        return to_svg(stream_view(self.stream_graph()))
+        return to_svg(self._view())
+
+    def _view(self) -> GraphView:
+        return loop_view(self.stream_graph(), self.supersteps)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Mapping[str, str]:
         return {"image/svg+xml": self.to_svg(), "text/plain": self.summary()}
@@ -160,6 +164,7 @@ class Iteration:
         # What is made of it refers to this plan in the JVM, also where no name refers to it. Its columns are new, and
         # so those of the loop's call.
         result = last.toDF(*last.columns)
+        remember(self._rows[-1].dataset_id(), KnownLoop(self._view(), f"{self.name}: {self.outcome}"))
         hold(result, [*self._data, *self._rows])
         self._data, self._rows = [], deque()
         return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.session.compiled_graph import CompiledGraph
 
@@ -10,6 +11,12 @@ class SuperstepGraph(CompiledGraph):
     """A superstep, compiled: its one result is what the next one begins with."""
 
     is_callers = True
+
+    def _result_level(self) -> str:
+        """Keep a second copy where executors may be lost: the superstep before the last one has no lineage."""
+        if self.options.storage_level != DEFAULT_STORAGE_LEVEL:
+            return self.options.storage_level
+        return "" if self.spark.sparkContext._jsc.sc().isLocal() else "MEMORY_AND_DISK_2"
 
     def key(self) -> ResultKey | NoKey:
         """Return the key of its rows. Ask before it runs."""

@@ -7,9 +7,13 @@ that share a slot, around the step. On Spark the step is a job for each superste
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.amounts import duration
+from flinkmagic.display import stream_view
+from flinkmagic.display.snapshot import EdgeView, OperatorLine
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.transformations import (
@@ -24,8 +28,12 @@ from flinkmagic.graph.transformations import (
 )
 
 if TYPE_CHECKING:
+    from flinkmagic.display import GraphView
     from flinkmagic.graph.stream_graph import StreamGraph
     from flinkmagic.session.iterations.superstep import Superstep
+
+_MOST_VALUES = 8
+"""How many values of a measure are told; the others are left out in the middle."""
 
 
 def loop_graph(name: str, step: str, parallelism: int, told: str, *, has_data: bool) -> StreamGraph:
@@ -61,12 +69,44 @@ def loop_graph(name: str, step: str, parallelism: int, told: str, *, has_data: b
     return environment.get_stream_graph()
 
 
+def loop_view(graph: StreamGraph, supersteps: Sequence[Superstep]) -> GraphView:
+    """Return the view of a loop's stream graph, with the feedback, and with how the supersteps went."""
+    view = stream_view(graph)
+    head, tail = (
+        next(node.id for node in view.nodes if node.name.startswith(name))
+        for name in ("IterationSource", "IterationSink")
+    )
+    [step] = [edge.source for edge in view.edges if edge.target == tail]
+    told = tuple(OperatorLine(operator=line) for line in convergence(supersteps))
+    facts = tuple((f"superstep {one.number}", _told(one)) for one in supersteps)
+    nodes = tuple(
+        replace(node, operators=(*told, *node.operators), facts=(*node.facts, *facts)) if node.id == step else node
+        for node in view.nodes
+    )
+    return replace(view, nodes=nodes, edges=(*view.edges, EdgeView(tail, head, "FEEDBACK")))
+
+
+def convergence(supersteps: Sequence[Superstep]) -> list[str]:
+    """Return a line for each measure that is a number, over the supersteps: ``moved 6.9 → 0.88 → … → 0.43``."""
+    names = dict.fromkeys(name for one in supersteps for name, value in one.measures.items() if _is_number(value))
+    lines = []
+    for name in names:
+        values = [f"{value:.3g}" for one in supersteps if _is_number(value := one.measures.get(name))]
+        if len(values) > _MOST_VALUES:
+            values = [*values[: _MOST_VALUES // 2], "…", *values[-_MOST_VALUES // 2 :]]
+        lines.append(f"{name} {' → '.join(values)}")
+    return lines
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+
+
 def supersteps_table(supersteps: Sequence[Superstep]) -> str:
     """Return one line for each superstep: its number, time, tasks, and what `until` measured."""
-    lines = []
-    for one in supersteps:
-        measures = ", ".join(f"{name} {value}" for name, value in one.measures.items())
-        lines.append(
-            f"  {one.number}: {duration(one.seconds * 1000)}, {one.tasks} tasks" + (f", {measures}" if measures else "")
-        )
-    return "\n".join(lines)
+    return "\n".join(f"  {one.number}: {_told(one)}" for one in supersteps)
+
+
+def _told(one: Superstep) -> str:
+    measures = ", ".join(f"{name} {value}" for name, value in one.measures.items())
+    return f"{duration(one.seconds * 1000)}, {one.tasks} tasks" + (f", {measures}" if measures else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.jvm.java import items, simple_name
+from flinkmagic.planning.user_caches import dataset_id_of
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -53,10 +54,17 @@ class SuperstepRows:
         """Let go of the rows."""
         self._job.release()
 
+    def dataset_id(self) -> str:
+        """Return the name of the persistent result that they are in a graph."""
+        return dataset_id_of(self.frame.sparkSession, self._builder())
+
     def _buffers(self) -> Any:
+        return self._builder().cachedColumnBuffers()
+
+    def _builder(self) -> Any:
         leaves = items(self.frame._jdf.queryExecution().withCachedData().collectLeaves())
         [relation] = [leaf for leaf in leaves if simple_name(leaf) == "InMemoryRelation"]
-        return relation.cacheBuilder().cachedColumnBuffers()
+        return relation.cacheBuilder()
 
 
 def hold(result: DataFrame, rows: list[SuperstepRows]) -> None:

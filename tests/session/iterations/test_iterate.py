@@ -15,6 +15,8 @@ from flinkmagic.errors.iterations import IterationArgumentsError, IterationCance
 from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.iterations import superstep_rows
+from flinkmagic.session.iterations.loop_view import convergence
+from flinkmagic.session.iterations.superstep import Superstep
 
 
 def doubled(df):
@@ -101,6 +103,46 @@ def test_until_is_asked_once_a_superstep_and_its_columns_are_recorded(begin):
     assert values(result) == after(3, begin)
     flinkmagic.iterate(begin, doubled, max_iterations=5, until=lambda before, now: np.bool_(now.count() == 3))
     assert flinkmagic.iterations()[-1].outcome == "1 superstep, converged"
+
+
+def test_the_graph_that_goes_on_from_a_loop_has_it_as_one_loop(spark, begin, tmp_path):
+    def until(previous, current):
+        return current.agg((F.sum("v") > 3000).alias("enough"), F.sum("v").alias("total"))
+
+    names = {}
+    with flinkmagic.capture(spark, namespace=names) as program:
+        names["last"] = flinkmagic.iterate(begin, doubled, max_iterations=9, until=until, name="doubling")
+        names["last"].where("id > 0").write.parquet(f"{tmp_path}/some")
+        names["last"].agg(F.sum("v").alias("v")).write.parquet(f"{tmp_path}/sum")
+    graph = flinkmagic.compile(program, name="after", parallelism=2)
+    view = graph.view("stream")
+    assert view.summary.endswith(", after doubling: 3 supersteps, converged")
+    named = {node.id: node for node in view.nodes}
+    edges = {(named[edge.source].name, named[edge.target].name, edge.partitioner) for edge in view.edges}
+    assert {edge for edge in edges if "doubled" in edge or "FEEDBACK" in edge} == {
+        ("Source: initial", "doubled", "FORWARD"),
+        ("IterationSource-2", "doubled", "FORWARD"),
+        ("doubled", "IterationSink-2", "FORWARD"),
+        ("IterationSink-2", "IterationSource-2", "FEEDBACK"),
+        ("doubled", "CacheRead: last", "FORWARD"),
+    }
+    [step] = [node for node in view.nodes if node.name == "doubled"]
+    assert [line.operator for line in step.operators] == ["total 870 → 1.74e+03 → 3.48e+03", "3 supersteps, converged"]
+    assert [fact[1].partition("tasks, ")[2] for fact in step.facts if fact[0].startswith("superstep ")] == [
+        "enough False, total 870",
+        "enough False, total 1740",
+        "enough True, total 3480",
+    ]
+    assert {node.name for node in graph.view("job").nodes}.isdisjoint({"doubled"})
+    assert graph.run().status is JobStatus.FINISHED
+    assert "doubling: 3 supersteps, converged" in graph.to_svg(view="stream")
+    assert spark.read.parquet(f"{tmp_path}/sum").first() == (3480,)
+
+
+def test_a_long_loops_measures_are_told_by_its_ends():
+    steps = [Superstep(number, 1.0, 0.1, 2, {"done": False, "moved": 1 / number}) for number in range(1, 21)]
+    assert convergence(steps) == ["moved 1 → 0.5 → 0.333 → 0.25 → … → 0.0588 → 0.0556 → 0.0526 → 0.05"]
+    assert convergence([Superstep(1, 1.0, 0.1, 2, {"converged": True})]) == []
 
 
 def test_a_state_of_another_type_than_the_data(spark):
