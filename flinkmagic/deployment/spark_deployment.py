@@ -70,8 +70,7 @@ class SparkDeployment:
     planned_job : PlannedJob
         What was planned; its handles stay referenced until `release`.
     execution_graph : ExecutionGraph
-        A new one of the planned job's job graph, or of the part of it that some of its sinks need; only this
-        deployment changes it.
+        A new one of the planned job's job graph, or of a part of that; only this deployment changes it.
     spark : SparkSession
         The user's session.
     slots : int, optional
@@ -104,10 +103,8 @@ class SparkDeployment:
         self._sinks = planned_job.sinks
         self._name = planned_job.name
         self._planned: PlannedJob | None = planned_job
-        self._spark = spark
-        self._sc = spark.sparkContext
-        self._slots = slots
-        self._retention = retention
+        self._spark, self._sc = spark, spark.sparkContext
+        self._slots, self._retention = slots, retention
         self._checkpoint_dir = checkpoint_dir.absolute() if checkpoint_dir is not None else None
         self._taken_up = NOTHING
         self._clock = SystemClock()
