@@ -96,7 +96,7 @@ def save(path: Path) -> None:
     notebook.metadata = nbformat.from_dict(
         {
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
+            "language_info": {"name": "python", "pygments_lexer": "ipython3"},
         }
     )
     nbformat.validate(notebook)

@@ -132,7 +132,7 @@ def _report(notebook: NotebookNode, folder: Path, page: Path) -> None:
         output["data"]["text/plain"]
         for cell in notebook.cells
         for output in cell.get("outputs", ())
-        if "image/svg+xml" in output.get("data", {}) and "FINISHED" in output["data"]["text/plain"]
+        if "image/svg+xml" in output.get("data", {}) and "FINISHED after" in output["data"]["text/plain"]
     ]
     print(*(f"\n{summary}" for summary in summaries), sep="\n")
     print(f"\n{_total(summaries)}")

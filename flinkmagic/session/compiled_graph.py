@@ -381,7 +381,9 @@ class CompiledGraph:
         slots = self.options.slots
         cores = self.spark.sparkContext.defaultParallelism
         is_told = slots is None or bool(planned.streams)
-        self._slots_notes = region_notes(self.job_graph, min(slots or cores, cores), str(self.spark.sparkContext.master))
+        self._slots_notes = region_notes(
+            self.job_graph, min(slots or cores, cores), str(self.spark.sparkContext.master)
+        )
         self._slots_notes += [] if slots is None or is_told else slots_notes(self.job_graph, slots, cores)
         self._views = None
         return planned

@@ -107,8 +107,9 @@ def co_iterate(
         What the first superstep begins with.
     step : callable
         Returns the next state, of the same columns, from the data and the state before.
-    max_iterations, until, name, restart, **options
+    max_iterations, until, name, restart
         As in `iterate`; `until` gets the states before and after a superstep.
+    **options
 
     Returns
     -------
