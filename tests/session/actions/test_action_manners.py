@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+import uuid
 
 import pytest
 
@@ -72,7 +73,8 @@ def no_task_runs(session):
 def test_jobs_carry_the_users_group_and_description_and_the_thread_keeps_its_properties(session) -> None:
     sc = session.spark.sparkContext
     session.plain(GROUPED + "None")
-    sc.setJobGroup("mine", "what I do")
+    group = str(uuid.uuid4())  # the driver is shared: a group's jobs are those of every test that named it so
+    sc.setJobGroup(group, "what I do")
     sc.setLocalProperty("users.own", "kept")
     try:
         before = [sc.getLocalProperty(name) for name in NAMES]
@@ -80,7 +82,7 @@ def test_jobs_carry_the_users_group_and_description_and_the_thread_keeps_its_pro
         assert session.report.is_driven
         assert [sc.getLocalProperty(name) for name in NAMES] == before
         sc._jsc.sc().listenerBus().waitUntilEmpty()
-        found = jobs_of(session.spark, "mine")
+        found = jobs_of(session.spark, group)
         assert len(found) == 3  # two stages before the last
         store = sc._jsc.sc().statusStore()
         assert {store.job(job).description().get() for job in found} == {"what I do"}
@@ -89,6 +91,7 @@ def test_jobs_carry_the_users_group_and_description_and_the_thread_keeps_its_pro
             sc.setLocalProperty(name, None)
 
 
+@pytest.mark.long
 def test_the_users_cancelling_of_the_group_cancels_the_action(session, begun) -> None:
     sc = session.spark.sparkContext
     session.plain(GROUPED + "None")
