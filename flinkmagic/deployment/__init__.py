@@ -5,8 +5,9 @@ stages (`stages`), submitted when Flink's scheduler wants them (`spark_slot_pool
 tasks (`watching`) becomes the states of their executions (`vertices`).
 """
 
+from flinkmagic.deployment.deployment import Deployment
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
 from flinkmagic.deployment.spark_deployment import SparkDeployment
 from flinkmagic.deployment.watching.task_records import TaskRecord
 
-__all__ = ["DeploymentSnapshot", "SparkDeployment", "TaskRecord"]
+__all__ = ["Deployment", "DeploymentSnapshot", "SparkDeployment", "TaskRecord"]

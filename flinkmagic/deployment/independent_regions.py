@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from flinkmagic.errors.deployment import StageAbortedError
 from flinkmagic.scheduling.clock import Clock
-from flinkmagic.scheduling.failover.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
-
-_FOR_EVER_MS = 1e10  # four months; a thread cannot wait much longer in one call
+from flinkmagic.scheduling.failover.restart_strategy import (
+    HELD_MS,
+    NoRestartBackoffTimeStrategy,
+    RestartBackoffTimeStrategy,
+)
 
 
 class FinishIndependentRegions:
@@ -63,9 +65,9 @@ class FinishIndependentRegions:
         return not self._given_up
 
     def backoff_ms(self) -> float:
-        """Return the wait before a real restart; infinite if there will be none."""
+        """Return the wait before a real restart; `HELD_MS` if there will be none."""
         if self.fatal_cause is not None:
-            return _FOR_EVER_MS
+            return HELD_MS
         wait_ms = self._strategy.backoff_ms()
         self._restart_due_ms = max(self._restart_due_ms, self._clock.now_ms() + wait_ms)
         return wait_ms

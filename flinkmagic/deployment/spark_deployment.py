@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +12,12 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.control_edges import control_edges
-from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot, without_repetition
-from flinkmagic.deployment.session_cluster import session_cluster
+from flinkmagic.deployment.deployment import Deployment
+from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
 from flinkmagic.deployment.spark_job_master import SparkJobMaster
 from flinkmagic.deployment.stage_host import StageHost
 from flinkmagic.deployment.stages.observations import Observations
-from flinkmagic.deployment.stages.spark_jobs import JobProperties, require_pinned_threads
+from flinkmagic.deployment.stages.spark_jobs import JobProperties
 from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
 from flinkmagic.deployment.vertices.stage_subtasks import NO_TASK
 from flinkmagic.deployment.watching.task_monitor import TaskMonitor
@@ -28,8 +26,6 @@ from flinkmagic.errors.deployment import ResultLeftOutError, ResultNotReadyError
 from flinkmagic.errors.job_store import CheckpointInUseError, JobLedElsewhereError
 from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph
-from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
-from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
 from flinkmagic.planning.planner import PlannedJob
@@ -38,15 +34,11 @@ from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.kept_results import KeptResults
 from flinkmagic.reuse.retention import Retention
 from flinkmagic.reuse.taken_up import NOTHING, TakenUp
-from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
-from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
-from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.main_thread import MainThreadExecutor
 from flinkmagic.scheduling.recovery.high_availability import FileSystemHaServices
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
@@ -59,22 +51,15 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 
-class SparkDeployment:
-    """Runs a compiled job once, as Spark stages on the session's SparkContext.
-
-    The session's dispatcher runs it (as a `JobMasterServiceFactory`), and others read the run through it. All state
-    belongs to one thread; every method here may be called from any thread.
+class SparkDeployment(Deployment):
+    """Runs a compiled job as Spark stages.
 
     Parameters
     ----------
     planned_job : PlannedJob
         What was planned; its handles stay referenced until `release`.
-    execution_graph : ExecutionGraph
-        A new one of the planned job's job graph, or of a part of that; only this deployment changes it.
-    spark : SparkSession
-        The user's session.
-    slots : int, optional
-        How many slots the job may use simultaneously; by default all that the session has.
+    execution_graph, spark, slots
+        As of a `Deployment`.
     listener : JobListener, optional
         Is notified of each change, on the job's thread.
     restart_strategy : RestartBackoffTimeStrategy, optional
@@ -84,6 +69,8 @@ class SparkDeployment:
     checkpoint_dir : Path, optional
         The dispatcher's store: where another process recorded, and will find, how far the job came.
     """
+
+    _job_master: SparkJobMaster
 
     def __init__(
         self,
@@ -97,33 +84,20 @@ class SparkDeployment:
         retention: Retention | None = None,
         checkpoint_dir: Path | None = None,
     ) -> None:
-        require_pinned_threads(spark.sparkContext)
-        self.execution_graph = execution_graph
-        self.termination_future: Future[JobStatus] = Future()
-        self._sinks = planned_job.sinks
-        self._name = planned_job.name
+        super().__init__(planned_job, execution_graph, spark, slots)
         self._planned: PlannedJob | None = planned_job
-        self._spark, self._sc = spark, spark.sparkContext
-        self._slots, self._retention = slots, retention
+        self._sc, self._retention = spark.sparkContext, retention
         self._checkpoint_dir = checkpoint_dir.absolute() if checkpoint_dir is not None else None
         self._taken_up = NOTHING
-        self._clock = SystemClock()
         self._prefix = f"flinkmagic-{uuid.uuid4().hex[:12]}-"
         self._kept = KeptResults(spark, planned_job.result_level)
         self._observations = Observations(spark)
-        of_operator = {node.id: one for one in execution_graph.job_vertices for node in one.job_vertex.operators}
-        self._vertices = [of_operator.get(sink.transformation_id) for sink in planned_job.sinks]
-        """That of each sink; None for one that is not part of the run."""
-        tails = [of_operator.get(boundary.tail_id) for boundary in planned_job.boundaries]
+        tails = [self._vertex_of.get(boundary.tail_id) for boundary in planned_job.boundaries]
         self._boundaries = [(one, tail) for one, tail in zip(planned_job.boundaries, tails, strict=True) if tail]
-        self.main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
-        self.event_log = JobEventLog(self._clock)
         self._monitor = TaskMonitor(self._sc, self._prefix)
-        self._cluster = session_cluster(self._sc)
         self._listeners = () if listener is None else (listener,)
         self._restart_strategy = restart_strategy
         self._properties: JobProperties
-        self._job_master: SparkJobMaster
 
     # -- the course of the job -------------------------------------------------------------------------
 
@@ -145,9 +119,7 @@ class SparkDeployment:
             pool = None if planned.is_part else name
             self._properties = JobProperties(self._sc, group=name, pool=pool, is_callers=planned.is_callers)
             services = FileSystemHaServices(folder) if folder is not None else None
-            result = self._cluster.dispatcher.submit_job(self, services, listed=not planned.is_part)
-            if result.done() and result.exception() is not None:
-                result.result()
+            self._submit(services, listed=not planned.is_part)
         except BaseException as error:  # nothing of it is at Spark, or not any more; no thread may remain
             self._monitor.stop()
             self.main_thread.stop()
@@ -156,7 +128,6 @@ class SparkDeployment:
             if isinstance(error, JobLedElsewhereError):
                 raise CheckpointInUseError(self._name, str(folder)) from None
             raise
-        result.add_done_callback(self._ended)
 
     def create_job_master_service(
         self,
@@ -222,17 +193,6 @@ class SparkDeployment:
         """The job's scheduler, once it is started."""
         return self._job_master.scheduler
 
-    def wait(self, timeout: float | None = None) -> JobStatus:
-        """Wait until the job is over, at most `timeout` seconds; return its status then."""
-        try:
-            return self.termination_future.result(timeout)
-        except (FutureTimeoutError, TimeoutError):
-            return self.status
-
-    def cancel(self) -> None:
-        """End all of this job's Spark work, and nothing else in the session; return immediately."""
-        self._run(self._job_master.cancel)
-
     def release(self) -> None:
         """Release kept results, and the JVM's objects that keep shuffle files alive. Only after the end.
 
@@ -254,10 +214,6 @@ class SparkDeployment:
     def tasks(self) -> list[TaskRecord]:
         """Return one record for each task attempt of Spark's, in the order of launch."""
         return self._host.log.records()
-
-    def exceptions(self) -> tuple[RootExceptionHistoryEntry, ...]:
-        """Return the failures of the job, oldest first."""
-        return without_repetition(self.scheduler.request_job().exception_history)
 
     def finished_sinks(self) -> list[PlannedSink]:
         """Return the sinks whose writes are committed, or whose rows are kept, even if others failed.
@@ -332,18 +288,6 @@ class SparkDeployment:
 
     # -- inside ----------------------------------------------------------------------------------------
 
-    def _run(self, action: Callable[[], object]) -> None:
-        """Hand a call to the job's thread; nothing remains to be done for one that comes after the end."""
-        try:
-            self.main_thread.execute(action)
-        except RuntimeError:
-            if not self.termination_future.done():
-                raise
-
-    def _is_finished(self, vertex: ExecutionJobVertex) -> bool:
-        states = self.execution_graph.state[vertex.vertices.start : vertex.vertices.stop]
-        return bool((states == ExecutionState.FINISHED.value).all())
-
     def _leave(self) -> None:
         """End the deployment: retain what later jobs can use, and hold only kept rows in the JVM."""
         if self._retention is None or self._planned is None:
@@ -376,8 +320,7 @@ class SparkDeployment:
         detail = str(loss).strip() or type(loss).__name__
         self._job_master.lose_session(SessionLostError(self._name, detail.splitlines()[0]))
 
-    def _uncaught(self, error: BaseException) -> None:
-        _LOG.error("A bug in flinkmagic ends the job %r; please report it.", self._name, exc_info=error)
+    def _give_up(self, error: BaseException) -> None:
         self._job_master.fail(error)
 
     def _over(self, on_over: OnCompletion, info: ExecutionGraphInfo) -> None:
@@ -392,9 +335,3 @@ class SparkDeployment:
         finally:  # whoever waits for the job hears of its end, whatever fails here
             on_over(info)
             self.main_thread.stop()
-
-    def _ended(self, result: Future[JobStatus]) -> None:
-        if (error := result.exception()) is not None:
-            self.termination_future.set_exception(error)
-        else:
-            self.termination_future.set_result(result.result())

@@ -306,7 +306,8 @@ class StageHost:
         """Note that a run has ended."""
         index, before = run.job_vertex.index, self._earlier.get(run.job_vertex.index)
         launched = run.has_launched or (before is not None and before.launched)
-        self._earlier[index] = EarlierRun(launched, reached_commit=run.has_all_successes)
+        counted = run.counted | (before.counted if before is not None else frozenset())
+        self._earlier[index] = EarlierRun(launched, reached_commit=run.has_all_successes, counted=counted)
         if run.stage_run is not None and run.is_region_over:
             run.stage_run.tasks_over()
         self._pool.run_over(run)

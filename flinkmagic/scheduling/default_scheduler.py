@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flinkmagic.amounts import count
 from flinkmagic.errors.scheduling import ExecutorRecoveryError, JobSuspendedError, TaskCanceledError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
@@ -15,7 +16,11 @@ from flinkmagic.scheduling.execution_operations import ON_EXECUTOR, ExecutionOpe
 from flinkmagic.scheduling.execution_vertex_versioner import ExecutionVertexVersioner
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry
 from flinkmagic.scheduling.failover.execution_failure_handler import ExecutionFailureHandler
-from flinkmagic.scheduling.failover.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
+from flinkmagic.scheduling.failover.restart_strategy import (
+    HELD_MS,
+    NoRestartBackoffTimeStrategy,
+    RestartBackoffTimeStrategy,
+)
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import JobStatus
@@ -300,7 +305,9 @@ class DefaultScheduler(SchedulerBase):
         self._waiting_for_restart.update(vertices)
         if self.job_status is JobStatus.RUNNING:
             self._status.transition(JobStatus.RESTARTING, self._failure_cause)
-        self.event_log.add("scheduler", f"restart {len(vertices)} tasks in {delay_ms:g} ms")
+        tasks = count(len(vertices), "task")
+        held = f"hold {tasks} until the rest of the job is over"
+        self.event_log.add("scheduler", held if delay_ms >= HELD_MS else f"restart {tasks} in {delay_ms:g} ms")
         self.strategy.on_vertices_reset(vertices)
         self._operations.cancel(vertices)
         canceled = self.executions.all_terminal(vertices)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import random
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import duration
-from flinkmagic.deployment import DeploymentSnapshot, SparkDeployment, TaskRecord
+from flinkmagic.deployment import Deployment, DeploymentSnapshot, SparkDeployment, TaskRecord
 from flinkmagic.deployment.streaming.query_progress import BatchProgress, QuerySeen
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
 from flinkmagic.deployment.vertices.failures import short_reason
-from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot
+from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot, palette
 from flinkmagic.display.costs import costs
 from flinkmagic.display.queries import query_lines
-from flinkmagic.errors.deployment import VertexFailedError
+from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning import PlannedJob
@@ -111,8 +111,13 @@ class Job:
 
     def left_out(self) -> list[PlannedSink]:
         """Return the sinks of the graph that are not part of this run."""
-        operators = {node.id for vertex in self.execution_graph.job_vertices for node in vertex.job_vertex.operators}
+        operators = self._operators(range(len(self.execution_graph.job_vertices)))
         return [sink for sink in self.sinks if sink.transformation_id not in operators]
+
+    def _operators(self, vertices: Iterable[int]) -> set[int]:
+        """Return the ids of the operators of job vertices, which are given by their indices."""
+        job_vertices = self.execution_graph.job_vertices
+        return {node.id for index in vertices for node in job_vertices[index].job_vertex.operators}
 
     def exceptions(self) -> tuple[RootExceptionHistoryEntry, ...]:
         """Return what failed, oldest first, each with the vertex, subtask, attempt and executor."""
@@ -213,17 +218,31 @@ class Job:
         finished = {sink.index for sink in self._deployment.finished_sinks()}
         left_out = {sink.index for sink in self.left_out()}
         counts = ", ".join(f"{number} {state}" for state, number in snapshot.task_counts.items())
-        lines = [f"{snapshot.status} after {duration(snapshot.elapsed_ms or 0.0)} ({counts})"]
+        with_stage = self._ended_with_their_stage()
+        ended = f"; Spark ended {with_stage} of these with the stage of the failed one" if with_stage else ""
+        lines = [f"{snapshot.status} after {duration(snapshot.elapsed_ms or 0.0)} ({counts}{ended})"]
         if snapshot.note:
             lines.append(f"  {snapshot.note}")
+        kept = self._operators(self._deployment.taken_up.written)
+        ended_as = "CANCELED" if self.status is JobStatus.CANCELED else "FAILED"
+        not_finished = palette.JOB_GLYPHS[ended_as] if self.status.is_terminal else "…"
         for sink in self.sinks:
-            mark = "✓" if sink.index in finished else "✗" if self.status.is_terminal else "…"
+            mark = palette.JOB_GLYPHS["FINISHED"] if sink.index in finished else not_finished
             is_left_out = sink.index in left_out
-            lines.append(f"  - not run: {sink_line(sink)}" if is_left_out else f"  {mark} {sink_line(sink)}")
+            line = sink_line(sink) + (", kept of the failed run" if sink.transformation_id in kept else "")
+            lines.append(f"  - not run: {line}" if is_left_out else f"  {mark} {line}")
         lines += [f"  {line}" for line in query_lines(snapshot.queries)]
         notes = adaptation_notes(self.execution_graph, self._deployment.adaptations())
         lines += [f"  {note}" for note in [*notes, *uneven_notes(self.edges(), self.tasks())]]
         return lines
+
+    def _ended_with_their_stage(self) -> int:
+        """Return how many tasks have failed only because Spark ended them together with a failed one."""
+        graph = self.execution_graph
+        failures = [failure for entry in self.exceptions() for failure in (entry.root, *entry.concurrent)]
+        last = {failure.vertex: failure.error for failure in failures if failure.vertex is not None}
+        aborted = [vertex for vertex, error in last.items() if isinstance(error, StageAbortedError)]
+        return sum(graph.state[vertex] == ExecutionState.FAILED.value for vertex in aborted)
 
     def batches(self) -> list[BatchReport]:
         """Return what became of the last batches of `foreachBatch`, oldest first, query by query.
@@ -262,7 +281,7 @@ def _deployment(
     options: JobOptions,
     *,
     full: bool,
-) -> SparkDeployment | StreamingDeployment:
+) -> Deployment:
     restart_strategy = _restart_strategy(options.restart)
     if planned.streams:
         return StreamingDeployment(
@@ -285,21 +304,21 @@ def _restart_strategy(text: str) -> RestartBackoffTimeStrategy | None:
     return parse_restart_strategy(text)(SystemClock(), random.Random())
 
 
-def _release_when_over(deployment: SparkDeployment | StreamingDeployment, names: Rebinding | None) -> None:
+def _release_when_over(deployment: Deployment, names: Rebinding | None) -> None:
     if names is not None:
         names.restore()
     deployment.termination_future.add_done_callback(lambda _: deployment.release())
 
 
 def _bind_names(
-    deployment: SparkDeployment | StreamingDeployment,
+    deployment: Deployment,
     names: Rebinding | None,
     are_bound: threading.Event,
     _: Future[JobStatus],
 ) -> None:
     """Bind the names at the end, on the job's thread."""
     try:
-        if names is not None and isinstance(deployment, SparkDeployment):
+        if names is not None:
             names.bind(deployment)
     finally:
         are_bound.set()
@@ -344,11 +363,11 @@ def _error_views(info: ExecutionGraphInfo) -> list[ErrorView]:
 
 
 def _error_view(entry: ExceptionHistoryEntry, info: ExecutionGraphInfo) -> ErrorView:
-    error, task = entry.error, entry.task_name or ""
-    message, where, trace = str(error), task, ""
+    error = entry.error
+    message, where, trace = str(error), entry.task_name or "", ""
     if isinstance(error, VertexFailedError):
         message, trace = error.cause, error.python_traceback
-        where = ", ".join(part for part in (task, error.where) if part)
+        where = ", ".join(part for part in (error.vertex, error.where) if part)
     if entry.vertex is None:
         return ErrorView(message, where, traceback=trace)
     vertex = info.archived_execution_graph.execution_vertex(entry.vertex)

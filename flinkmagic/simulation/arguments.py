@@ -23,7 +23,7 @@ SIMULATION_ARGUMENTS: dict[str, dict[str, Any]] = {
         "action": "append",
         "default": [],
         "metavar": "VERTEX:SUBTASK@TIME",
-        "help": 'such as "Map:2@1.5s"; repeatable',
+        "help": 'such as "Map:2@1.5s", or "1:2@1.5s" by the number [1] of the vertex in text; repeatable',
     },
     "--lose-task-manager": {
         "action": "append",

@@ -64,14 +64,16 @@ class FaultInjector:
             raise UnknownNameError("task manager", resource_id, self._cluster.executors)
 
     def _vertex_of(self, fault: FailTask) -> int:
-        graph = self._job_master.execution_graph
-        for job_vertex in graph.job_vertices:
-            if fault.vertex in names_of(job_vertex.job_vertex):
-                if fault.subtask >= job_vertex.parallelism:
-                    subtasks = [f"{fault.vertex}:{subtask}" for subtask in range(job_vertex.parallelism)]
-                    raise UnknownNameError("subtask", f"{fault.vertex}:{fault.subtask}", subtasks)
-                return job_vertex.first + fault.subtask
-        raise UnknownNameError("vertex", fault.vertex, [jv.name for jv in graph.job_vertices])
+        """Return the task that a fault names: by a name of its job vertex, else by the number that text gives that."""
+        vertices = self._job_master.execution_graph.job_vertices
+        named = [vertex for vertex in vertices if fault.vertex in names_of(vertex.job_vertex)]
+        numbered = [vertex for number, vertex in enumerate(vertices, 1) if fault.vertex == str(number)]
+        if not (found := [*named, *numbered]):
+            raise UnknownNameError("vertex", fault.vertex, [vertex.name for vertex in vertices])
+        if fault.subtask >= found[0].parallelism:
+            subtasks = [f"{fault.vertex}:{subtask}" for subtask in range(found[0].parallelism)]
+            raise UnknownNameError("subtask", f"{fault.vertex}:{fault.subtask}", subtasks)
+        return found[0].first + fault.subtask
 
     # -- the listener ------------------------------------------------------------------------------------
 

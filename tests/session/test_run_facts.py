@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+from pyspark.sql import functions as F
+
 import flinkmagic
 from flinkmagic.display import wire
+from flinkmagic.scheduling.job_status import JobStatus
 
 
 def test_a_run_tells_sizes_and_what_was_run_otherwise_than_planned(spark):
@@ -39,3 +42,23 @@ def test_a_job_that_ran_as_planned_tells_sizes_only(spark):
     job = flinkmagic.compile({"rows": counts}, "as_planned", parallelism=1).run()
     assert [[name for name, _ in facts] for facts in job.snapshot().facts.values()] == [["shuffle written"]]
     assert not [line for line in job.report() if "read together" in line or "run as" in line]
+
+
+def test_a_report_tells_what_failed_from_what_ended_with_its_stage(spark, tmp_path):
+    def check(value: int, folder: str = str(tmp_path)) -> int:
+        import time
+        from pathlib import Path
+
+        Path(folder, f"begun-{value}").touch()
+        while not all(Path(folder, f"begun-{one}").exists() for one in (0, 1)):
+            time.sleep(0.02)
+        if value == 0:
+            raise ValueError("too much")
+        time.sleep(30)  # until Spark ends it
+        return value
+
+    rows = spark.range(0, 2, 1, 2).select(F.udf(check, "long")("id").alias("id"))
+    job = flinkmagic.compile({"rows": rows}, "halves").run()
+    assert job.status is JobStatus.FAILED
+    assert job.report()[0].endswith(" (2 FAILED; Spark ended 1 of these with the stage of the failed one)")
+    assert any("  hold 1 task until the rest of the job is over" in line for line in job.log())

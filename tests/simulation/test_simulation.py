@@ -160,8 +160,9 @@ def test_a_job_whose_regions_wait_for_each_other_is_stuck_as_in_flink() -> None:
 # Faults
 
 
-def test_a_failed_task_runs_again_and_its_finished_neighbours_do_not() -> None:
-    result = checked(job(2, 2), slots=2, faults=[FailTask("B", 1, 1_500.0)], task_ms=1_000.0)
+@pytest.mark.parametrize("vertex", ["B", "2"])
+def test_a_failed_task_runs_again_and_its_finished_neighbours_do_not(vertex: str) -> None:
+    result = checked(job(2, 2), slots=2, faults=[FailTask(vertex, 1, 1_500.0)], task_ms=1_000.0)
     assert result.status is JobStatus.FINISHED
     assert span(result, "Sink: B (2/2)#0").state == "FAILED"
     assert span(result, "Sink: B (2/2)#1").state == "FINISHED"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot, without_repetition
-from flinkmagic.deployment.session_cluster import session_cluster
-from flinkmagic.deployment.stages.spark_jobs import require_pinned_threads
+from flinkmagic.deployment.deployment import Deployment
+from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.streaming.query_checkpoints import QueryCheckpoints
 from flinkmagic.deployment.streaming.query_executor import QueryTasks, SessionExecutor, SessionSlotPool
@@ -26,13 +22,10 @@ from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.jvm.java import is_gone
-from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedSink
-from flinkmagic.reuse.taken_up import NOTHING, TakenUp
-from flinkmagic.scheduling.clock import Clock, SystemClock
+from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
-from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.failover.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
@@ -50,8 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
-
-_LOG = logging.getLogger(__name__)
 
 _PROGRESS = "=== Streaming Query ==="
 """From here on, the text of a StreamingQueryException says how far the query had come (on 3.5.9 and 4.3.0)."""
@@ -116,21 +107,18 @@ class StreamingSchedulerFactory:
         )
 
 
-class StreamingDeployment:
-    """Runs the queries of a compiled job once, on the session's SparkContext.
+class StreamingDeployment(Deployment):
+    """Runs the queries of a compiled job.
 
-    The session's dispatcher runs it (as a `JobMasterServiceFactory`). Spark runs each query as a whole, batch by batch;
-    for the scheduler it is the tasks of one pipelined region, which start, fail and restart together. All state belongs
-    to one thread; every method here may be called from any thread.
+    Spark runs each query as a whole, batch by batch; for the scheduler it is the tasks of one pipelined region, which
+    start, fail and restart together.
 
     Parameters
     ----------
     planned_job : PlannedJob
         What was planned, with its streams.
-    execution_graph : ExecutionGraph
-        A new one of the planned job's job graph, or of the part of it that some of its sinks need.
-    spark : SparkSession
-        The user's session.
+    execution_graph, spark
+        As of a `Deployment`.
     slots : int, optional
         How many slots the job is said to have; by default all of the session's.
     restart_strategy : RestartBackoffTimeStrategy, optional
@@ -146,28 +134,21 @@ class StreamingDeployment:
         slots: int | None = None,
         restart_strategy: RestartBackoffTimeStrategy | None = None,
     ) -> None:
-        require_pinned_threads(spark.sparkContext)
-        self.execution_graph = execution_graph
-        self.termination_future: Future[JobStatus] = Future()
-        self._name, self._sinks, self._streams = planned_job.name, planned_job.sinks, planned_job.streams
-        self._parallelism = planned_job.parallelism
-        self._spark, self._slots = spark, slots
-        self._cluster = session_cluster(spark.sparkContext)
+        super().__init__(planned_job, execution_graph, spark, slots)
+        self._streams, self._parallelism = planned_job.streams, planned_job.parallelism
         self._checkpoints = QueryCheckpoints(spark.sparkContext, restarts=restart_strategy is not None)
-        of_operator = {node.id: one for one in execution_graph.job_vertices for node in one.job_vertex.operators}
-        self._vertices = [of_operator.get(sink.transformation_id) for sink in planned_job.sinks]
-        for stream in self._own_streams():
-            self._checkpoints.check(stream)
+        try:
+            for stream in self._own_streams():
+                self._checkpoints.check(stream)
+        except BaseException:
+            self.main_thread.stop()
+            raise
         self._restart_strategy = SessionRestarts(restart_strategy or NoRestartBackoffTimeStrategy())
-        self._clock = SystemClock()
         self._threads = StageThreads()
         self._failures: dict[int, BaseException] = {}
         self._pool = spark.sparkContext.getLocalProperty("spark.scheduler.pool")
-        self.event_log = JobEventLog(self._clock)
-        self.main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
         self._tasks: dict[int, QueryTasks] = {}
         self._progress = {stream.index: QueryProgress(spark) for stream in self._own_streams()}
-        self._job_master: JobMaster
 
     # -- the course of the job -------------------------------------------------------------------------
 
@@ -176,15 +157,12 @@ class StreamingDeployment:
         for stream in self._own_streams():
             stream.query.submitted()
         try:
-            result = self._cluster.dispatcher.submit_job(self, None)
-            if result.done() and result.exception() is not None:
-                result.result()
+            self._submit()
         except BaseException as error:
             self.main_thread.stop()
             for stream in self._own_streams():
                 stream.query.ended(error)
             raise
-        result.add_done_callback(self._ended)
 
     def create_job_master_service(
         self,
@@ -221,56 +199,19 @@ class StreamingDeployment:
         )
         return self._job_master
 
-    def wait(self, timeout: float | None = None) -> JobStatus:
-        """Wait until the job is over, at most `timeout` seconds; return its status then."""
-        try:
-            return self.termination_future.result(timeout)
-        except (FutureTimeoutError, TimeoutError):
-            return self.status
-
-    def cancel(self) -> None:
-        """Stop the job's queries, and nothing else in the session; return immediately."""
-        self._run(self._job_master.cancel)
-
     def release(self) -> None:
         """Do nothing: a query keeps nothing after its end."""
 
     # -- what others read ------------------------------------------------------------------------------
 
-    @property
-    def status(self) -> JobStatus:
-        """The state of the job as a whole."""
-        return self._job_master.request_job().job_status
-
     def tasks(self) -> list[TaskRecord]:
         """Return no records: Spark's tasks are those of batches."""
         return []
-
-    def exceptions(self) -> tuple[RootExceptionHistoryEntry, ...]:
-        """Return the failures of the job, oldest first."""
-        return without_repetition(self._job_master.request_job().exception_history)
 
     def finished_sinks(self) -> list[PlannedSink]:
         """Return the sinks whose queries have ended by themselves."""
         pairs = zip(self._sinks, self._vertices, strict=True)
         return [sink for sink, vertex in pairs if vertex is not None and self._is_finished(vertex)]
-
-    taken_up: TakenUp = NOTHING
-    """Nothing of a query exists before it starts, as far as a job knows."""
-
-    not_retained: dict[str, str] = {}  # noqa: RUF012 - as of a deployment of stages; nothing is kept
-
-    def partition_bytes(self) -> dict[str, tuple[int, ...]]:
-        """Return no sizes: each batch has its own shuffles."""
-        return {}
-
-    def adaptations(self) -> dict[str, StageAdaptation]:
-        """Return none: each batch is planned by itself."""
-        return {}
-
-    def kept_boundaries(self) -> list[Any]:
-        """Return none: queries share nothing."""
-        return []
 
     def result(self, name: str) -> DataFrame:
         """Return no result: a job of streams has none.
@@ -348,20 +289,7 @@ class StreamingDeployment:
     def _report(self, attempt: Any, state: ExecutionState, error: BaseException | None) -> None:
         self._job_master.update_task_execution_state(TaskExecutionStateTransition(attempt, state, error))
 
-    def _is_finished(self, vertex: ExecutionJobVertex) -> bool:
-        states = self.execution_graph.state[vertex.vertices.start : vertex.vertices.stop]
-        return bool((states == ExecutionState.FINISHED.value).all())
-
-    def _run(self, action: Callable[[], object]) -> None:
-        """Hand a call to the job's thread; nothing remains to be done for one that comes after the end."""
-        try:
-            self.main_thread.execute(lambda: (action(), None)[1])
-        except RuntimeError:
-            if not self.termination_future.done():
-                raise
-
-    def _uncaught(self, error: BaseException) -> None:
-        _LOG.error("A bug in flinkmagic ends the job %r; please report it.", self._name, exc_info=error)
+    def _give_up(self, error: BaseException) -> None:
         self._restart_strategy.is_session_gone = True
         self._job_master.scheduler.handle_global_failure(error)
 
@@ -376,12 +304,6 @@ class StreamingDeployment:
         finally:  # whoever waits for the job hears of its end, whatever fails here
             on_over(info)
             self.main_thread.stop()
-
-    def _ended(self, result: Future[JobStatus]) -> None:
-        if (error := result.exception()) is not None:
-            self.termination_future.set_exception(error)
-        else:
-            self.termination_future.set_result(result.result())
 
 
 def _with_inputs(sink: ExecutionJobVertex) -> list[ExecutionJobVertex]:

@@ -31,7 +31,10 @@ class ExceptionHistoryEntry:
         if self.task_name is None:
             return f"the job failed: {self.error}"
         where = f" on {self.resource_id}" if self.resource_id else ""
-        return f"{self.task_name} failed{where}: {self.error}"
+        text = str(self.error)
+        if text.startswith(self.task_name):  # an error that names its task
+            return f"{self.task_name}{where}{text.removeprefix(self.task_name)}"
+        return f"{self.task_name} failed{where}: {text}"
 
 
 @dataclass(frozen=True)

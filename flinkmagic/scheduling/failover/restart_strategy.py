@@ -23,6 +23,10 @@ RESTART_STRATEGIES = (
 _UNITS_MS = {"ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0, "": 1_000.0}
 
 
+HELD_MS = 1e10
+"""A wait of four months: the tasks are held until whoever asked for it ends the job. A thread waits hardly longer."""
+
+
 class RestartBackoffTimeStrategy(Protocol):
     """Counts failures and decides on restarts (Flink's `RestartBackoffTimeStrategy`).
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from flinkmagic.errors.deployment import VertexFailedError
-from flinkmagic.errors.streaming import StreamCheckpointError
+from flinkmagic.errors.streaming import StreamCheckpointError, StreamRestartError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import capture, compile
 
@@ -188,6 +188,21 @@ def test_a_file_sink_needs_a_checkpoint_and_resumes_over_runs(spark, tmp_path) -
     assert spark.read.parquet(out).count() == 21
 
 
+def test_a_query_that_a_cluster_could_not_restart_is_refused_and_leaves_no_thread(spark, tmp_path, monkeypatch) -> None:
+    with capture(spark, name="refused", mode="streaming") as program:
+        file_by_file(spark, made_files(tmp_path / "in", 1)).writeStream.format("noop").start()
+    graph = compile(program, mode="streaming", restart="fixed-delay:1:0s")
+    with monkeypatch.context() as patch:
+        patch.setattr(spark.sparkContext, "master", "spark://cluster:7077")
+        with pytest.raises(StreamRestartError, match="checkpointLocation"):
+            graph.run()
+    thread = next((one for one in threading.enumerate() if one.name == "flinkmagic-refused"), None)
+    if thread is not None:
+        thread.join(10)
+    assert not any(one.name == "flinkmagic-refused" for one in threading.enumerate())
+    assert graph.jobs == []
+
+
 def test_the_batches_of_a_query_are_seen_as_they_end(spark, tmp_path) -> None:
     folder = made_files(tmp_path / "in", 3)
     with capture(spark, name="seen", mode="streaming") as program:
@@ -230,10 +245,12 @@ def test_the_tasks_of_the_running_batch_are_seen_and_late_rows_move_the_watermar
     job = compile(program, mode="streaming", parallelism=2).run(wait=False)
     try:
         end = time.monotonic() + 60
-        while "1 running" not in (doing := job.snapshot().queries[0].doing):
+        # The tasks of the first two batches may be seen, too, as they run.
+        while not (doing := job.snapshot().queries[0].doing).startswith("batch 1 had 10 rows and took ") or (
+            "1 running" not in doing
+        ):
             assert time.monotonic() < end, doing
             time.sleep(0.05)
-        assert doing.startswith("batch 1 had 10 rows and took ")
         assert "task" in doing.partition("; ")[2]
     finally:
         gate.touch()
@@ -246,4 +263,5 @@ def test_the_tasks_of_the_running_batch_are_seen_and_late_rows_move_the_watermar
     assert facts["watermark lag"].course[:2] == (12_000.0, 12_000.0)  # the first batch had no watermark yet
     job.cancel()
     assert job.wait(30) is JobStatus.CANCELED
+    assert job.report()[1].startswith("  ⊘ gated: memory, update")
     assert ";" not in job.snapshot().queries[0].doing

@@ -46,6 +46,8 @@ def test_failures_within_a_waiting_restart_are_one_restart(job, bench) -> None:
 def test_entries_tell_who_and_where() -> None:
     assert str(entry(3)) == "Task 3 failed on tm-1: of 3"
     assert str(ExceptionHistoryEntry(ValueError("bad"), 0.0)) == "the job failed: bad"
+    named = ExceptionHistoryEntry(ValueError("Map (1/2) failed: bad"), 0.0, 0, "Map (1/2)", 0, "tm-1")
+    assert str(named) == "Map (1/2) on tm-1 failed: bad"
 
 
 def test_the_log_drops_its_oldest_lines() -> None:

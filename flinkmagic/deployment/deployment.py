@@ -1,0 +1,201 @@
+"""What every run of a planned job on the session's own Spark has: the side that the dispatcher and its readers see."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import TYPE_CHECKING
+
+from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot, without_repetition
+from flinkmagic.deployment.session_cluster import session_cluster
+from flinkmagic.deployment.stages.spark_jobs import require_pinned_threads
+from flinkmagic.deployment.watching.task_records import TaskRecord
+from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.planning.adaptive_stages import StageAdaptation
+from flinkmagic.planning.planner import PlannedJob
+from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
+from flinkmagic.reuse.taken_up import NOTHING, TakenUp
+from flinkmagic.scheduling.clock import SystemClock
+from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
+from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.job_listener import JobListener
+from flinkmagic.scheduling.job_manager_runner import OnCompletion
+from flinkmagic.scheduling.job_master import JobMaster
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.main_thread import MainThreadExecutor
+from flinkmagic.scheduling.recovery.high_availability import HighAvailabilityServices
+from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
+from flinkmagic.scheduling.recovery.job_journal import JobJournal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LOG = logging.getLogger(__name__)
+
+
+class Deployment(ABC):
+    """Runs a compiled job once, on the session's SparkContext.
+
+    The session's dispatcher runs it (as a `JobMasterServiceFactory`), and others read the run through it. All state
+    belongs to one thread; every method here may be called from any thread.
+
+    Parameters
+    ----------
+    planned_job : PlannedJob
+        What was planned.
+    execution_graph : ExecutionGraph
+        A new one of the planned job's job graph, or of the part of it that some of its sinks need; only this deployment
+        changes it.
+    spark : SparkSession
+        The user's session.
+    slots : int, optional
+        How many slots the job may use simultaneously; by default all that the session has.
+
+    Attributes
+    ----------
+    termination_future : concurrent.futures.Future of JobStatus
+        Done when the job is over and nothing of it runs.
+    event_log : JobEventLog
+        The job's.
+    main_thread : MainThreadExecutor
+        The thread on which all of it happens.
+    """
+
+    _job_master: JobMaster
+
+    def __init__(
+        self, planned_job: PlannedJob, execution_graph: ExecutionGraph, spark: SparkSession, slots: int | None
+    ) -> None:
+        require_pinned_threads(spark.sparkContext)
+        self.execution_graph = execution_graph
+        self.termination_future: Future[JobStatus] = Future()
+        self._name, self._sinks = planned_job.name, planned_job.sinks
+        self._spark, self._slots = spark, slots
+        self._cluster = session_cluster(spark.sparkContext)
+        self._vertex_of = {node.id: one for one in execution_graph.job_vertices for node in one.job_vertex.operators}
+        """By the id of an operator its job vertex."""
+        self._vertices = [self._vertex_of.get(sink.transformation_id) for sink in planned_job.sinks]
+        """That of each sink; None for one that is not part of the run."""
+        self._clock = SystemClock()
+        self.event_log = JobEventLog(self._clock)
+        self.main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
+
+    # -- the course of the job -------------------------------------------------------------------------
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin, and return immediately."""
+
+    @abstractmethod
+    def create_job_master_service(
+        self,
+        former: StoredJob | None,
+        journal: JobJournal | None,
+        listeners: Sequence[JobListener],
+        on_over: OnCompletion,
+    ) -> JobMaster:
+        """Make the job's master (`JobMasterServiceFactory`)."""
+
+    def wait(self, timeout: float | None = None) -> JobStatus:
+        """Wait until the job is over, at most `timeout` seconds; return its status then."""
+        try:
+            return self.termination_future.result(timeout)
+        except (FutureTimeoutError, TimeoutError):
+            return self.status
+
+    def cancel(self) -> None:
+        """End all of this job's Spark work, and nothing else in the session; return immediately."""
+        self._run(self._job_master.cancel)
+
+    @abstractmethod
+    def release(self) -> None:
+        """Release what is kept of the job. Only after the end."""
+
+    # -- what others read ------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> JobStatus:
+        """The state of the job as a whole, according to its master."""
+        return self._job_master.request_job().job_status
+
+    def exceptions(self) -> tuple[RootExceptionHistoryEntry, ...]:
+        """Return the failures of the job, oldest first."""
+        return without_repetition(self._job_master.request_job().exception_history)
+
+    @abstractmethod
+    def tasks(self) -> list[TaskRecord]:
+        """Return one record for each task attempt of Spark's, in the order of launch."""
+
+    @abstractmethod
+    def finished_sinks(self) -> list[PlannedSink]:
+        """Return the sinks that are done, even if others failed."""
+
+    @abstractmethod
+    def snapshot(self) -> DeploymentSnapshot:
+        """Return the job's progress."""
+
+    @abstractmethod
+    def result(self, name: str) -> DataFrame:
+        """Return a DataFrame of the user's session over the rows of a result."""
+
+    @property
+    def taken_up(self) -> TakenUp:
+        """What exists already and does not run."""
+        return NOTHING
+
+    @property
+    def not_retained(self) -> dict[str, str]:
+        """By the name of a stage, why no later run can use its result."""
+        return {}
+
+    def partition_bytes(self) -> dict[str, tuple[int, ...]]:
+        """Return the bytes of each partition by the id of the job vertex that wrote the shuffle."""
+        return {}
+
+    def adaptations(self) -> dict[str, StageAdaptation]:
+        """Return how a stage's run differed from its plan, by the id of its job vertex."""
+        return {}
+
+    def kept_boundaries(self) -> list[tuple[PlannedBoundary, DataFrame]]:
+        """Return the boundaries whose rows are kept, each with a DataFrame of the user's session over them."""
+        return []
+
+    # -- inside ----------------------------------------------------------------------------------------
+
+    def _submit(self, services: HighAvailabilityServices | None = None, *, listed: bool = True) -> None:
+        """Hand the job to the session's dispatcher; raise what keeps it from starting."""
+        result = self._cluster.dispatcher.submit_job(self, services, listed=listed)
+        if result.done() and (error := result.exception()) is not None:
+            raise error
+        result.add_done_callback(self._ended)
+
+    def _ended(self, result: Future[JobStatus]) -> None:
+        if (error := result.exception()) is not None:
+            self.termination_future.set_exception(error)
+        else:
+            self.termination_future.set_result(result.result())
+
+    def _run(self, action: Callable[[], object]) -> None:
+        """Hand a call to the job's thread; nothing remains to be done for one that comes after the end."""
+        try:
+            self.main_thread.execute(action)
+        except RuntimeError:
+            if not self.termination_future.done():
+                raise
+
+    def _is_finished(self, vertex: ExecutionJobVertex) -> bool:
+        states = self.execution_graph.state[vertex.vertices.start : vertex.vertices.stop]
+        return bool((states == ExecutionState.FINISHED.value).all())
+
+    def _uncaught(self, error: BaseException) -> None:
+        _LOG.error("A bug in flinkmagic ends the job %r; please report it.", self._name, exc_info=error)
+        self._give_up(error)
+
+    @abstractmethod
+    def _give_up(self, error: BaseException) -> None:
+        """End the job for good."""
