@@ -212,6 +212,20 @@ class KeptResults:
             self._kept[id(handle)] = kept
         return True
 
+    def stored_partitions(self, handle: StageHandle) -> int:
+        """Return how many partitions of a handle's rows are stored.
+
+        They may be more than Spark has counted: the task that stored one may have ended after Spark had given its stage
+        up. Such a partition is read, and not counted, when the stage runs again; so Spark would never say that all
+        are there, and nothing would use the rows (seen on 4.3.0).
+        """
+        kept = self.held(handle)
+        if kept is None:
+            return 0
+        rows = kept.relation.cacheBuilder().cachedColumnBuffers().id()
+        stored = self._spark.sparkContext._jsc.sc().getRDDStorageInfo()
+        return sum(int(one.numCachedPartitions()) for one in stored if one.id() == rows)
+
     def forget(self, handle: StageHandle) -> None:
         """Release the rows of a handle whose stage did not keep all of them, and will run again from the start."""
         with self._lock:

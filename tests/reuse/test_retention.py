@@ -361,6 +361,9 @@ def test_after_a_mend_only_what_failed_runs(spark, cell, numbers, tmp_path, mode
     assert len(mended.vertices) == 1
     assert sorted(os.listdir(tmp_path / "out" / "sound")) == sound
     assert "1 write kept of the failed run" in mended.graph.summary()
+    sound_line, failing_line = [line for line in mended.graph.jobs[-1].report() if line.startswith("  ✓ ")]
+    assert sound_line.endswith(", kept of the failed run")
+    assert "kept" not in failing_line
     assert total(spark, names["out"] + "/sound") == total(spark, names["out"] + "/failing") == TOTAL
     if mode == "append":  # a run of a finished job is a fresh run of its writes
         assert cell(TWO_SINKS.format(limit=MENDED, mode=mode), **names).status is JobStatus.FINISHED

@@ -150,9 +150,10 @@ class StageRunner:
         if any(one.calls_python for one in (handle, *handle.upstream)):
             self._watch.start(self.sc, lambda tag, description: self.properties.enter(tag, description, session))
         self.properties.enter(tag + EARLY if handle.starts_jobs_early else tag, description, session)
+        if earlier is not None and (handle.upstream or self.kept.stored_partitions(handle) > len(earlier.counted)):
+            self.kept.forget(handle)
         if earlier is not None and handle.upstream:
             renew_region(handle)
-            self.kept.forget(handle)
         elif earlier is not None and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle):
             # Once failed, it would report the same failure to every caller.
             handle.renew()

@@ -26,7 +26,7 @@ _COMMIT_ALGORITHM = "mapreduce.fileoutputcommitter.algorithm.version"
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """How far an earlier run of the same write came.
+    """How far an earlier run of the same stage came.
 
     Attributes
     ----------
@@ -34,10 +34,13 @@ class EarlierRun:
         Whether Spark launched any of its tasks: then it had accepted the path.
     reached_commit : bool
         Whether all of its tasks succeeded, so that the driver's commit is what failed.
+    counted : frozenset of int
+        The subtasks of which a task has succeeded before Spark gave the stage up, in this run or in one before.
     """
 
     launched: bool
     reached_commit: bool
+    counted: frozenset[int] = frozenset()
 
 
 def prepare_write_retry(sc: SparkContext, plan: JavaObject, name: str, earlier: EarlierRun) -> None:

@@ -32,6 +32,11 @@ class EndedRun(Protocol):
         """Whether all its subtasks have succeeded at Spark."""
         ...
 
+    @property
+    def counted(self) -> frozenset[int]:
+        """The subtasks of which a task has succeeded before Spark gave the stage up."""
+        ...
+
 
 class RunHost(Protocol):
     """What a run reports to its environment; all on the main thread."""

@@ -85,6 +85,11 @@ class VertexRun(StageSubtasks):
         """Whether every subtask succeeded; what may then still fail is the driver's part."""
         return all(one.success is not None or self._is_merged(one) for one in self.every())
 
+    @property
+    def counted(self) -> frozenset[int]:
+        """The subtasks of which a task has succeeded before Spark gave the stage up."""
+        return frozenset(one.subtask for one in self.every() if one.success is not None)
+
     def _is_merged(self, one: SubtaskRun) -> bool:
         return self._tasks is not None and one.subtask >= self._tasks
 

@@ -226,10 +226,22 @@ def test_where_restarts_are_possible_a_write_counts_as_a_whole():
     spark.conclude("Write", RuntimeError("aborted"))
     assert spark.state("Write") == ["FAILED", "FAILED"]
     spark.pass_time(100)
-    assert spark.stage("Write").earlier == EarlierRun(launched=True, reached_commit=False)
+    assert spark.stage("Write").earlier == EarlierRun(launched=True, reached_commit=False, counted=frozenset({0}))
     spark.run("Write")
     assert spark.scheduler.job_status is JobStatus.FINISHED
     assert [execution(spark, "Write", subtask).attempt for subtask in range(2)] == [1, 1]
+
+
+def test_a_success_that_came_too_late_is_not_counted_for_the_restarted_stage():
+    spark = FakeSpark(CHAIN, restart_strategy=FixedDelayRestartBackoffTimeStrategy(1, 100.0))
+    spark.run("Map")
+    spark.job_started("Write")
+    tasks = [spark.launch("Write", partition) for partition in range(2)]
+    spark.end(tasks[0], "FAILED")
+    spark.conclude("Write", RuntimeError("aborted"))
+    spark.end(tasks[1])
+    spark.pass_time(100)
+    assert spark.stage("Write").earlier == EarlierRun(launched=True, reached_commit=False)
 
 
 def test_a_restarted_write_hears_that_its_commit_had_failed():
@@ -241,7 +253,7 @@ def test_a_restarted_write_hears_that_its_commit_had_failed():
     spark.end(spark.launch("Write", 0))
     spark.conclude("Write", RuntimeError("commit failed"))
     spark.pass_time(1)
-    assert spark.stage("Write").earlier == EarlierRun(launched=True, reached_commit=True)
+    assert spark.stage("Write").earlier == EarlierRun(launched=True, reached_commit=True, counted=frozenset({0}))
 
 
 def test_jobs_beside_the_vertexs_own_are_helpers():
@@ -375,7 +387,7 @@ def test_a_write_with_merged_partitions_has_reached_its_commit_when_its_tasks_ha
     spark.end(spark.launch("Write", 0))
     spark.conclude("Write", RuntimeError("commit failed"))
     spark.pass_time(1)
-    assert spark.stage("Write").earlier == EarlierRun(launched=True, reached_commit=True)
+    assert spark.stage("Write").earlier == EarlierRun(launched=True, reached_commit=True, counted=frozenset({0}))
     spark.merged("Write", 1)
     spark.end(spark.launch("Write", 0))
     spark.conclude("Write")
@@ -391,7 +403,7 @@ def test_a_failed_task_with_merged_partitions_fails_its_job_and_runs_again():
     spark.end(spark.launch("Write", 1), "FAILED")
     spark.conclude("Write", RuntimeError("aborted"))
     spark.pass_time(1)
-    assert spark.stage("Write").earlier == EarlierRun(launched=True, reached_commit=False)
+    assert spark.stage("Write").earlier == EarlierRun(launched=True, reached_commit=False, counted=frozenset({0}))
     spark.merged("Write", 2)
     for partition in range(2):
         spark.end(spark.launch("Write", partition))

@@ -1,0 +1,19 @@
+"""The rows that a deployment keeps."""
+
+from __future__ import annotations
+
+import flinkmagic
+from flinkmagic.reuse.kept_results import KeptResults
+
+
+def test_stored_partitions_are_those_of_the_handles_own_rows(spark):
+    other = spark.range(0, 10, 1, 2).cache()
+    assert other.count() == 10
+    job = flinkmagic.compile({"rows": spark.range(0, 30, 1, 3)}, "stored", retain="none").run()
+    [vertex] = job.execution_graph.job_vertices
+    kept, handle = job._deployment._kept, vertex.job_vertex.operator_factory
+    assert kept.stored_partitions(handle) == 3
+    assert KeptResults(spark).stored_partitions(handle) == 0
+    kept.forget(handle)
+    assert kept.stored_partitions(handle) == 0
+    other.unpersist()
