@@ -230,7 +230,7 @@ class _Planner:
         made, light = [], []
         boundaries, logical_plans = self._boundaries.choose(requests)
         for boundary in boundaries:
-            self._keep(len(requests) + len(self._kept), boundary)
+            self._keep(boundary)
         with self._planned_by_spark(requests, logical_plans) as plans:
             for index, (request, planned) in enumerate(zip(requests, plans, strict=True)):
                 made.append(self._sink(index, request, *planned))
@@ -301,7 +301,7 @@ class _Planner:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             yield pool.map(plan_one, range(len(requests)))
 
-    def _keep(self, unit: int, boundary: Boundary) -> None:
+    def _keep(self, boundary: Boundary) -> None:
         """Read a boundary's plan, and let the plans of its consumers read its rows."""
         root = self._forest.read(boundary.plan, boundary.scope)
         self._share_equal()
@@ -311,7 +311,7 @@ class _Planner:
         def handle(stage: Stage, rows: PartitionCount) -> StageHandle:
             return self._handles.of_boundary(boundary.name, boundary.query_execution, boundary.relation, stage, rows)
 
-        kept = KeptStage(unit, boundary.name, boundary.dataset_id, handle)
+        kept = KeptStage(self._sinks + len(self._kept), boundary.name, boundary.dataset_id, handle)
         self._translator.cut_at(root, kept)
         self._kept.append(kept)
         self._kept += self._caches.cut(self._translator, self._sinks + len(self._kept))

@@ -139,7 +139,7 @@ class UserCaches:
                 )
 
     def _name(self, scan: PlanNode) -> str:
-        """Return the user's name for what is cached, else a table's, else the call that made it."""
+        """Return the user's name for what is cached, else a table's, else the call that made it, else its columns."""
         if self._names is None:
             found = list(self._names_of_caches())
             self._names = dict(reversed(found))  # the first name, where projections of the same rows have others
@@ -148,7 +148,14 @@ class UserCaches:
             table = self._forest.jvm_node(scan).relation().cacheBuilder().tableName()
             known = _RUN.sub("", str(table.get())) if table.isDefined() else None
         facts = self._labels.of(scan).metadata
-        return known or facts.get("variable") or facts.get("call") or "A DataFrame"
+        return known or facts.get("variable") or facts.get("call") or self._columns(scan)
+
+    def _columns(self, scan: PlanNode) -> str:
+        """Return a name for rows without one: their first columns."""
+        node = self._forest.jvm_node(scan)
+        names = list((node.relation() if scan.kind == CACHED_SCAN else node).schema().fieldNames())
+        more = ["…"] if len(names) > _FEW else []
+        return f"rows ({', '.join([*names[:_FEW], *more])})"
 
     def _names_of_caches(self) -> Iterator[tuple[str, str]]:
         if self._program is None:
@@ -166,6 +173,9 @@ class UserCaches:
 
 _RUN = re.compile(r" \([0-9a-f]{8}\)$")
 """What tells the rows that one run has kept from those of another, in their relation's name."""
+
+_FEW = 4
+"""How many columns name rows that have no name."""
 
 
 def _rows_of(df: DataFrame, manager: JavaObject) -> JavaObject | None:

@@ -25,7 +25,7 @@ from flinkmagic.session.options import NO_RETENTION
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flinkmagic.deployment import SparkDeployment
+    from flinkmagic.deployment import Deployment
     from flinkmagic.session.options import JobOptions
 
 
@@ -46,7 +46,7 @@ class Rebinding:
         self._bound: list[tuple[str, DataFrame, DataFrame]] = []
         self._is_over = False
 
-    def bind(self, deployment: SparkDeployment) -> None:
+    def bind(self, deployment: Deployment) -> None:
         """Bind names to what a deployment that is over has kept."""
         if deployment.status is not JobStatus.FINISHED:
             return
@@ -66,7 +66,7 @@ class Rebinding:
                     self._namespace[name] = original
             self._bound.clear()
 
-    def _kept(self, deployment: SparkDeployment) -> Iterator[tuple[tuple[DataFrame, ...], DataFrame]]:
+    def _kept(self, deployment: Deployment) -> Iterator[tuple[tuple[DataFrame, ...], DataFrame]]:
         for boundary, frame in deployment.kept_boundaries():
             for original in boundary.dataframes:
                 number = self._program.frame_of(original)

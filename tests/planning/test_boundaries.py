@@ -346,6 +346,15 @@ def test_equal_dataframes_over_different_listings_are_two(spark, runner, tmp_pat
     assert sorted(map(tuple, answers["sums"])) == [(10,), (20,)]
 
 
+@pytest.fixture
+def few_partitions(spark):
+    """A cache's plan has the session's own shuffles: a task for each of 200 partitions takes seconds."""
+    spark.conf.set("spark.sql.shuffle.partitions", "4")
+    yield
+    spark.conf.unset("spark.sql.shuffle.partitions")
+
+
+@pytest.mark.usefixtures("few_partitions")
 def test_what_the_user_cached_is_left_whole(spark, tables, runner):
     cached = tables.flights.groupBy("hour", "carrier").count().cache()
     try:
@@ -365,6 +374,7 @@ def test_what_the_user_cached_is_left_whole(spark, tables, runner):
         cached.unpersist(blocking=True)
 
 
+@pytest.mark.usefixtures("few_partitions")
 def test_a_frame_below_a_cached_one_is_read_by_the_cache_itself(spark, tables, runner):
     below = tables.flights.groupBy("hour", "carrier").count()
     cached = below.groupBy("carrier").agg(F.sum("count").alias("n")).cache()

@@ -63,7 +63,7 @@ def test_an_empty_cache_is_filled_by_a_stage_of_its_own(tables, settings, status
         filled = plan({"rows": cached.where("worst > 70")}, parallelism=3)
         [name] = names(compiled, filled)
         assert name.endswith(" -> InMemoryTableScan -> Filter -> Sink: rows")
-        assert name.startswith("CacheRead: ")
+        assert name.startswith("CacheRead: rows (hour, worst) -> ")
         with status.watch() as ran:
             assert sorted(runner.run(filled)["rows"]) == sorted(rows["rows"])
         assert list(ran.stages.values()) == [4]
@@ -165,7 +165,7 @@ def test_checkpointed_rows_are_read_from_their_persistent_result(tables, compile
     lazy = tables.flights.groupBy("hour").count().localCheckpoint(eager=False)
     graph = compiled(job := plan({"kept": kept.where("count > 1"), "lazy": lazy.where("count > 1")}, parallelism=3))
     read, source = graph.vertices_in_topological_order()
-    assert read.name.startswith("CacheRead: ")
+    assert read.name.startswith("CacheRead: rows (hour, count) -> ")
     assert source.name.startswith("Source: ")
     rows = runner.run(job)
     assert len(rows["kept"]) == len(rows["lazy"]) == 24

@@ -44,6 +44,13 @@ _LIBRARIES = tuple(
     }
 )
 _CHAIN_STARTS = frozenset({"read", "readStream", "write", "writeStream", "na", "stat", "tvf"})
+_SETTINGS = frozenset(
+    {
+        "bucketBy", "clusterBy", "foreach", "foreachBatch", "format", "mode", "name", "option", "options", "outputMode",
+        "partitionBy", "queryName", "schema", "sortBy", "trigger",
+    }
+)  # fmt: skip
+"""The methods of readers and writers that return themselves (PySpark 3.5 to 4.3)."""
 
 
 def is_ours(filename: str) -> bool:
@@ -228,11 +235,9 @@ def _text_of(node: ast.Call, lines: Sequence[str]) -> str:
 def _chain_start(func: ast.Attribute) -> ast.Attribute | None:
     """Return the `.read` or `.write` of a chain, so that its settings are shown with the call that ends it."""
     node: ast.AST = func.value
-    while isinstance(node, (ast.Call, ast.Attribute)):
-        if isinstance(node, ast.Attribute) and node.attr in _CHAIN_STARTS:
-            return node
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return None
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SETTINGS:
+        node = node.func.value
+    return node if isinstance(node, ast.Attribute) and node.attr in _CHAIN_STARTS else None
 
 
 def _name_start(attribute: ast.Attribute) -> tuple[int, int]:

@@ -34,6 +34,8 @@ class Spy:
     def write(self) -> Spy:
         return self
 
+    read = na = write
+
 
 def _frame_of(filename: str) -> Any:
     frame = sys._getframe(1)
@@ -76,6 +78,34 @@ def test_a_write_is_quoted_with_its_settings() -> None:
         'write.mode("overwrite").csv("out")',
         1,
     )
+
+
+@exact
+def test_what_follows_a_read_on_its_line_is_quoted_without_it() -> None:
+    source = 'df.read.schema("a long").parquet("in").groupBy("a").count().na.fill(0).drop("b")'
+    assert [text for text, _ in _calls(source)] == [
+        'read.schema("a long")',
+        'read.schema("a long").parquet("in")',
+        'groupBy("a")',
+        "count()",
+        "na.fill(0)",
+        'drop("b")',
+    ]
+
+
+def test_the_settings_of_readers_and_writers_are_known() -> None:
+    from pyspark.sql import DataFrameReader, DataFrameWriter
+    from pyspark.sql.streaming import DataStreamReader, DataStreamWriter
+
+    classes = (DataFrameReader, DataFrameWriter, DataStreamReader, DataStreamWriter)
+    returning = {
+        name
+        for one in classes
+        for name, method in vars(one).items()
+        if not name.startswith("_") and getattr(method, "__annotations__", {}).get("return") == one.__name__
+    }
+    assert returning
+    assert returning <= source_reader._SETTINGS
 
 
 @exact
