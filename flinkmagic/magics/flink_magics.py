@@ -137,6 +137,12 @@ class FlinkMagics(ConfiguredOptions, Magics):
 
         While the session mode is on, each cell is captured as it runs: nothing is deferred, and what it writes is
         driven as a graph. It turns on with the word on, and off with the word off.
+
+            %flinkgraph                                the whole session's graph, with what is stale
+            %flinkgraph delays --view regions          one graph of the job `delays`
+            %flinkgraph delays --save delays.svg       its job graph, as a file
+            %flinkgraph late slow --name both          a graph of two DataFrames; %flinkrun both runs it
+            %flinkgraph on                             the session mode
         """
         options = parsed(self.flinkgraph_line, line)
         if not RESERVED.isdisjoint(options.names):
@@ -227,7 +233,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         if options.name:
             graphs = [self._graph(options.name)] if not submitted or options.name in self.graphs else []
         if options.release or options.retained:
-            self._show_retained(options.release, graphs)
+            self._show_retained(options.release, graphs, options.name)
         elif options.log or options.errors or options.full:
             jobs = [self._job(options.name)] if options.name else [graph.jobs[-1] for graph in graphs if graph.jobs]
             for job in jobs:
@@ -264,9 +270,9 @@ class FlinkMagics(ConfiguredOptions, Magics):
         )
         show({"image/svg+xml": simulated.svg, "text/plain": lines_visible(simulated.text)}, raw=True)
 
-    def _show_retained(self, release: str | None, graphs: list[CompiledGraph]) -> None:
+    def _show_retained(self, release: str | None, graphs: list[CompiledGraph], name: str | None) -> None:
         spark = running_session(self.shell)
-        kept = session.retained(spark) if spark is not None else []
+        kept = [one for one in session.retained(spark) if name in (None, one.graph)] if spark is not None else []
         if release is None:
             print(retained_table(kept, graphs))
         elif spark is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from flinkmagic import amounts
 from flinkmagic.display.printable import lines_visible
+from flinkmagic.errors.deployment import VertexFailedError
 
 if TYPE_CHECKING:
     from flinkmagic.reuse.retained_results import RetainedResult
@@ -63,7 +64,8 @@ def retained_table(results: Sequence[RetainedResult], graphs: Sequence[CompiledG
     for one in results:
         ages = (amounts.age(now - one.made_at), amounts.age(now - one.used_at))
         scope = "session" if one.for_session else "job"
-        rows.append((one.name, one.kind, lines_visible(one.what), amounts.size(one.bytes), *ages, one.graph, scope))
+        kind = "shared rows" if one.kind == "boundary" else one.kind
+        rows.append((one.name, kind, lines_visible(one.what), amounts.size(one.bytes), *ages, one.graph, scope))
     lines = [_table(rows) if results else "Nothing is retained."]
     for graph in graphs:
         for stage, reason in (graph.jobs[-1].not_retained() if graph.jobs else {}).items():
@@ -93,9 +95,12 @@ def errors_text(job: Job, *, full: bool) -> str:
     entries = job.exceptions()
     if not entries:
         return f"{job.name}: no errors."
-    lines = []
+    lines, told = [], set()
     for entry in entries:
         for failure in (entry.root, *entry.concurrent):
+            if id(failure.error) in told:  # a query fails as a whole: all its tasks have the one error
+                continue
+            told.add(id(failure.error))
             lines.append(_failure_text(failure))
             if full:
                 lines += [_indented(text) for text in _jvm_texts(job, failure)]
@@ -105,7 +110,9 @@ def errors_text(job: Job, *, full: bool) -> str:
 def _failure_text(failure: ExceptionHistoryEntry) -> str:
     """Return the failure, and its executor; errors that name their task do not get the name a second time."""
     text = str(failure.error)
-    if not failure.task_name or not text.startswith(failure.task_name):
+    if not failure.task_name or not (
+        isinstance(failure.error, VertexFailedError) or text.startswith(failure.task_name)
+    ):
         return lines_visible(str(failure))
     where = f" [attempt {(failure.attempt or 0) + 1} on executor {failure.resource_id}]" if failure.resource_id else ""
     first, newline, rest = text.partition("\n")

@@ -42,8 +42,8 @@ def region_notes(job_graph: JobGraph, slots: int, master: str) -> list[str]:
         if needed > slots:
             lines[-1] += (
                 f". It needs {needed} slots, and there are {slots}: it waits until there are more. Fewer partitions "
-                "need fewer: --parallelism N, or coalesce(n) what it reads"
+                "need fewer: --parallelism N, and fewer of what it reads"
             )
             if master.startswith("local"):
-                lines[-1] += f". A session on {master} never gets more: run it on another one, or cancel it"
+                lines[-1] += f". A session on {master} never gets more: cancel it, and start one on local[{needed}]"
     return lines

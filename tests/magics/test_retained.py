@@ -44,6 +44,7 @@ def test_a_mended_cell_computes_the_rest_and_its_picture_says_so(kernel) -> None
 
 
 def test_what_is_retained_is_listed_and_released(kernel) -> None:
+    kernel.run(cell("beside"))
     kernel.run(cell("listing", column="rand()"))
     listed = kernel.run("%flinkjobs listing --retained").stdout
     lines = listed.splitlines()
@@ -53,6 +54,8 @@ def test_what_is_retained_is_listed_and_released(kernel) -> None:
     assert "every run computes listing_out" in listed
     assert "rand" in listed
     assert "is nondeterministic" in listed
+    assert "beside" not in listed
+    assert kernel.run("%flinkjobs --release beside").stdout.startswith("Released: beside.1")
     assert kernel.run("%flinkjobs --release listing.1").stdout.strip() == "Released: listing.1."
     assert kernel.run("%flinkjobs --retained").stdout.startswith("Nothing is retained.")
     assert kernel.run("%flinkjobs --release listing").error_name == "UnknownNameError"
