@@ -200,12 +200,22 @@ def test_the_session_is_as_it_was(spark, deploy, two_sinks):
     try:
         conf = read_conf(spark._jsparkSession)
         properties = dict(sc._jsc.sc().getLocalProperties())
-        listeners, rdds = bus.listeners().size(), sc._jsc.sc().getPersistentRDDs().size()
+        users = spark.range(3).cache()
+        assert users.count() == 3
+        # What other tests have left may go meanwhile: their jobs' listeners, and rows that are collected as garbage.
+        listeners, rdds = list(bus.listeners()), set(sc._jsc.getPersistentRDDs().keySet())
+        others = [one for one in listeners if not one.getClass().getName().startswith("flinkmagic")]
+        assert others
         assert deploy(two_sinks[0]).wait(60) is JobStatus.FINISHED
         assert read_conf(spark._jsparkSession) == conf
         assert dict(sc._jsc.sc().getLocalProperties()) == properties
-        assert bus.listeners().size() == listeners
-        assert sc._jsc.sc().getPersistentRDDs().size() == rdds
+        assert [one for one in bus.listeners() if one not in listeners] == []
+        assert [one for one in others if not bus.listeners().contains(one)] == []
+        assert set(sc._jsc.getPersistentRDDs().keySet()) <= rdds
+        assert users.storageLevel.useMemory
+        cached = spark._jsparkSession.sharedState().cacheManager().lookupCachedData(users._jdf).get()
+        assert cached.cachedRepresentation().cacheBuilder().isCachedColumnBuffersLoaded()
+        users.unpersist()
     finally:
         spark.conf.unset("spark.sql.session.timeZone")
         sc.clearJobTags()

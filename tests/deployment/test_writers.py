@@ -242,6 +242,7 @@ def test_the_current_database_is_that_of_the_writes_line(spark, deploy, tables):
         spark.sql("DROP DATABASE elsewhere CASCADE")
 
 
+@pytest.mark.long
 def test_a_database_is_written_by_every_writer(spark, deploy, rows, url, catalog, tables):
     flat = rows.select(F.col("k").cast("int").alias("K"), "total", "name")
     properties = {"driver": DRIVER}
