@@ -47,18 +47,22 @@ def in_a_task(begun, do):
                 return
             time.sleep(0.05)
 
-    begun.unlink(missing_ok=True)
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     return thread
 
 
+def defined_slow(session, begun):
+    """Define `slow`; return the file that its tasks make when they begin."""
+    session.namespace["begun"] = str(begun)
+    session.plain(SLOW)
+    return begun
+
+
 @pytest.fixture
 def begun(session, tmp_path):
     """The file that a task of `SLOW` makes when it begins."""
-    session.namespace["begun"] = str(tmp_path / "begun")
-    session.plain(SLOW)
-    return tmp_path / "begun"
+    return defined_slow(session, tmp_path / "begun")
 
 
 def no_task_runs(session):
@@ -92,11 +96,13 @@ def test_jobs_carry_the_users_group_and_description_and_the_thread_keeps_its_pro
 
 
 @pytest.mark.long
-def test_the_users_cancelling_of_the_group_cancels_the_action(session, begun) -> None:
+def test_the_users_cancelling_of_the_group_cancels_the_action(session, tmp_path) -> None:
     sc = session.spark.sparkContext
     session.plain(GROUPED + "None")
     errors = []
     for run in (session.plain, session.cell):
+        # A task of the first run may make its file after that run was cancelled.
+        begun = defined_slow(session, tmp_path / run.__name__)
         sc.setJobGroup("to end", "", interruptOnCancel=True)
         canceller = in_a_task(begun, lambda: sc.cancelJobGroup("to end"))
         try:
