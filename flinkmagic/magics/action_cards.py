@@ -8,106 +8,33 @@ import threading
 import time
 from collections import deque
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from IPython.display import DisplayHandle, display
 
 from flinkmagic.display.action_lines import ActionLine, card_bundle
-from flinkmagic.display.snapshot import STATE_NAMES
+from flinkmagic.magics.card_lines import CardLine
 from flinkmagic.magics.live_view import follow_beside
 from flinkmagic.session import CompiledGraph, Job
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.display.action_card import ActionCard
-    from flinkmagic.display.snapshot import JobSnapshot
-    from flinkmagic.display.widget import JobView, View
     from flinkmagic.session.actions.action_graph import ActionGraph
-    from flinkmagic.session.actions.action_report import ActionReport
+    from flinkmagic.session.actions.action_report import ActionReport, CallWork
 
 UPDATE_S = 0.1
 """Between two updates of a card at least: a loop may have thousands of actions."""
+
+WORK_S = 0.5
+"""Between two looks at what Spark runs for an action itself; most actions are over before the first."""
 
 MAX_OPEN = 12
 """This many cards stay widgets; the older ones are only what is saved of them."""
 
 MAX_GRAPHS = 20
 """This many lines, of all cards, can be opened: each holds its last job."""
-
-
-class _Line:
-    """A line of a card, with the last job that it had.
-
-    While its cell runs it refers to that job; then only to what can be shown of it: the user's DataFrames are free.
-    """
-
-    def __init__(self, call: str, line: int) -> None:
-        self.total = ActionLine(call, line, times=0)
-        """All that is over."""
-        self.graph: CompiledGraph | None = None
-        self.job: Job | None = None
-        self.running: ActionLine | None = None
-        self.pictures: tuple[dict[str, View], JobSnapshot] | None = None
-        self.last_stage: tuple[str, int] | None = None
-        """The vertex that the action itself runs, after its job, and how many subtasks that has."""
-        self.view: JobView | None = None
-        self.viewed: Job | None = None
-        """Whose view it is: the line's job when it was opened. In a loop other jobs follow."""
-
-    @property
-    def shown(self) -> ActionLine:
-        """What the card says now."""
-        running = self.running
-        if running is None:
-            return self.total
-        return replace(running, times=self.total.times + 1, seconds=self.total.seconds + running.seconds)
-
-    def add(self, one: ActionLine) -> None:
-        """Add an action or a write that is over."""
-        total, self.running = self.total, None
-        self.total = replace(
-            one,
-            times=total.times + 1,
-            seconds=total.seconds + one.seconds,
-            stages=total.stages + one.stages,
-            tasks=total.tasks + one.tasks,
-            reused=total.reused + one.reused,
-            saved_seconds=total.saved_seconds + one.saved_seconds,
-        )
-
-    @property
-    def can_open(self) -> bool:
-        """Whether its graphs can be shown."""
-        return self.graph is not None or self.pictures is not None
-
-    def draw(self) -> tuple[dict[str, View], JobSnapshot]:
-        """Return the graphs of the last job, and how far it is."""
-        if self.pictures is not None:
-            return self.pictures
-        assert self.graph is not None
-        assert self.job is not None
-        snapshot = self.job.snapshot()
-        if self.last_stage is not None and self.running is None and self.total.status == "FINISHED":
-            vertex, tasks = self.last_stage
-            finished = bytes([STATE_NAMES.index("FINISHED")])
-            snapshot = replace(snapshot, states={**snapshot.states, vertex: tasks * finished})
-        return {view.kind: view for view in self.graph.views()}, snapshot
-
-    def settle(self) -> None:
-        """Refer to no job that is over."""
-        if self.view is not None and self.viewed is not None and self.viewed.status.is_terminal:
-            self.view.update(self.draw()[1] if self.viewed is self.job else self.viewed.snapshot())
-            self.viewed = None
-        if self.job is not None and self.job.status.is_terminal:
-            self.pictures = self.draw()
-            self.graph = self.job = None
-
-    def let_go(self) -> None:
-        """Be a line of text from here on."""
-        self.graph = self.job = self.viewed = self.pictures = None
-        if self.view is not None:
-            self.view.close()
-            self.view = None
 
 
 class CellCard:
@@ -123,7 +50,7 @@ class CellCard:
 
     def __init__(self, *, in_notebook: bool, widget: bool) -> None:
         self._in_notebook, self._has_widget = in_notebook, widget
-        self._lines: dict[tuple[str, int], _Line] = {}
+        self._lines: dict[tuple[str, int], CardLine] = {}
         self._lock = threading.RLock()
         self._shown_at = float("-inf")
         self._handle: DisplayHandle | None = None
@@ -138,6 +65,15 @@ class CellCard:
         vertex = graph.last_vertex
         self._line(call.text, _number(call)).last_stage = vertex.id, vertex.parallelism
         follow_beside(job, self.follow(call.text, _number(call), graph, job))
+
+    def work_started(self, call: ActionCall, work: CallWork) -> None:
+        """Follow what Spark runs for an action itself, unless it is over soon (`ActionListener`)."""
+        with self._lock:
+            line = self._lines.get((call.text, _number(call)))
+            if line is not None:
+                line.work = work
+        follow = partial(self._follow_work, call.text, _number(call), work)
+        threading.Thread(target=follow, name=f"flinkmagic-card-{call.method}", daemon=True).start()
 
     def action_done(self, report: ActionReport) -> None:
         """Note what became of an action (`ActionListener`)."""
@@ -195,12 +131,26 @@ class CellCard:
             for line in self._lines.values():
                 line.let_go()
 
-    def forget(self, line: _Line) -> None:
+    def forget(self, line: CardLine) -> None:
         """Let a line not be opened any more: newer ones are."""
         with self._lock:
             line.let_go()
             if self._widget is not None:
                 self._show()
+
+    def _follow_work(self, call: str, number: int, work: CallWork) -> None:
+        began, before = time.monotonic(), None
+        while not work.wait(WORK_S) and (progress := work.progress()) is not None:
+            with self._lock:
+                if work.wait(0):
+                    return
+                line = self._line(call, number)
+                before = before or line.so_far()
+                seconds = before.seconds + time.monotonic() - began
+                done, of = before.done + progress.finished, before.of + progress.tasks
+                line.work = work
+                line.running = replace(before, status="RUNNING", seconds=seconds, done=done, of=of)
+                self._update(line)
 
     # -- inside ------------------------------------------------------------------------------------------
 
@@ -208,24 +158,24 @@ class CellCard:
     def _opens(self) -> bool:
         return self._has_widget and self._in_notebook
 
-    def _line(self, call: str, number: int) -> _Line:
+    def _line(self, call: str, number: int) -> CardLine:
         with self._lock:
-            return self._lines.setdefault((call, number), _Line(call, number))
+            return self._lines.setdefault((call, number), CardLine(call, number))
 
-    def change(self, line: _Line, job: Job, running: ActionLine) -> None:
+    def change(self, line: CardLine, job: Job, running: ActionLine) -> None:
         """Show the progress of a line's job, unless another one has followed it."""
         with self._lock:
             if line.running is not None and line.job is job:
                 line.running = running
                 self._update(line)
 
-    def finish(self, line: _Line, one: ActionLine) -> None:
+    def finish(self, line: CardLine, one: ActionLine) -> None:
         """Show what an action or a write of a line has come to."""
         with self._lock:
             line.add(one)
             self._update(line)
 
-    def _update(self, line: _Line) -> None:
+    def _update(self, line: CardLine) -> None:
         if not self._in_notebook:
             if sys.stderr.isatty():
                 self._write(line.shown.to_text()[: shutil.get_terminal_size().columns - 1])
@@ -296,9 +246,7 @@ class CellCard:
             self._show()
 
     def _cancel(self, number: int) -> None:
-        job = list(self._lines.values())[number].job
-        if job is not None:
-            job.cancel()
+        list(self._lines.values())[number].cancel()
 
 
 class FollowedJob:
@@ -308,7 +256,7 @@ class FollowedJob:
     ----------
     card : CellCard
         The card.
-    line : _Line
+    line : CardLine
         Its line.
     job : Job
         The job.
@@ -316,7 +264,7 @@ class FollowedJob:
         Whether the job is all that there is: a write. An action goes on when its job is over.
     """
 
-    def __init__(self, card: CellCard, line: _Line, job: Job, *, is_whole: bool = False) -> None:
+    def __init__(self, card: CellCard, line: CardLine, job: Job, *, is_whole: bool = False) -> None:
         self._card, self._line, self._job = card, line, job
         self._is_whole = is_whole
 
@@ -339,19 +287,11 @@ class FollowedJob:
         view = self._line.view
         if view is not None and self._line.viewed is self._job:
             view.update(snapshot)
-        status = snapshot.status if snapshot.status in ("FINISHED", "FAILED", "CANCELED") else "RUNNING"
-        ran = {vertex: states for vertex, states in snapshot.states.items() if vertex not in snapshot.reused}
-        return ActionLine(
-            self._line.total.call, self._line.total.line, status,
-            seconds=(snapshot.elapsed_ms or 0.0) / 1000,
-            stages=len(ran), tasks=sum(map(len, ran.values())),
-            done=snapshot.task_counts.get("FINISHED", 0), of=snapshot.n_tasks,
-            reused=len(snapshot.reused), saved_seconds=self._job.saved_seconds if snapshot.reused else 0.0,
-        )  # fmt: skip
+        return self._line.of(self._job, snapshot)
 
 
 _open_cards: deque[CellCard] = deque()
-_openable: deque[tuple[CellCard, _Line]] = deque()
+_openable: deque[tuple[CellCard, CardLine]] = deque()
 _LOCK = threading.Lock()
 
 
@@ -365,7 +305,7 @@ def _keep(card: CellCard) -> None:
         one.close()
 
 
-def _remember(card: CellCard, line: _Line) -> None:
+def _remember(card: CellCard, line: CardLine) -> None:
     """Let the lines be opened whose jobs are the last ones."""
     with _LOCK:
         if (card, line) in _openable:

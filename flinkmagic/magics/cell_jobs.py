@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from flinkmagic.scheduling.dispatcher import JobDetails
     from flinkmagic.session import Job
     from flinkmagic.session.actions.action_graph import ActionGraph
-    from flinkmagic.session.actions.action_report import ActionListener, ActionReport
+    from flinkmagic.session.actions.action_report import ActionListener, ActionReport, CallWork
 
 MOST_JOBS = 200
 """How many are known that are over: more than a dispatcher remembers."""
+
+
+_CANCEL_S = 10.0
+"""Spark answers a call soon after its jobs are cancelled, unless what it does then takes long."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,25 @@ class CellJob:
         return None if job is None or job.status.is_terminal else job
 
 
+@dataclass(frozen=True)
+class CellWork:
+    """What Spark runs for an action of one line itself.
+
+    Attributes
+    ----------
+    cell : str
+        The name of the cell: ``cell_3``.
+    name : str
+        The action's method, the cell and the line.
+    work : CallWork
+        Its Spark jobs.
+    """
+
+    cell: str
+    name: str
+    work: CallWork
+
+
 class CellJobs:
     """The jobs that the lines of cells have needed; can be called from any thread.
 
@@ -60,6 +83,7 @@ class CellJobs:
         self._submitted = submitted or (lambda: session.submitted_jobs())
         self._jobs: dict[tuple[str, float], CellJob] = {}
         """By id and start, the oldest first: a line that runs again may have a job of the same id."""
+        self._works: list[CellWork] = []
         self._lock = threading.Lock()
 
     def add(self, job: Job, number: int, location: SourceLocation) -> None:
@@ -71,6 +95,13 @@ class CellJobs:
             for key, one in list(self._jobs.items())[:-MOST_JOBS]:
                 if one.running() is None:
                     del self._jobs[key]
+
+    def add_work(self, work: CallWork, method: str, number: int, location: SourceLocation) -> None:
+        """Note what Spark runs for an action of the cell of that number; it is forgotten when it is over."""
+        line = (location.called_from or location).line
+        with self._lock:
+            self._works = [one for one in self._works if not one.work.wait(0)]
+            self._works.append(CellWork(f"cell_{number}", f"{method}, cell {number}, line {line}", work))
 
     def place(self, details: JobDetails) -> str | None:
         """Return the cell and the line of a job; None if it is none of the mode's."""
@@ -88,11 +119,15 @@ class CellJobs:
         """
         with self._lock:
             known = [one for one in self._jobs.values() if one.cell == cell]
+            works = [one for one in self._works if one.cell == cell and not one.work.wait(0)]
         running = [(one.place, job) for one in known if (job := one.running()) is not None]
         for _, job in running:
             job.cancel()
-        if running:
-            return [f"{job.name}, {place}, is {job.wait()}." for place, job in running]
+        for one in works:
+            one.work.cancel()
+        if running or works:
+            ended = [f"{one.name}, is {'CANCELED' if one.work.wait(_CANCEL_S) else 'CANCELING'}." for one in works]
+            return [f"{job.name}, {place}, is {job.wait()}." for place, job in running] + ended
         over = [job for job in self._submitted() if self._is_in(job, cell)]
         return [f"{job.name}, {self.place(job)}, is {job.status} already." for job in over[-1:]]
 
@@ -125,6 +160,11 @@ class NotedActions:
         """Note the job, before any of it is shown."""
         self._jobs.add(job, self._number, call.location)
         self._listener.job_started(call, graph, job)
+
+    def work_started(self, call: ActionCall, work: CallWork) -> None:
+        """Note what Spark runs for the action itself."""
+        self._jobs.add_work(work, call.method, self._number, call.location)
+        self._listener.work_started(call, work)
 
     def action_done(self, report: ActionReport) -> None:
         """Tell what became of an action."""

@@ -143,14 +143,26 @@ def test_a_card_while_its_cell_runs_and_after_and_reopened(lab: Any, open_notebo
         again.close()
 
 
-def test_cancel_on_a_line_reaches_a_kernel_that_is_busy(lab: Any, open_notebook: Callable[..., Any]) -> None:
-    gate = lab.root / "cancel-gate"
-    lab.write("cancel-card.ipynb", PREPARE, NAMES.format(gate=str(gate)), "gated.collect()")
-    notebook = open_notebook("cancel-card.ipynb")
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [
+        ("job", "gated.collect()"),
+        ("last-stage", "by_k.select(F.udf(wait, 'long')('k')).collect()"),  # run by the action itself
+        ("one-stage", "numbers.select(F.udf(wait, 'long')('k')).collect()"),
+    ],
+)
+def test_cancel_on_a_line_reaches_a_kernel_that_is_busy(
+    lab: Any, open_notebook: Callable[..., Any], name: str, action: str
+) -> None:
+    gate = lab.root / f"cancel-gate-{name}"
+    lab.write(f"cancel-{name}.ipynb", PREPARE, NAMES.format(gate=str(gate)), action)
+    notebook = open_notebook(f"cancel-{name}.ipynb")
     page = notebook.page
     page.set_default_timeout(120_000)
     notebook.run_all()
+    page.wait_for_selector(f"{LINE}:has-text('RUNNING'):has-text(' tasks')")
+    notebook.keep_screenshot(f"card-{name}-running")
     page.click(f"{LINE} button:has-text('Cancel'):visible")
     page.wait_for_selector(f"{LINE} .fm-action-state[data-state=CANCELED]")
     page.wait_for_selector(".jp-OutputArea-output:has-text('ActionCancelledError')")
-    look(notebook, "cancelled", CARD, LINE)
+    look(notebook, f"cancelled-{name}", CARD, LINE)

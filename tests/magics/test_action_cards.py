@@ -135,33 +135,94 @@ def test_a_line_opens_to_the_view_of_its_job_and_older_ones_become_text(on, monk
     assert watched.made[1]._widget is not None
 
 
-def test_cancel_on_a_line_ends_its_job(on, monkeypatch, tmp_path) -> None:
+NAPS = """
+from pyspark.sql import functions as F
+def nap(id):
+    import pathlib, time
+    pathlib.Path(begun).touch()
+    time.sleep(60)
+    return id
+nap = F.udf(nap, 'long')
+rows = spark.range(0, 2, 1, 2)
+def naps(partition): nap.func(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("action", "can_open"),
+    [
+        ("rows.select(nap('id').alias('k')).groupBy('k').count().collect()", True),
+        (
+            "rows.groupBy(F.expr('id % 2 AS k')).count().select(nap('k')).toPandas()",
+            True,
+        ),  # the last stage, which the action runs
+        ("rows.select(nap('id')).collect()", False),  # one stage
+        ("rows.groupBy(F.expr('id % 2 AS k')).count().foreachPartition(naps)", True),
+    ],
+)
+def test_cancel_on_a_line_ends_what_runs_of_it(on, monkeypatch, tmp_path, action, can_open) -> None:
     watched = Watched(monkeypatch)
     on.names["begun"] = str(tmp_path / "begun")
-    on.run(
-        "from pyspark.sql import functions as F\n"
-        "def nap(id):\n"
-        "    import pathlib, time\n"
-        "    pathlib.Path(begun).touch()\n"
-        "    time.sleep(60)\n"
-        "    return id\n"
-        "slow = spark.range(0, 2, 1, 2).select(F.udf(nap, 'long')('id').alias('k')).groupBy('k').count()"
-    )
+    on.run(NAPS)
 
     def cancel() -> None:
         while not (tmp_path / "begun").exists():
             time.sleep(0.05)
         deadline = time.monotonic() + 30
-        while watched.made[0]._widget._rows[0]["done"] is None and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            if watched.made and watched.made[0]._widget._rows and "/" in watched.made[0]._widget._rows[0]["facts"]:
+                break
             time.sleep(0.05)
+        shown.extend(watched.made[0]._widget._rows)
         watched.made[0]._widget._clicked(None, {"type": "cancel", "row": 0}, None)
 
+    shown: list[Any] = []
     thread = threading.Thread(target=cancel)
     thread.start()
-    cell = on.run("slow.collect()")
+    started = time.monotonic()
+    cell = on.run(action)
     thread.join()
+    assert time.monotonic() - started < 60
     assert type(cell.error).__name__ == "ActionCancelledError"
-    assert watched.made[0]._widget._rows[0]["state"] == "CANCELED"
+    assert (shown[0]["state"], shown[0]["can_open"]) == ("RUNNING", can_open)
+    (row,) = watched.made[0]._widget._rows
+    assert (row["state"], row["done"]) == ("CANCELED", None)
+    assert on.run("rows.count()").value == 2
+
+
+def test_progress_of_what_spark_runs_itself_adds_to_the_jobs(on, monkeypatch, tmp_path) -> None:
+    watched = Watched(monkeypatch)
+    on.names |= {"go": str(tmp_path / "go"), "rows": on.names["spark"].range(0, 2, 1, 2)}
+
+    def let_go() -> None:
+        deadline = time.monotonic() + 60
+        while not told and time.monotonic() < deadline:
+            rows = watched.made[0]._widget._rows if watched.made else []
+            told.extend(row["facts"] for row in rows if re.search(r"2/4 tasks", row["facts"]))
+            time.sleep(0.05)
+        (tmp_path / "go").touch()
+
+    told: list[str] = []
+    thread = threading.Thread(target=let_go)
+    thread.start()
+    cell = on.run(
+        "def wait(_rows):\n"
+        "    import pathlib, time\n"
+        "    while not pathlib.Path(go).exists(): time.sleep(0.05)\n"
+        "rows.repartition(2).foreachPartition(wait)"
+    )
+    thread.join()
+    assert cell.error is None
+    assert told, "two tasks of the job are finished, and the two of the action's own stage run"
+    assert re.fullmatch(rf"foreachPartition\(wait\) · line 4 · 2 stages, 2 tasks · {TIME}", card(cell)[0])
+
+
+def test_an_action_that_spark_alone_carries_out_is_shown_if_it_takes_long(on, monkeypatch) -> None:
+    monkeypatch.setattr(action_cards, "WORK_S", 60.0)
+    assert on.run("h = g.describe()\nc = g.crosstab('k', 'count')").displays == []
+    monkeypatch.setattr(action_cards, "WORK_S", 0.01)
+    (line,) = card(on.run("c = g.crosstab('k', 'count')"))
+    assert re.fullmatch(rf"crosstab\(.*\) · line 1 · {TIME} · plain Spark: .*", line)
 
 
 def test_the_last_of_many_quick_actions_is_shown_while_the_cell_goes_on(on, monkeypatch) -> None:

@@ -82,6 +82,29 @@ def test_what_runs_of_a_cell_is_cancelled_by_its_name(on, tmp_path, capsys, line
     assert on.run("spark.range(3).count()").value == 3
 
 
+@pytest.mark.parametrize(
+    "action", ["naps.collect()", "spark.range(2).groupBy('id').count().select(nap_of('id')).collect()"]
+)
+def test_what_spark_runs_for_an_action_itself_is_cancelled_too(on, tmp_path, capsys, action) -> None:
+    on.run(SLOW + "nap_of = F.udf(nap, 'long')\nnaps = spark.range(0, 2, 1, 2).select(nap_of('id'))")
+    number = on.shell.execution_count
+
+    def cancel() -> None:
+        while not over.wait(0.05):
+            if (tmp_path / "begun").exists():
+                on.shell.run_line_magic("flinkcancel", f"cell_{number}")
+                return
+
+    over = threading.Event()
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    cell = on.run(action)
+    over.set()
+    thread.join()
+    assert isinstance(cell.error, ActionCancelledError)
+    assert f"collect, cell {number}, line 1, is CANCELED.\n" in cell.stdout + capsys.readouterr().out
+
+
 def test_a_cell_without_a_job_is_unknown(on) -> None:
     number = on.shell.execution_count
     on.run("spark.range(3).collect()")

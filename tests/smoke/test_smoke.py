@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import AnalysisException
 
 import flinkmagic
+from flinkmagic.errors.actions import ActionCancelledError
 from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError, UndeferrableWriteError
 from flinkmagic.errors.graph import PipelinedExchangeError
 from flinkmagic.scheduling.job_status import JobStatus
@@ -270,6 +272,31 @@ def test_actions_through_the_machine_return_what_plain_ones_return(spark: Any, s
     assert [report.reason for report in machine.reports] == [""] * len(machine.reports)
     assert len(machine.reports) == 10
     assert max(report.reused for report in machine.reports) > 0
+
+
+def test_an_action_is_cancelled_in_what_spark_runs_itself(spark: Any, source: str) -> None:
+    class Canceller:
+        def job_started(self, *_: Any) -> None: ...
+
+        def action_done(self, report: Any) -> None: ...
+
+        def work_started(self, call: Any, work: Any) -> None:
+            def cancel() -> None:
+                while work.progress().active == 0:
+                    time.sleep(0.05)
+                work.cancel()
+
+            threading.Thread(target=cancel).start()
+
+    nap = F.udf(lambda value: time.sleep(60) or value, "long")
+    by_k = spark.read.parquet(source).groupBy("k").agg(F.sum("m").alias("total"))
+    machine = SessionActions(listener=Canceller())
+    started = time.monotonic()
+    with flinkmagic.capture(spark, on_action=machine.run), pytest.raises(ActionCancelledError):
+        by_k.select(nap("total")).collect()
+    assert time.monotonic() - started < 60
+    assert machine.reports[-1].status == "CANCELED"
+    assert by_k.count() > 0
 
 
 def test_splits_and_side_outputs_have_each_row_once(spark: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from flinkmagic.deployment.watching.call_work import CallWork
+
 if TYPE_CHECKING:
     from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.capturing.source_code.source_location import SourceLocation
@@ -70,6 +72,10 @@ class ActionListener(Protocol):
 
     def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
         """Note that the stages of an action run from now on, all but the last."""
+        ...
+
+    def work_started(self, call: ActionCall, work: CallWork) -> None:
+        """Note that Spark runs for the action itself from now on: its last stage, or all of it."""
         ...
 
     def action_done(self, report: ActionReport) -> None:

@@ -7,6 +7,8 @@ The rules, as the code keeps them:
 3. If something of ours fails before a stage has run, the action is made as it is, and a line says so: unless plain
    Spark fails as well, whose error is the user's then.
 4. What Spark raises in a stage is raised as the plain call raises it, with a note that names the line and the vertex.
+5. What the action itself runs, all of it or its last stage, has a job tag of its own, so that it can be followed and
+   cancelled.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from flinkmagic.capturing.hooks.call_hooks import is_lazy
 from flinkmagic.capturing.writes.sparks_errors import sparks_own
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.deployment.stages.finished_queries import FinishedQuery
+from flinkmagic.deployment.watching.call_work import CallWork
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import ActionCancelledError, ActionFailedError, failed_in, ran_plainly
 from flinkmagic.errors.base import add_note
@@ -131,11 +134,12 @@ class SessionActions:
 
     def _leave_to_spark(self, call: ActionCall, report: ActionReport, started: float) -> Any:
         try:
-            answer = _run_plainly(call)
+            with self._watched(call) as work:
+                answer = _run_plainly(call)
         except BaseException as error:
             self._note(report, started, error)
             raise
-        if not is_lazy(answer) or report.reason != ONLY_SPARK:
+        if not is_lazy(answer) or report.reason != ONLY_SPARK or work.is_followed:
             self._note(report, started)
         return answer
 
@@ -154,7 +158,7 @@ class SessionActions:
         report = _driven(report, graph, job)
         try:
             query = _finished(call, df, graph)
-            with _stack_of(call, df.sparkSession.sparkContext):
+            with self._watched(call), _stack_of(call, df.sparkSession.sparkContext):
                 answer = kind.answer(call, query)
             self._note(report, started)
         except BaseException as error:
@@ -168,10 +172,28 @@ class SessionActions:
         return answer
 
     def _fall_back(self, call: ActionCall, report: ActionReport, started: float, error: Exception) -> Any:
-        answer = _run_plainly(call)
+        with self._watched(call):
+            answer = _run_plainly(call)
         print(lines_visible(ran_plainly(call.text, str(call.location), error)), file=sys.stderr)
         self._note(report, started)
         return answer
+
+    @contextmanager
+    def _watched(self, call: ActionCall) -> Iterator[CallWork]:
+        """Let the listener follow and cancel what Spark runs in a block for the action itself."""
+        sc = call.df.sparkSession.sparkContext
+        work = CallWork(sc)
+        if self._listener is None or sc._jsc is None:  # stopped: the call says so
+            yield work
+            return
+        try:
+            with work.entered():
+                self._listener.work_started(call, work)
+                yield work
+        except Exception as error:
+            if work.is_cancelled:
+                raise ActionCancelledError(call.text, str(call.location)) from error
+            raise
 
     def _tell(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
         if self._listener is not None:

@@ -1,0 +1,141 @@
+"""What a call of the user's runs at Spark by itself: how far it is, and its end.
+
+Its Spark jobs are found by a job tag that the calling thread has while the call lasts (Spark 3.5 and newer; seen on
+3.5 and 4.3). Spark's status tracker knows what the driver's listeners have been told, so it lags by some tenths of a
+second, and more after an executor was silent.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+from flinkmagic.deployment.stages.spark_jobs import cancel_jobs
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_TAGS = "spark.job.tags"
+"""`SparkContext.SPARK_JOB_TAGS`: names, with commas between them."""
+
+_CANCEL_AGAIN_S = 0.2
+"""A call may have several jobs, one after another; Spark cancels those that run."""
+
+
+@dataclass(frozen=True)
+class WorkProgress:
+    """How far a call is.
+
+    Attributes
+    ----------
+    stages : int
+        How many stages have begun.
+    tasks : int
+        How many tasks these have.
+    active : int
+        How many of them run.
+    finished : int
+        How many of them are finished.
+    """
+
+    stages: int = 0
+    tasks: int = 0
+    active: int = 0
+    finished: int = 0
+
+
+class CallWork:
+    """The Spark jobs of one call; read and cancelled from any thread.
+
+    Parameters
+    ----------
+    sc : SparkContext
+        The session's.
+
+    Attributes
+    ----------
+    is_cancelled : bool
+        Whether `cancel` was called while the call lasted.
+    is_followed : bool
+        Whether `progress` was asked for while the call lasted.
+    """
+
+    def __init__(self, sc: SparkContext) -> None:
+        self._sc = sc
+        self._tag = f"flinkmagic-call-{uuid.uuid4().hex}"
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self.is_cancelled = False
+        self.is_followed = False
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Put the jobs of this thread under the call's tag, beside the tags of the user's."""
+        before = self._sc.getLocalProperty(_TAGS)
+        self._sc.setLocalProperty(_TAGS, f"{before},{self._tag}" if before else self._tag)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._over.set()
+            self._sc.setLocalProperty(_TAGS, before)  # type: ignore[arg-type] # None removes it
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the call; return whether it has ended."""
+        return self._over.wait(seconds)
+
+    def progress(self) -> WorkProgress | None:
+        """Return how far the call is; None if it is over, or its driver has gone."""
+        with self._lock:
+            if self._over.is_set():
+                return None
+            self.is_followed = True
+        try:
+            return self._read()
+        except (Py4JError, AttributeError):
+            if self._is_gone():
+                return None
+            raise
+
+    def cancel(self) -> None:
+        """Cancel the call's jobs, those included that it has yet to begin; nothing if it is over."""
+        with self._lock:
+            if self.is_cancelled or self._over.is_set():
+                return
+            self.is_cancelled = True
+        threading.Thread(target=self._cancel_until_over, name="flinkmagic-cancel", daemon=True).start()
+
+    def _cancel_until_over(self) -> None:
+        while not self._is_gone():
+            cancel_jobs(self._sc, self._tag)
+            if self._over.wait(_CANCEL_AGAIN_S):
+                return
+
+    def _is_gone(self) -> bool:
+        """Return whether the context was stopped, or its JVM has ended: the call itself raises then."""
+        if self._sc._jsc is None:
+            return True
+        try:
+            return bool(self._sc._jsc.sc().isStopped())
+        except Py4JError:
+            return True
+
+    def _read(self) -> WorkProgress:
+        tracker: Any = self._sc._jsc.sc().statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(self._tag)]
+        ids = {stage for job in jobs if job.isDefined() for stage in job.get().stageIds()}
+        infos = [tracker.getStageInfo(stage) for stage in ids]
+        # A stage that is skipped has neither a submission time nor tasks that are done.
+        begun = [info.get() for info in infos if info.isDefined() and info.get().submissionTime() > 0]
+        return WorkProgress(
+            len(begun),
+            sum(stage.numTasks() for stage in begun),
+            sum(stage.numActiveTasks() for stage in begun),
+            sum(stage.numCompletedTasks() for stage in begun),
+        )
