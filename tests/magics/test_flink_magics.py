@@ -256,7 +256,9 @@ def test_failed_tasks_are_restarted_as_asked_for(kernel, folder) -> None:
     written = kernel.run(f"print(sorted(row.id for row in spark.read.json('{folder}/marks_out').collect()))")
     assert json.loads(written.stdout) == list(range(100))
     log = kernel.run("%flinkjobs restarted --log").stdout
-    assert len(re.findall(r"restart \d+ tasks? in 10 ms", log)) >= 2, log  # a task that Spark ends with its stage is one more
+    assert len(re.findall(r"restart \d+ tasks? in 10 ms", log)) >= 2, (
+        log
+    )  # a task that Spark ends with its stage is one more
     shown = kernel.run(
         "print([(t.subtask, t.attempt) for t in restarted.jobs[-1].tasks() if t.state.name == 'FAILED'])"
     )

@@ -309,6 +309,7 @@ def completed(notebook: Any, text: str) -> list[str]:
         return sorted(one.text for one in notebook.shell.Completer.completions(text, len(text)))
 
 
+@pytest.mark.long
 def test_names_are_completed_between_cells_in_plain_pyspark(on) -> None:
     on.run("%config Completer.evaluation = 'unsafe'\ndf = spark.range(3)")
     before = len(session.submitted_jobs())

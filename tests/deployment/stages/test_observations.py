@@ -98,6 +98,7 @@ def test_writes_that_share_an_observed_frame_complete_it_once_with_exact_values(
     assert metrics_heard() == [{"below": (2000,), "above": (100, total)}] * 2
 
 
+@pytest.mark.long
 def test_the_first_write_of_the_cell_completes_it_whichever_ends_first(spark, n, deploy, tmp_path):
     wait = F.udf(lambda number: time.sleep(1.0) or number, "long")
     seen = Observation()
