@@ -7,12 +7,14 @@ import sys
 import threading
 import time
 from collections import deque
+from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from IPython.display import DisplayHandle, display
 
+from flinkmagic.capturing.hooks.current import apart
 from flinkmagic.display.action_lines import ActionLine, card_bundle
 from flinkmagic.magics.card_lines import CardLine
 from flinkmagic.magics.live_view import follow_beside
@@ -72,7 +74,8 @@ class CellCard:
             line = self._lines.get((call.text, _number(call)))
             if line is not None:
                 line.work = work
-        follow = partial(self._follow_work, call.text, _number(call), work)
+        # The context has the cell to whose output the card belongs.
+        follow = partial(copy_context().run, self._follow_work, call.text, _number(call), work)
         threading.Thread(target=follow, name=f"flinkmagic-card-{call.method}", daemon=True).start()
 
     def action_done(self, report: ActionReport) -> None:
@@ -140,17 +143,18 @@ class CellCard:
 
     def _follow_work(self, call: str, number: int, work: CallWork) -> None:
         began, before = time.monotonic(), None
-        while not work.wait(WORK_S) and (progress := work.progress()) is not None:
-            with self._lock:
-                if work.wait(0):
-                    return
-                line = self._line(call, number)
-                before = before or line.so_far()
-                seconds = before.seconds + time.monotonic() - began
-                done, of = before.done + progress.finished, before.of + progress.tasks
-                line.work = work
-                line.running = replace(before, status="RUNNING", seconds=seconds, done=done, of=of)
-                self._update(line)
+        with apart():  # what it asks Spark is no call of the cell's
+            while not work.wait(WORK_S) and (progress := work.progress()) is not None:
+                with self._lock:
+                    if work.wait(0):
+                        return
+                    line = self._line(call, number)
+                    before = before or line.so_far()
+                    seconds = before.seconds + time.monotonic() - began
+                    done, of = before.done + progress.finished, before.of + progress.tasks
+                    line.work = work
+                    line.running = replace(before, status="RUNNING", seconds=seconds, done=done, of=of)
+                    self._update(line)
 
     # -- inside ------------------------------------------------------------------------------------------
 
