@@ -177,6 +177,8 @@ class CellCard:
         """Show what an action or a write of a line has come to."""
         with self._lock:
             line.add(one)
+            if line.view is not None and line.viewed is not None and line.viewed is line.job:
+                line.view.update(line.as_action(line.job.snapshot()))
             self._update(line)
 
     def _update(self, line: CardLine) -> None:
@@ -290,7 +292,7 @@ class FollowedJob:
         snapshot = self._job.snapshot()
         view = self._line.view
         if view is not None and self._line.viewed is self._job:
-            view.update(snapshot)
+            view.update(self._line.as_action(snapshot))
         return self._line.of(self._job, snapshot)
 
 

@@ -86,12 +86,19 @@ class CardLine:
             return self.pictures
         assert self.graph is not None
         assert self.job is not None
-        snapshot = self.job.snapshot()
-        if self.last_stage is not None and self.running is None and self.total.status == "FINISHED":
-            vertex, tasks = self.last_stage
-            finished = bytes([STATE_NAMES.index("FINISHED")])
-            snapshot = replace(snapshot, states={**snapshot.states, vertex: tasks * finished})
-        return {view.kind: view for view in self.graph.views()}, snapshot
+        return {view.kind: view for view in self.graph.views()}, self.as_action(self.job.snapshot())
+
+    def as_action(self, snapshot: JobSnapshot) -> JobSnapshot:
+        """Return how far the action is whose job has come so far: it runs the job's last vertex itself."""
+        if self.last_stage is None or snapshot.status != "FINISHED":
+            return snapshot
+        if self.running is not None:
+            return replace(snapshot, status="RUNNING")
+        if self.total.status != "FINISHED":
+            return replace(snapshot, status=self.total.status)
+        vertex, tasks = self.last_stage
+        finished = bytes([STATE_NAMES.index("FINISHED")])
+        return replace(snapshot, states={**snapshot.states, vertex: tasks * finished})
 
     def cancel(self) -> None:
         """Cancel what runs of the line: its job, or what Spark runs for the action itself."""
@@ -102,7 +109,8 @@ class CardLine:
     def settle(self) -> None:
         """Refer to no job that is over."""
         if self.view is not None and self.viewed is not None and self.viewed.status.is_terminal:
-            self.view.update(self.draw()[1] if self.viewed is self.job else self.viewed.snapshot())
+            last = self.viewed.snapshot()
+            self.view.update(self.as_action(last) if self.viewed is self.job else last)
             self.viewed = None
         if self.job is not None and self.job.status.is_terminal:
             self.pictures = self.draw()

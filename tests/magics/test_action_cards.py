@@ -196,9 +196,14 @@ def test_progress_of_what_spark_runs_itself_adds_to_the_jobs(on, monkeypatch, tm
             rows = watched.made[0]._widget._rows if watched.made else []
             told.extend(row["facts"] for row in rows if re.search(r"2/4 tasks", row["facts"]))
             time.sleep(0.05)
+        watched.made[0]._widget._clicked(None, {"type": "open", "row": 0}, None)
+        (line,) = watched.made[0]._lines.values()
+        opened.append(line.view)
+        told.append(line.view._frame["status"])
         (tmp_path / "go").touch()
 
     told: list[str] = []
+    opened: list[Any] = []
     thread = threading.Thread(target=let_go)
     thread.start()
     cell = on.run(
@@ -209,7 +214,8 @@ def test_progress_of_what_spark_runs_itself_adds_to_the_jobs(on, monkeypatch, tm
     )
     thread.join()
     assert cell.error is None
-    assert told, "two tasks of the job are finished, and the two of the action's own stage run"
+    assert "2/4 tasks" in told[0], "two tasks of the job are finished, and the two of the action's own stage run"
+    assert (told[-1], opened[0]._frame["status"]) == ("RUNNING", "FINISHED")
     assert re.fullmatch(rf"foreachPartition\(wait\) · line 4 · 2 stages, 2 tasks · {TIME}", card(cell)[0])
 
 
