@@ -84,6 +84,7 @@ def merge(programs: Sequence[Program]) -> Program:
         parts=tuple(programs),
         namespace=last.namespace,
         reread=last.reread,
+        stops_early=last.stops_early,
     )
     numberings: dict[Program, Callable[[int], int]] = {}
     calls: list[RecordedCall] = []

@@ -143,8 +143,11 @@ class Program:
         Of a merged program: by the name of a result the session at the end of the program that it comes from.
     registry : FrameRegistry
         Numbers DataFrame objects by identity.
-    reread : mapping of DataFrame to bool
-        Of an action's program: the DataFrames that earlier actions have read, and whether their rows were kept then.
+    reread : mapping of DataFrame to frozenset of int
+        Of an action's program: the DataFrames that earlier actions have read, and the positions of the columns that were
+        kept of them then; None if none were.
+    stops_early : bool
+        Of an action's program: whether it may be done before it has read all rows, as ``toLocalIterator`` may.
     """
 
     spark: SparkSession
@@ -173,7 +176,8 @@ class Program:
     namespace: MutableMapping[str, Any] | None = field(default=None, repr=False)
     result_sessions: Mapping[str, SessionSnapshot | None] = field(default_factory=dict)
     registry: FrameRegistry = field(default_factory=FrameRegistry, repr=False)
-    reread: Mapping[DataFrame, bool] = field(default_factory=dict, repr=False)
+    reread: Mapping[DataFrame, frozenset[int] | None] = field(default_factory=dict, repr=False)
+    stops_early: bool = False
 
     @property
     def deployed(self) -> tuple[DeferredWrite, ...]:

@@ -80,7 +80,7 @@ class CellCard:
 
     def action_done(self, report: ActionReport) -> None:
         """Note what became of an action (`ActionListener`)."""
-        note = "" if report.is_driven or report.is_one_stage else f"plain Spark: {report.reason}"
+        note = report.note if report.is_driven or report.is_one_stage else f"plain Spark: {report.reason}"
         stages = 1 if report.is_one_stage else report.stages - report.reused
         one = ActionLine(
             report.text, _number(report), report.status, seconds=report.seconds, stages=stages, tasks=report.tasks,

@@ -23,6 +23,12 @@ consumers are planned on its rows, which are kept (a *boundary*):
 6. What the program splits (`split`, `side_output`, ``randomSplit``) is one as soon as two of its selections are used,
    be it by one sink, whatever it holds: it may be nondeterministic, and each row belongs to what it was selected for.
 7. Sinks share nothing if the session's configuration differs on their lines: it may affect results.
+8. Keeping evaluates nothing that no sink asked for. A DataFrame whose plan is *total* (see ``TotalPlans.java``) is kept
+   whole: nobody can notice. Of any other one those columns are kept that its sinks read, and only if the optimised plan
+   of each of these sinks computes them for all rows by itself (see ``FrameParts.java``): else a filter, a guard or a
+   limit of the sink's may be what keeps a division, a cast or a Python function from raising. Columns that one sink
+   reads and another does not may hold nothing partial; columns that hold nothing partial are kept with them. Rows that are kept already may be read by everyone. What is
+   split (rule 6), and what ``share="always"`` asks for, is kept whole.
 
 What is kept may be nondeterministic (``rand``, ``uuid``, a nondeterministic UDF). Plain Spark then gives each sink
 other rows; here all sinks of a run see the same ones, as after ``persist()``. Nothing is shared across runs.
@@ -97,6 +103,8 @@ class Boundary:
         Its ``QueryExecution``.
     relation : py4j.java_gateway.JavaObject
         The ``InMemoryRelation`` on which its consumers are planned.
+    columns : frozenset of int
+        The positions of the columns that it holds; the others are null, and nobody reads them (rule 8).
     """
 
     frame: int
@@ -107,6 +115,7 @@ class Boundary:
     dataset_id: str
     query_execution: JavaObject = field(repr=False)
     relation: JavaObject = field(repr=False)
+    columns: frozenset[int]
 
     @property
     def plan(self) -> JavaObject:
@@ -154,6 +163,8 @@ class Boundaries:
         self._program = program
         self._share = share
         self._shared_splits: set[int] = set()
+        self._totality: Any = CLASSES.shared_instance(sc._gateway, "TotalPlans")
+        self._parts: Any = CLASSES.shared_instance(sc._gateway, "FrameParts")
 
     def choose(self, requests: Sequence[SinkRequest]) -> tuple[list[Boundary], list[JavaObject]]:
         """Return the boundaries, those first that others read, and the requests' logical plans over their rows."""
@@ -218,20 +229,79 @@ class Boundaries:
             shared.update(junctions(used, inside))
         elif self._program is not None and self._program.reread:
             shared.update(self._read_again(sinks[0], used[0], inside, frames))
-        for number in [number for number in _sources_first(used, inside)[0] if number in shared]:
-            frame = frames[number]
-            query_execution = self._clones.plan(cuts.rewrite(frame.plan, False), clone)
-            why = worth_keeping(kinds.of(query_execution.executedPlan()).splitlines(), self._share)
-            if number in is_split:
-                why = why or "it is split"
-            if why:
+        order, below = _sources_first(used, inside)
+        waiting, seen = set(shared), set(shared)
+        while waiting:
+            refused = []
+            for number in [number for number in order if number in waiting]:
+                plan = cuts.rewrite(frames[number].plan, False)
+                query_execution = self._clones.plan(plan, clone)
+                why = worth_keeping(kinds.of(query_execution.executedPlan()).splitlines(), self._share)
+                if number in is_split:
+                    why = why or "it is split"
+                if not why:
+                    continue
+                frame = frames[number]
                 name = self._name(frame.number, frame.dataframes)
                 dataset_id = f"{name} ({uuid.uuid4().hex[:8]})"
                 relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
+                columns = _positions(frame)
+                is_whole = number in is_split or self._share == "always"
+                if not is_whole and not self._totality.isTotal(query_execution.optimizedPlan()):
+                    readers = [sink for sink, first in zip(sinks, used, strict=True) if _reaches(first, number, below)]
+                    columns = self._computed_anyway(cuts, number, plan, readers, query_execution, relation, frame, clone)
+                    if not columns:
+                        refused.append(number)
+                        continue
+                    query_execution = self._clones.plan(self._parts.filled(plan, columns), clone)
+                    relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
                 cuts.cut(number, relation)
+                kept = frozenset(columns)
+                dataframes = tuple(frame.dataframes)
                 yield Boundary(
-                    frame.number, tuple(frame.dataframes), name, why, scope, dataset_id, query_execution, relation
+                    frame.number, dataframes, name, why, scope, dataset_id, query_execution, relation, kept
                 )
+            # What a refused one is made of may be kept in its place.
+            waiting = {one for number in refused for one in below[number]} - seen
+            seen |= waiting
+
+    def _computed_anyway(
+        self,
+        cuts: JavaObject,
+        number: int,
+        plan: JavaObject,
+        sinks: Sequence[SinkRequest],
+        query_execution: JavaObject,
+        relation: JavaObject,
+        frame: _Frame,
+        clone: JavaObject,
+    ) -> list[int]:
+        """Return the columns of a DataFrame that each sink computes for all of its rows anyway (rule 8)."""
+        assert self._program is not None
+        own = [self._clones.plan(cuts.rewrite(sink.logical_plan, _may_read(sink)), clone) for sink in sinks]
+        cuts.cut(number, relation)
+        over = [self._clones.plan(cuts.rewrite(sink.logical_plan, _may_read(sink)), clone) for sink in sinks]
+        cuts.uncut(number)
+        reads = [self._parts.read(each.executedPlan(), relation) for each in over]
+        used = [(query, list(columns)) for query, columns in zip(own, reads, strict=True) if columns is not None]
+        together = sorted({column for _, columns in used for column in columns})
+        for df in frame.dataframes:
+            kept = self._program.reread.get(df)
+            if kept is not None and kept.issuperset(together):
+                return sorted(kept)
+        if not together:
+            return []
+        whole = self._optimized(plan, together, clone)
+        for query, columns in used:
+            part = whole if columns == together else self._optimized(plan, columns, clone)
+            is_own = self._parts.computes(query.optimizedPlan(), part, self._program.stops_early)
+            if not is_own or not self._parts.raiseAlike(part, whole):
+                return []
+        everything = query_execution.optimizedPlan()  # what is total besides costs nobody a failure
+        return _positions(frame) if self._parts.raiseAlike(everything, whole) else together
+
+    def _optimized(self, plan: JavaObject, columns: Sequence[int], clone: JavaObject) -> JavaObject:
+        return self._clones.plan(self._parts.only(plan, list(columns)), clone).optimizedPlan()
 
     def _selected(self, cuts: JavaObject, split: frozenset[int]) -> frozenset[int]:
         """Make known which rows selections have; return what is split, by its number among the plans."""
@@ -256,7 +326,7 @@ class Boundaries:
         """Return the DataFrames that the next actions may read again, sources first (rule 5)."""
         assert self._program is not None
         reread = self._program.reread
-        kept = {number for number, frame in frames.items() if any(reread.get(df, False) for df in frame.dataframes)}
+        kept = {number for number, frame in frames.items() if any(reread.get(df) for df in frame.dataframes)}
         stages: Any = CLASSES.shared_instance(self._sc._gateway, "SingleStages")
         kept |= {one for one in used if not stages.passesOn(sink.logical_plan, frames[one].plan)}
         order, _ = _sources_first([used], inside)
@@ -288,6 +358,22 @@ class Boundaries:
 def _may_read(sink: SinkRequest) -> bool:
     """Return whether a sink whose query is a boundary reads it; a result that is kept keeps its rows itself."""
     return sink.kind == "write" or sink.collected
+
+
+def _positions(frame: _Frame) -> list[int]:
+    return list(range(len(frame.dataframes[0].columns)))
+
+
+def _reaches(first: Sequence[int], number: int, below: Mapping[int, Sequence[int]]) -> bool:
+    waiting = list(first)
+    seen = set(waiting)
+    while waiting:
+        each = waiting.pop()
+        if each == number:
+            return True
+        waiting += [one for one in below.get(each, ()) if one not in seen]
+        seen.update(waiting)
+    return False
 
 
 def junctions(sinks: Sequence[Sequence[int]], inside: Callable[[int], Sequence[int]]) -> list[int]:

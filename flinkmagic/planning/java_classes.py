@@ -10,6 +10,7 @@ CLASSES = DriverClasses(
         "AdaptiveJoins",
         "CoalescedReads",
         "CommandRows",
+        "FrameParts",
         "LeafPartitions",
         "LogicalCuts",
         "ObservedMetrics",
@@ -21,8 +22,10 @@ CLASSES = DriverClasses(
         "PlanRebuilder",
         "SelectedRows",
         "SingleStages",
+        "TotalPlans",
     ),
     uses={
+        "FrameParts": ("PlanLeaves", "PlanNodes", "TotalPlans"),
         "LogicalCuts": ("PlanLeaves", "PlanNodes", "SelectedRows"),
         "ObservedMetrics": ("PlanRebuilder",),
         "PlanNodes": ("LeafPartitions",),

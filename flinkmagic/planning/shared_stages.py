@@ -70,6 +70,7 @@ def planned_boundaries(
         PlannedBoundary(
             name=boundary.name,
             dataframes=boundary.dataframes,
+            columns=boundary.columns,
             tail_id=stage.cache.inputs[0].id,
             sinks=_sinks_of(stage.readers, len(requests), kept),
         )

@@ -71,6 +71,8 @@ class PlannedBoundary:
         The user's name for it, else the call that made it.
     dataframes : tuple of DataFrame
         The very objects.
+    columns : frozenset of int
+        The positions of the columns that are kept.
     tail_id : int
         The last operator of its stage.
     sinks : tuple of int
@@ -79,6 +81,7 @@ class PlannedBoundary:
 
     name: str
     dataframes: tuple[DataFrame, ...]
+    columns: frozenset[int]
     tail_id: int
     sinks: tuple[int, ...]
 

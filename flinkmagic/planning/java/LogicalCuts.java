@@ -114,6 +114,12 @@ public class LogicalCuts {
         rewritten = new IdentityHashMap();
     }
 
+    /** From now on the DataFrame is not read from a relation. */
+    public void uncut(int frame) {
+        relations.remove(Integer.valueOf(frame));
+        rewritten = new IdentityHashMap();
+    }
+
     /** A DataFrame has some of another's rows: where these are read for it, the scan's columns say which. */
     public void select(int frame, int parent, String which) {
         selections.put(Integer.valueOf(frame), new Selection(Integer.valueOf(parent), which));

@@ -46,6 +46,8 @@ class ActionReport:
         Its graphs, with the job in them.
     status : str
         FINISHED, FAILED or CANCELED.
+    note : str
+        What else the user should know of it.
     """
 
     method: str
@@ -60,6 +62,7 @@ class ActionReport:
     saved_seconds: float = 0.0
     graph: ActionGraph | None = None
     status: str = "FINISHED"
+    note: str = ""
 
     @property
     def is_one_stage(self) -> bool:

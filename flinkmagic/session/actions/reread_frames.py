@@ -3,7 +3,10 @@
 1. The first action that reads a DataFrame plans it as plain Spark does, with its own columns and filters pushed down.
 2. The next one that computes something of it computes it whole if it is worth that, and its rows are kept for all later
    ones (`planning.boundaries`, rule 5).
-3. What has no key, because its rows could be others each time, is planned as plain Spark does, always.
+3. Of a DataFrame that evaluates what may raise only those columns are kept that the action computes for all rows
+   anyway (`planning.boundaries`, rule 8).
+4. What failed while it was being kept is not kept again.
+5. What has no key, because its rows could be others each time, is planned as plain Spark does, always.
 """
 
 from __future__ import annotations
@@ -34,7 +37,8 @@ class RereadFrames:
     _OF_CONTEXTS: ClassVar[WeakKeyDictionary[SparkContext, RereadFrames]] = WeakKeyDictionary()
 
     def __init__(self) -> None:
-        self._kept: WeakKeyDictionary[DataFrame, bool] = WeakKeyDictionary()
+        # The positions of the columns that are kept; None if none are.
+        self._kept: WeakKeyDictionary[DataFrame, frozenset[int] | None] = WeakKeyDictionary()
         self._never: WeakSet[DataFrame] = WeakSet()
 
     @classmethod
@@ -42,8 +46,8 @@ class RereadFrames:
         """Return those of a SparkContext."""
         return cls._OF_CONTEXTS.setdefault(sc, cls())
 
-    def within_reach(self) -> Mapping[DataFrame, bool]:
-        """Return those that a query may use, each with whether its rows were kept."""
+    def within_reach(self) -> Mapping[DataFrame, frozenset[int] | None]:
+        """Return those that a query may use, each with the positions of the columns that were kept, if any were."""
         return dict(list(self._kept.items())[-_MOST:])
 
     def note(self, graph: ActionGraph, job: Job, df: DataFrame) -> None:
@@ -52,15 +56,22 @@ class RereadFrames:
         for boundary in graph.boundaries:
             if boundary.name not in not_retained:
                 for one in boundary.dataframes:
-                    self._put(one, True)
+                    self._put(one, boundary.columns)
         assert not isinstance(graph.program, dict)
         for one in _read_by(graph.program, df):
             if one not in self._never:
-                self._put(one, self._kept.get(one, False))
+                self._put(one, self._kept.get(one))
 
-    def _put(self, df: DataFrame, is_kept: bool) -> None:
+    def _put(self, df: DataFrame, columns: frozenset[int] | None) -> None:
         self._kept.pop(df, None)  # what was read last stands last
-        self._kept[df] = is_kept
+        self._kept[df] = columns
+
+    def give_up(self, graph: ActionGraph) -> None:
+        """Never keep again what a query would have kept (rule 4)."""
+        for boundary in graph.boundaries:
+            for df in boundary.dataframes:
+                self._never.add(df)
+                self._kept.pop(df, None)
 
     def revise(self, graph: ActionGraph) -> bool:
         """Check what a query would keep; return whether it has to be compiled again without some of it."""
@@ -72,10 +83,11 @@ class RereadFrames:
                 for df in boundary.dataframes:
                     self._never.add(df)
                     self._kept.pop(df, None)
-            elif any(self._kept.get(df, False) for df in boundary.dataframes):
+            elif any(self._kept.get(df) is not None for df in boundary.dataframes):
                 is_gone = store.find("", key.digest, of_session=True) is None
                 is_revised |= is_gone
-                self._kept.update((df, not is_gone) for df in boundary.dataframes)
+                if is_gone:
+                    self._kept.update((df, None) for df in boundary.dataframes)
         return is_revised
 
 

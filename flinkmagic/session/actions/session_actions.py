@@ -7,7 +7,9 @@ The rules, as the code keeps them:
 3. If something of ours fails before a stage has run, the action is made as it is, and a line says so: unless plain
    Spark fails as well, whose error is the user's then.
 4. What Spark raises in a stage is raised as the plain call raises it, with a note that names the line and the vertex.
-5. What the action itself runs, all of it or its last stage, has a job tag of its own, so that it can be followed and
+5. If a job that keeps rows for later actions fails, the query runs again without keeping any: what plain Spark does not
+   compute for the action must not make it fail. What fails then, too, is plain Spark's own error.
+6. What the action itself runs, all of it or its last stage, has a job tag of its own, so that it can be followed and
    cancelled.
 """
 
@@ -30,7 +32,7 @@ from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.deployment.stages.finished_queries import FinishedQuery
 from flinkmagic.deployment.watching.call_work import CallWork
 from flinkmagic.display.printable import lines_visible
-from flinkmagic.errors.actions import ActionCancelledError, ActionFailedError, failed_in, ran_plainly
+from flinkmagic.errors.actions import ActionCancelledError, ActionFailedError, failed_in, not_kept, ran_plainly
 from flinkmagic.errors.base import add_note
 from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.planning.java_classes import CLASSES
@@ -59,6 +61,9 @@ _LONG_CALL_SITE = "callSite.long"
 
 _MOST_REPORTS = 1000
 _MOST_GRAPHS = 20
+
+_STOP_EARLY = frozenset({"tail", "toLocalIterator"})
+"""Actions that read partition after partition, and may not read all; others say so by a limit in their query."""
 
 OBSERVED = "its rows are observed, which Spark itself has to see"
 STREAMING = "it is a stream"
@@ -130,7 +135,16 @@ class SessionActions:
         program.results = {"result": df}
         if self._options.retain == "session":
             program.reread = RereadFrames.of(df.sparkSession.sparkContext).within_reach()
+            program.stops_early = call.method in _STOP_EARLY
         return program
+
+    def _without_keeping(self, call: ActionCall, graph: ActionGraph) -> ActionGraph:
+        """Compile a query again whose job failed, now as plain Spark plans it (rule 5)."""
+        df = next(iter(graph.program.results.values()))  # type: ignore[union-attr]
+        RereadFrames.of(df.sparkSession.sparkContext).give_up(graph)
+        program = self._program(call, df)
+        program.reread = {}
+        return ActionGraph(program, call.method, self._options)
 
     def _leave_to_spark(self, call: ActionCall, report: ActionReport, started: float) -> Any:
         try:
@@ -147,6 +161,11 @@ class SessionActions:
         kind, df = _kind_of(call), next(iter(graph.program.results.values()))  # type: ignore[union-attr]
         try:
             job = graph.run_stages(partial(self._tell, call, graph))
+            if job.status is JobStatus.FAILED and graph.boundaries:
+                given_up = ", ".join(dict.fromkeys(boundary.name for boundary in graph.boundaries))
+                graph = self._without_keeping(call, graph)
+                report = replace(report, note=not_kept(given_up, job.exceptions()[-1].root.error))
+                job = graph.run_stages(partial(self._tell, call, graph))
         except Exception as error:  # noqa: BLE001 - rule 3: nothing was submitted
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
         if job.status is not JobStatus.FINISHED:

@@ -13,7 +13,7 @@ from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.options import JobOptions
 
 LATE = """
-late = spark.read.parquet(path).where("id >= 0").groupBy(F.expr("id % 10 AS k")).agg(F.sum("id").alias("total"))
+late = spark.read.parquet(path).where("id >= 0").groupBy(F.expr("id % 10 AS k")).agg(F.expr("sum(double(id)) AS total"))
 """
 
 

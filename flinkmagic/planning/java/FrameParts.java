@@ -1,0 +1,200 @@
+package flinkmagic.planning;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.TreeSet;
+
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
+import scala.collection.Iterator;
+import scala.collection.immutable.Nil$;
+
+/**
+ * Which columns of a DataFrame a query reads, and whether the query itself computes them for all of its rows.
+ *
+ * That is proved by the optimised plans: Spark may have put a projection into a guard above it, a filter below it, or
+ * have dropped it. If the optimised plan of the DataFrame's columns stands in that of the query as it is, Spark computes
+ * just these rows for the query.
+ */
+public class FrameParts {
+    /** The positions of the columns that a plan reads of the rows of a relation; null if it does not read it. */
+    public List read(SparkPlan plan, InMemoryRelation relation) {
+        TreeSet found = new TreeSet();
+        return addRead(plan, relation, found) ? new ArrayList(found) : null;
+    }
+
+    private static boolean addRead(SparkPlan plan, InMemoryRelation relation, TreeSet found) {
+        boolean reads = false;
+        if (plan instanceof InMemoryTableScanExec) {
+            InMemoryTableScanExec scan = (InMemoryTableScanExec) plan;
+            if (scan.relation().cacheBuilder() == relation.cacheBuilder()) {
+                reads = true;
+                ArrayList columns = new ArrayList();
+                PlanLeaves.addAll(columns, scan.relation().output().iterator());
+                Iterator attributes = scan.attributes().iterator();
+                while (attributes.hasNext()) {
+                    Attribute attribute = (Attribute) attributes.next();
+                    for (int i = 0; i < columns.size(); i++) {
+                        if (((Attribute) columns.get(i)).exprId().equals(attribute.exprId())) {
+                            found.add(Integer.valueOf(i));
+                        }
+                    }
+                }
+            }
+        }
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            reads |= addRead((SparkPlan) children.next(), relation, found);
+        }
+        Iterator subqueries = plan.subqueries().iterator();
+        while (subqueries.hasNext()) {
+            reads |= addRead((SparkPlan) subqueries.next(), relation, found);
+        }
+        return reads;
+    }
+
+    /** A plan of some of the columns, by their positions, and of nothing else. */
+    public LogicalPlan only(LogicalPlan plan, List columns) {
+        ArrayList chosen = new ArrayList();
+        ArrayList output = outputOf(plan);
+        for (int i = 0; i < output.size(); i++) {
+            if (columns.contains(Integer.valueOf(i))) {
+                chosen.add(output.get(i));
+            }
+        }
+        return analysed(new Project(PlanNodes.vector(chosen), plan));
+    }
+
+    /** A plan of all columns of which only some, by their positions, are computed; the others have no values. */
+    public LogicalPlan filled(LogicalPlan plan, List columns) {
+        ArrayList output = outputOf(plan);
+        if (columns.size() == output.size()) {
+            return plan;
+        }
+        for (int i = 0; i < output.size(); i++) {
+            if (!columns.contains(Integer.valueOf(i))) {
+                Attribute column = (Attribute) output.get(i);
+                output.set(i, new Alias(
+                    Literal$.MODULE$.create(null, column.dataType()), column.name(), NamedExpression$.MODULE$.newExprId(),
+                    Nil$.MODULE$, scala.Option.empty(), Nil$.MODULE$));
+            }
+        }
+        return analysed(new Project(PlanNodes.vector(output), plan));
+    }
+
+    private static LogicalPlan analysed(LogicalPlan plan) {
+        plan.setAnalyzed();
+        return plan;
+    }
+
+    private static ArrayList outputOf(LogicalPlan plan) {
+        ArrayList output = new ArrayList();
+        PlanLeaves.addAll(output, plan.output().iterator());
+        return output;
+    }
+
+    /**
+     * Whether a query computes all rows of a part.
+     *
+     * @param stopsEarly whether whoever asks for its rows may not ask for all of them
+     */
+    public boolean computes(LogicalPlan query, LogicalPlan part, boolean stopsEarly) throws Exception {
+        return computes(query, (LogicalPlan) part.canonicalized(), isShuffled(part), stopsEarly);
+    }
+
+    /** Whether two parts of a DataFrame have the same partial expressions. */
+    public boolean raiseAlike(LogicalPlan one, LogicalPlan other) throws Exception {
+        return TotalPlans.partialOf(one).equals(TotalPlans.partialOf(other));
+    }
+
+    private static boolean computes(LogicalPlan query, LogicalPlan part, boolean isShuffled, boolean stopsEarly)
+            throws Exception {
+        if (!stopsEarly && query.getClass() == part.getClass()) {
+            LogicalPlan canonical = (LogicalPlan) query.canonicalized();
+            if (canonical.equals(part) || part instanceof Aggregate && contains((Aggregate) canonical, (Aggregate) part)) {
+                return true;
+            }
+        }
+        boolean stops = isLimit(query) || stopsEarly && !readsAll(query, isShuffled);
+        ArrayList parts = PlanLeaves.parts(query);
+        for (int i = 0; i < parts.size(); i++) {
+            if (computes((LogicalPlan) parts.get(i), part, isShuffled, stops)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Whether an aggregate computes what another one does; its own results may be put into what is above it. */
+    private static boolean contains(Aggregate query, Aggregate part) throws Exception {
+        if (!query.groupingExpressions().equals(part.groupingExpressions()) || !query.child().equals(part.child())) {
+            return false;
+        }
+        TreeSet own = new TreeSet();
+        TreeSet needed = new TreeSet();
+        addFunctions(query.aggregateExpressions(), own);
+        return addFunctions(part.aggregateExpressions(), needed) && own.containsAll(needed);
+    }
+
+    /** Adds the functions, which are always evaluated; returns whether everything around them is total. */
+    private static boolean addFunctions(scala.collection.Seq expressions, TreeSet found) throws Exception {
+        boolean isTotal = true;
+        Iterator each = expressions.iterator();
+        while (each.hasNext()) {
+            Expression one = (Expression) each.next();
+            if (one instanceof AggregateExpression) {
+                found.add(one.toString());
+            } else {
+                isTotal &= TotalPlans.isTotal(one);
+                isTotal &= addFunctions(one.children(), found);
+            }
+        }
+        return isTotal;
+    }
+
+    private static boolean isLimit(LogicalPlan plan) {
+        return plan instanceof LocalLimit || plan instanceof GlobalLimit
+            || plan.getClass().getSimpleName().equals("Tail");
+    }
+
+    /** Whether an operator surely reads all rows of its inputs for its first one, because an exchange lies between. */
+    private static boolean readsAll(LogicalPlan plan, boolean isShuffled) {
+        if (plan instanceof Aggregate) {
+            return ((Aggregate) plan).groupingExpressions().isEmpty() || !isShuffled;
+        }
+        return plan instanceof Window && !isShuffled
+            || plan instanceof Sort && ((Sort) plan).global()
+            || plan instanceof RepartitionOperation && ((RepartitionOperation) plan).shuffle();
+    }
+
+    /** Whether rows may be where an aggregate above needs them already. */
+    private static boolean isShuffled(LogicalPlan plan) {
+        if (plan instanceof Aggregate || plan instanceof Join || plan instanceof Window
+            || plan instanceof RepartitionOperation) {
+            return true;
+        }
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            if (isShuffled((LogicalPlan) children.next())) {
+                return true;
+            }
+        }
+        return plan.children().isEmpty() && plan instanceof InMemoryRelation;
+    }
+}

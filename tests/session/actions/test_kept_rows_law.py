@@ -1,0 +1,97 @@
+"""Keeping rows for later actions evaluates nothing that plain Spark does not evaluate for the action itself."""
+
+from __future__ import annotations
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from flinkmagic.session import release_retained, retained
+
+ROWS = """
+df = spark.read.parquet(path).repartition(2)
+"""
+FRAMES = {
+    "division": "d = df.withColumn('rate', F.expr('v / k'))",
+    "whole division": "d = df.withColumn('rate', F.expr('v div k'))",
+    "remainder": "d = df.withColumn('rate', F.expr('v % k'))",
+    "cast": "d = df.withColumn('rate', F.expr('CAST(s AS INT)'))",
+    "date": "d = df.withColumn('rate', F.expr('month(to_date(day))'))",
+    "array": "d = df.withColumn('rate', F.expr('array(1, 2, 3)[k - 1]'))",
+    "map": "d = df.withColumn('rate', F.expr('IF(k = 0, raise_error(\\'bad\\'), k)'))",
+    "overflow": "d = df.withColumn('rate', F.expr('IF(k = 0, 9223372036854775807L, v) + 1'))",
+    "python": "d = df.withColumn('rate', F.udf(lambda v, k: v / k, 'double')('v', 'k'))",
+    "aggregate": "d = df.groupBy('k').agg(F.sum('v').alias('v')).withColumn('rate', F.expr('v / k'))",
+    "join": "d = df.join(spark.range(1, 9).withColumnRenamed('id', 'k'), 'k', 'left').withColumn('rate', F.expr('v / k'))",
+    "filter": "d = df.where('v / k > 0').withColumn('rate', F.col('v'))",
+}
+QUERIES = [
+    "d.where('k > 0').agg(F.sum('rate')).collect()",
+    "d.where('k > 0').groupBy('k').agg(F.max('rate').alias('m')).orderBy('k').collect()",
+    "d.groupBy('k').count().orderBy('k').collect()",
+    "d.select(F.when(F.col('k') > 0, F.col('rate')).alias('r')).agg(F.count('r')).collect()",
+    "d.where('k >= 0').agg(F.sum('v')).collect()",
+]
+
+
+@pytest.fixture
+def rows(session, tmp_path):
+    session.namespace["path"] = str(tmp_path / "rows")
+    session.plain(
+        "spark.range(0, 12, 1, 2).selectExpr('CAST(id % 4 AS LONG) AS k', 'id AS v', "
+        "\"IF(id % 4 = 0, 'n/a', CAST(id AS STRING)) AS s\", "
+        "\"IF(id % 4 = 0, 'n/a', '2024-03-05') AS day\").write.parquet(path)"
+    )
+    session.plain(ROWS + "None")
+    yield
+    for graph in {one.graph for one in retained(session.spark)}:
+        release_retained(session.spark, graph)
+
+
+def outcome(run, line):
+    try:
+        return list(map(tuple, run(line)))
+    except (PySparkException, Py4JJavaError) as error:
+        return type(error), error.getCondition() if isinstance(error, PySparkException) else ""
+
+
+@pytest.fixture(params=[True, False], ids=["ansi", "legacy"])
+def ansi(spark, request):
+    spark.conf.set("spark.sql.ansi.enabled", request.param)
+    yield
+    spark.conf.unset("spark.sql.ansi.enabled")
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_actions_end_as_in_plain_spark(session, rows, ansi, frame) -> None:
+    session.plain(frame + "\nNone")
+    for line in [*QUERIES, *reversed(QUERIES)]:
+        assert outcome(session.cell, line) == outcome(session.plain, line), line
+
+
+def test_a_raising_function_behind_a_limit(session, rows) -> None:
+    session.plain(
+        "d = spark.range(0, 1000, 1, 10).withColumn('x', F.udf(lambda i: 1 // (500 - i), 'long')('id'))\nNone"
+    )
+    for _ in range(3):
+        assert [row.x for row in session.cell("d.limit(3).collect()")] == [0, 0, 0]
+        assert session.cell("d.first().x") == 0
+        assert session.cell("next(d.toLocalIterator()).x") == 0
+
+
+def test_an_outer_join_that_guards(session, rows) -> None:
+    session.plain(
+        "good = spark.createDataFrame([(1,), (2,), (3,)], 'k long')\n"
+        "d = df.join(good, 'k').withColumn('rate', F.expr('v / k'))\n"
+        "every = df.select('k').distinct().join(d, 'k', 'left')\nNone"
+    )
+    for line in ("every.agg(F.sum('rate')).collect()", "d.agg(F.sum('rate')).collect()") * 2:
+        assert outcome(session.cell, line) == outcome(session.plain, line)
+
+
+def test_what_an_action_computes_anyway_is_kept_and_others_read_it(session, rows) -> None:
+    session.plain("d = df.where('k > 0').withColumn('rate', F.udf(lambda v, k: v / k, 'double')('v', 'k'))\nNone")
+    lines = ["d.groupBy('k').agg(F.sum('rate').alias('r')).orderBy('k').collect()"] * 2
+    for line in [*lines, "d.where('k = 3').groupBy('k').agg(F.min('rate')).collect()"]:
+        assert outcome(session.cell, line) == outcome(session.plain, line)
+    assert session.report.reused > 0
