@@ -26,9 +26,7 @@ class ActionFailedError(FlinkMagicError):
 
 def ran_plainly(text: str, where: str, cause: BaseException) -> str:
     """Return the line about an action that ran as plain Spark because something of ours failed."""
-    return (
-        f"{where}: {text} ran as plain Spark, because flinkmagic failed ({first_line(cause)}). Please report this as a bug."
-    )
+    return f"{where}: {text} ran as plain Spark, because flinkmagic failed ({first_line(cause)}). Please report this as a bug."
 
 
 def first_line(cause: BaseException) -> str:
@@ -39,7 +37,9 @@ def first_line(cause: BaseException) -> str:
 
 def not_kept(names: str, cause: BaseException) -> str:
     """Return the note on an action that was run again without keeping rows for later ones."""
-    return f"{names} could not be kept for later actions ({first_line(cause)}): this one ran again without, as they will"
+    return (
+        f"{names} could not be kept for later actions ({first_line(cause)}): this one ran again without, as they will"
+    )
 
 
 def failed_in(where: str, vertex: str) -> str:

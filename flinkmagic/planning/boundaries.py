@@ -249,7 +249,9 @@ class Boundaries:
                 is_whole = number in is_split or self._share == "always"
                 if not is_whole and not self._totality.isTotal(query_execution.optimizedPlan()):
                     readers = [sink for sink, first in zip(sinks, used, strict=True) if _reaches(first, number, below)]
-                    columns = self._computed_anyway(cuts, number, plan, readers, query_execution, relation, frame, clone)
+                    columns = self._computed_anyway(
+                        cuts, number, plan, readers, query_execution, relation, frame, clone
+                    )
                     if not columns:
                         refused.append(number)
                         continue
@@ -258,9 +260,7 @@ class Boundaries:
                 cuts.cut(number, relation)
                 kept = frozenset(columns)
                 dataframes = tuple(frame.dataframes)
-                yield Boundary(
-                    frame.number, dataframes, name, why, scope, dataset_id, query_execution, relation, kept
-                )
+                yield Boundary(frame.number, dataframes, name, why, scope, dataset_id, query_execution, relation, kept)
             # What a refused one is made of may be kept in its place.
             waiting = {one for number in refused for one in below[number]} - seen
             seen |= waiting

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CELLS = Path(__file__).parent / "cells"
-ALSO_SESSION = ("exceptions", "streams", "threads", "writes")
+ALSO_SESSION = ("exceptions", "law", "streams", "threads", "writes")
 """The kinds that are about where and how a write runs, or fails: the session mode has to keep that."""
 
 

@@ -6,6 +6,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from flinkmagic.planning.boundaries import Boundaries
 from flinkmagic.session import release_retained, retained
 
 ROWS = """
@@ -65,8 +66,11 @@ def ansi(spark, request):
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 def test_actions_end_as_in_plain_spark(session, rows, ansi, frame) -> None:
     session.plain(frame + "\nNone")
+    plain = {line: outcome(session.plain, line) for line in QUERIES}
+    outcome(session.cell, frame + "\nd.collect()")
     for line in [*QUERIES, *reversed(QUERIES)]:
-        assert outcome(session.cell, line) == outcome(session.plain, line), line
+        assert outcome(session.cell, line) == plain[line], line
+        assert session.report.note == ""  # nothing was tried that could fail only for being kept
 
 
 def test_a_raising_function_behind_a_limit(session, rows) -> None:
@@ -90,8 +94,21 @@ def test_an_outer_join_that_guards(session, rows) -> None:
 
 
 def test_what_an_action_computes_anyway_is_kept_and_others_read_it(session, rows) -> None:
-    session.plain("d = df.where('k > 0').withColumn('rate', F.udf(lambda v, k: v / k, 'double')('v', 'k'))\nNone")
+    session.cell("d = df.where('k > 0').withColumn('rate', F.udf(lambda v, k: v / k, 'double')('v', 'k'))\nd.count()")
     lines = ["d.groupBy('k').agg(F.sum('rate').alias('r')).orderBy('k').collect()"] * 2
     for line in [*lines, "d.where('k = 3').groupBy('k').agg(F.min('rate')).collect()"]:
         assert outcome(session.cell, line) == outcome(session.plain, line)
     assert session.report.reused > 0
+
+
+def test_what_fails_only_for_being_kept_runs_again_without(session, rows, monkeypatch) -> None:
+    session.cell("d = df.withColumn('rate', F.udf(lambda v, k: v / k, 'double')('v', 'k'))\nd.count()")
+    line = "d.where('k > 0').groupBy('k').agg(F.sum('rate').alias('r')).orderBy('k').collect()"
+    session.cell("d.groupBy('v').count().count()")
+    with monkeypatch.context() as patched:
+        patched.setattr(Boundaries, "_computed_anyway", lambda *_: [0, 4])  # as if it were proved
+        assert outcome(session.cell, line) == outcome(session.plain, line)
+        assert " could not be kept for later actions (" in session.report.note
+        assert session.report.status == "FINISHED"
+        assert outcome(session.cell, line) == outcome(session.plain, line)
+        assert session.report.note == ""  # it is not tried again
