@@ -144,8 +144,8 @@ class Program:
     registry : FrameRegistry
         Numbers DataFrame objects by identity.
     reread : mapping of DataFrame to frozenset of int
-        Of an action's program: the DataFrames that earlier actions have read, and the positions of the columns that were
-        kept of them then; None if none were.
+        Of an action's program: the DataFrames that earlier actions have read, and the positions of those columns of
+        them that were kept then; None if none were.
     stops_early : bool
         Of an action's program: whether it may be done before it has read all rows, as ``toLocalIterator`` may.
     """

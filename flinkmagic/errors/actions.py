@@ -26,7 +26,8 @@ class ActionFailedError(FlinkMagicError):
 
 def ran_plainly(text: str, where: str, cause: BaseException) -> str:
     """Return the line about an action that ran as plain Spark because something of ours failed."""
-    return f"{where}: {text} ran as plain Spark, because flinkmagic failed ({first_line(cause)}). Please report this as a bug."
+    told = first_line(cause)
+    return f"{where}: {text} ran as plain Spark, because flinkmagic failed ({told}). Please report this as a bug."
 
 
 def first_line(cause: BaseException) -> str:
@@ -37,9 +38,8 @@ def first_line(cause: BaseException) -> str:
 
 def not_kept(names: str, cause: BaseException) -> str:
     """Return the note on an action that was run again without keeping rows for later ones."""
-    return (
-        f"{names} could not be kept for later actions ({first_line(cause)}): this one ran again without, as they will"
-    )
+    told = first_line(cause)
+    return f"{names} could not be kept for later actions ({told}): this one ran again without, as they will"
 
 
 def failed_in(where: str, vertex: str) -> str:

@@ -27,8 +27,8 @@ consumers are planned on its rows, which are kept (a *boundary*):
    whole: nobody can notice. Of any other one those columns are kept that its sinks read, and only if the optimised plan
    of each of these sinks computes them for all rows by itself (see ``FrameParts.java``): else a filter, a guard or a
    limit of the sink's may be what keeps a division, a cast or a Python function from raising. Columns that one sink
-   reads and another does not may hold nothing partial; columns that hold nothing partial are kept with them. Rows that are kept already may be read by everyone. What is
-   split (rule 6), and what ``share="always"`` asks for, is kept whole.
+   reads and another does not may hold nothing partial; what else holds nothing partial is kept with them. Rows that are
+   kept already may be read by everyone. What is split (rule 6), and what ``share="always"`` asks for, is kept whole.
 
 What is kept may be nondeterministic (``rand``, ``uuid``, a nondeterministic UDF). Plain Spark then gives each sink
 other rows; here all sinks of a run see the same ones, as after ``persist()``. Nothing is shared across runs.
@@ -248,10 +248,13 @@ class Boundaries:
                 columns = _positions(frame)
                 is_whole = number in is_split or self._share == "always"
                 if not is_whole and not self._totality.isTotal(query_execution.optimizedPlan()):
-                    readers = [sink for sink, first in zip(sinks, used, strict=True) if _reaches(first, number, below)]
-                    columns = self._computed_anyway(
-                        cuts, number, plan, readers, query_execution, relation, frame, clone
-                    )
+                    readers = [sinks[at] for at, first in enumerate(used) if _reaches(first, number, below)]
+                    cuts.cut(number, relation)
+                    over = [self._planned(cuts, sink, clone) for sink in readers]
+                    cuts.uncut(number)
+                    own = [self._planned(cuts, sink, clone) for sink in readers]
+                    reads = [self._parts.read(each.executedPlan(), relation) for each in over]
+                    columns = self._computed_anyway(frame, query_execution, plan, own, reads, clone)
                     if not columns:
                         refused.append(number)
                         continue
@@ -265,25 +268,29 @@ class Boundaries:
             waiting = {one for number in refused for one in below[number]} - seen
             seen |= waiting
 
+    def _planned(self, cuts: JavaObject, sink: SinkRequest, clone: JavaObject) -> JavaObject:
+        return self._clones.plan(cuts.rewrite(sink.logical_plan, _may_read(sink)), clone)
+
     def _computed_anyway(
         self,
-        cuts: JavaObject,
-        number: int,
-        plan: JavaObject,
-        sinks: Sequence[SinkRequest],
-        query_execution: JavaObject,
-        relation: JavaObject,
         frame: _Frame,
+        query_execution: JavaObject,
+        plan: JavaObject,
+        sinks: Sequence[JavaObject],
+        reads: Sequence[Sequence[int] | None],
         clone: JavaObject,
     ) -> list[int]:
-        """Return the columns of a DataFrame that each sink computes for all of its rows anyway (rule 8)."""
+        """Return the columns of a DataFrame that each sink computes for all of its rows anyway (rule 8).
+
+        Parameters
+        ----------
+        frame, query_execution, plan
+            The DataFrame, as it is planned whole, and its analysed plan.
+        sinks, reads
+            For each sink its ``QueryExecution`` by itself, and the positions of the columns that it reads.
+        """
         assert self._program is not None
-        own = [self._clones.plan(cuts.rewrite(sink.logical_plan, _may_read(sink)), clone) for sink in sinks]
-        cuts.cut(number, relation)
-        over = [self._clones.plan(cuts.rewrite(sink.logical_plan, _may_read(sink)), clone) for sink in sinks]
-        cuts.uncut(number)
-        reads = [self._parts.read(each.executedPlan(), relation) for each in over]
-        used = [(query, list(columns)) for query, columns in zip(own, reads, strict=True) if columns is not None]
+        used = [(query, list(columns)) for query, columns in zip(sinks, reads, strict=True) if columns is not None]
         together = sorted({column for _, columns in used for column in columns})
         for df in frame.dataframes:
             kept = self._program.reread.get(df)

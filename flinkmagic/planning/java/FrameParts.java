@@ -115,7 +115,20 @@ public class FrameParts {
      * @param stopsEarly whether whoever asks for its rows may not ask for all of them
      */
     public boolean computes(LogicalPlan query, LogicalPlan part, boolean stopsEarly) throws Exception {
-        return computes(query, (LogicalPlan) part.canonicalized(), isShuffled(part), stopsEarly);
+        if (computes(query, (LogicalPlan) part.canonicalized(), isShuffled(part), stopsEarly)) {
+            return true;
+        }
+        if (!TotalPlans.isTotalItself(part)) {
+            return false;
+        }
+        Iterator children = part.children().iterator();
+        while (children.hasNext()) {  // what is total on top of what the query computes costs nobody a failure
+            LogicalPlan child = (LogicalPlan) children.next();
+            if (!TotalPlans.partialOf(child).isEmpty() && !computes(query, child, stopsEarly)) {
+                return false;
+            }
+        }
+        return true;
     }
 
     /** Whether two parts of a DataFrame have the same partial expressions. */

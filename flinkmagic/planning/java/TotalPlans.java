@@ -107,7 +107,14 @@ public class TotalPlans {
         return found;
     }
 
-    private static void addPartial(LogicalPlan plan, TreeSet found) throws Exception {
+    /** Whether an operator is total, whatever is below it. */
+    public static boolean isTotalItself(LogicalPlan plan) throws Exception {
+        TreeSet found = new TreeSet();
+        addOwn(plan, found);
+        return found.isEmpty();
+    }
+
+    private static void addOwn(LogicalPlan plan, TreeSet found) throws Exception {
         String name = plan.getClass().getSimpleName();
         if (!OPERATORS.contains(name) || !isTolerant(plan)) {
             found.add(name);
@@ -116,6 +123,10 @@ public class TotalPlans {
         while (expressions.hasNext()) {
             addPartial((Expression) expressions.next(), found);
         }
+    }
+
+    private static void addPartial(LogicalPlan plan, TreeSet found) throws Exception {
+        addOwn(plan, found);
         Iterator children = plan.children().iterator();
         while (children.hasNext()) {
             addPartial((LogicalPlan) children.next(), found);

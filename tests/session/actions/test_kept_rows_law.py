@@ -23,7 +23,7 @@ FRAMES = {
     "overflow": "d = df.withColumn('rate', F.expr('IF(k = 0, 9223372036854775807L, v) + 1'))",
     "python": "d = df.withColumn('rate', F.udf(lambda v, k: v / k, 'double')('v', 'k'))",
     "aggregate": "d = df.groupBy('k').agg(F.sum('v').alias('v')).withColumn('rate', F.expr('v / k'))",
-    "join": "d = df.join(spark.range(1, 9).withColumnRenamed('id', 'k'), 'k', 'left').withColumn('rate', F.expr('v / k'))",
+    "join": "d = df.join(spark.range(1, 9).toDF('k'), 'k', 'left').withColumn('rate', F.expr('v / k'))",
     "filter": "d = df.where('v / k > 0').withColumn('rate', F.col('v'))",
 }
 QUERIES = [

@@ -394,3 +394,16 @@ def test_twenty_batches_leave_nothing(spark, stream_of, tmp_path, monkeypatch) -
     assert [each[2] for each in held] == [[]] * 20
     assert state()[0] <= before[0]
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("flinkmagic-")]
+
+
+def test_a_batch_evaluates_nothing_that_its_writes_do_not_ask_for(spark, stream_of, tmp_path) -> None:
+    def both(batch: Any, batch_id: int) -> None:
+        rated = batch.repartition(2).withColumn("rate", F.expr("100 div (value % 5)"))
+        rated.where("value % 5 > 0").groupBy("value").agg(F.max("rate")).write.mode("append").json(f"{tmp_path}/rates")
+        rated.groupBy("value").count().write.mode("append").json(f"{tmp_path}/counts")
+
+    job = run(spark, stream_of(2), both)
+    assert job.status is JobStatus.FINISHED
+    assert values(spark, tmp_path / "counts") == list(range(20))
+    assert values(spark, tmp_path / "rates") == [value for value in range(20) if value % 5]
+    assert [report.reason for report in job.batches()] == ["", ""]
