@@ -23,12 +23,13 @@ consumers are planned on its rows, which are kept (a *boundary*):
 6. What the program splits (`split`, `side_output`, ``randomSplit``) is one as soon as two of its selections are used,
    be it by one sink, whatever it holds: it may be nondeterministic, and each row belongs to what it was selected for.
 7. Sinks share nothing if the session's configuration differs on their lines: it may affect results.
-8. Keeping evaluates nothing that no sink asked for. A DataFrame whose plan is *total* (see ``TotalPlans.java``) is kept
-   whole: nobody can notice. Of any other one those columns are kept that its sinks read, and only if the optimised plan
-   of each of these sinks computes them for all rows by itself (see ``FrameParts.java``): else a filter, a guard or a
-   limit of the sink's may be what keeps a division, a cast or a Python function from raising. Columns that one sink
-   reads and another does not may hold nothing partial; what else holds nothing partial is kept with them. Rows that are
-   kept already may be read by everyone. What is split (rule 6), and what ``share="always"`` asks for, is kept whole.
+8. Keeping evaluates nothing that plain Spark would not have evaluated by then. A DataFrame whose plan is *total* (see
+   ``TotalPlans.java``) is kept whole: nobody can notice. Of any other one those columns are kept that its sinks read,
+   and only if the optimised plan of the first of these sinks computes them for all rows by itself (see
+   ``FrameParts.java``): else a filter, a guard or a limit of that sink may be what keeps a division, a cast or a Python
+   function from raising. If it raises, plain Spark writes this sink and the later ones no more than we do. Columns
+   that only later sinks read may hold nothing partial besides; what else is total is kept with them. Rows that are kept
+   already may be read by everyone. What is split (rule 6), and what ``share="always"`` asks for, is kept whole.
 
 What is kept may be nondeterministic (``rand``, ``uuid``, a nondeterministic UDF). Plain Spark then gives each sink
 other rows; here all sinks of a run see the same ones, as after ``persist()``. Nothing is shared across runs.
@@ -252,9 +253,11 @@ class Boundaries:
                     cuts.cut(number, relation)
                     over = [self._planned(cuts, sink, clone) for sink in readers]
                     cuts.uncut(number)
-                    own = [self._planned(cuts, sink, clone) for sink in readers]
                     reads = [self._parts.read(each.executedPlan(), relation) for each in over]
-                    columns = self._computed_anyway(frame, query_execution, plan, own, reads, clone)
+                    used_by = [
+                        (sink, list(read)) for sink, read in zip(readers, reads, strict=True) if read is not None
+                    ]
+                    columns = self._computed_anyway(cuts, frame, query_execution, plan, used_by, clone)
                     if not columns:
                         refused.append(number)
                         continue
@@ -273,25 +276,26 @@ class Boundaries:
 
     def _computed_anyway(
         self,
+        cuts: JavaObject,
         frame: _Frame,
         query_execution: JavaObject,
         plan: JavaObject,
-        sinks: Sequence[JavaObject],
-        reads: Sequence[Sequence[int] | None],
+        used_by: Sequence[tuple[SinkRequest, list[int]]],
         clone: JavaObject,
     ) -> list[int]:
-        """Return the columns of a DataFrame that each sink computes for all of its rows anyway (rule 8).
+        """Return the columns of a DataFrame that are computed for all of its rows anyway (rule 8).
 
         Parameters
         ----------
+        cuts, clone
+            What the sinks are planned with.
         frame, query_execution, plan
             The DataFrame, as it is planned whole, and its analysed plan.
-        sinks, reads
-            For each sink its ``QueryExecution`` by itself, and the positions of the columns that it reads.
+        used_by
+            The sinks that use it, in program order, each with the positions of the columns that it reads.
         """
         assert self._program is not None
-        used = [(query, list(columns)) for query, columns in zip(sinks, reads, strict=True) if columns is not None]
-        together = sorted({column for _, columns in used for column in columns})
+        together = sorted({column for _, columns in used_by for column in columns})
         for df in frame.dataframes:
             kept = self._program.reread.get(df)
             if kept is not None and kept.issuperset(together):
@@ -299,11 +303,11 @@ class Boundaries:
         if not together:
             return []
         whole = self._optimized(plan, together, clone)
-        for query, columns in used:
-            part = whole if columns == together else self._optimized(plan, columns, clone)
-            is_own = self._parts.computes(query.optimizedPlan(), part, self._program.stops_early)
-            if not is_own or not self._parts.raiseAlike(part, whole):
-                return []
+        first, columns = used_by[0]
+        part = whole if columns == together else self._optimized(plan, columns, clone)
+        own = self._planned(cuts, first, clone).optimizedPlan()
+        if not self._parts.computes(own, part, self._program.stops_early) or not self._parts.raiseAlike(part, whole):
+            return []
         everything = query_execution.optimizedPlan()  # what is total besides costs nobody a failure
         return _positions(frame) if self._parts.raiseAlike(everything, whole) else together
 

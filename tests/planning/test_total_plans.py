@@ -92,7 +92,7 @@ def test_what_only_ansi_refuses(frame, ansi, text) -> None:
 @pytest.mark.parametrize("ansi", [True], indirect=True)
 def test_aggregates_and_operators(frame, ansi) -> None:
     grouped = frame.groupBy("s")
-    assert is_total(grouped.agg(F.count("*"), F.max("a"), F.avg("b"), F.sum("b"), F.stddev("b")))
+    assert is_total(grouped.agg(F.count("*"), F.max("a"), F.avg("b"), F.avg("a"), F.sum("b"), F.stddev("b")))
     assert not is_total(grouped.agg(F.sum("a")))
     assert not is_total(grouped.agg(F.collect_list("a")))  # of any size
     assert is_total(frame.join(frame.groupBy("a").count(), "a").orderBy("a").limit(3))

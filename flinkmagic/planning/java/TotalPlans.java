@@ -21,6 +21,7 @@ import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.NumericType;
@@ -167,7 +168,11 @@ public class TotalPlans {
         if (expression instanceof Cast) {
             return !raises(expression) || alwaysCasts(((Cast) expression).child().dataType(), expression.dataType());
         }
-        if (OVERFLOWING.contains(name) || expression instanceof Sum || expression instanceof Average) {
+        if (expression instanceof Average) {  // of whole numbers: Spark adds them up as doubles
+            DataType type = ((Expression) expression.children().head()).dataType();
+            return type instanceof NumericType && !(type instanceof DecimalType) || !raises(expression);
+        }
+        if (OVERFLOWING.contains(name) || expression instanceof Sum) {
             return isFloating(expression) || !raises(expression);
         }
         if (DIVIDING.contains(name)) {
