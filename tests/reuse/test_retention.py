@@ -300,8 +300,8 @@ def test_all_kinds_of_results_are_used_again(spark, cell, numbers, tmp_path):
     late = df.withColumn("p", F.udf(lambda x: x + 1, "long")("id")).groupBy("k").agg(F.sum("p").alias("s"))
     names = spark.range(7).selectExpr("id AS k", "concat('n', id) AS name")
     joined = late.join(F.broadcast(names), "k").where("s > (SELECT avg(id) FROM range(9))")
-    joined.groupBy("name").agg(F.max("s").alias("s")).write.mode("overwrite").parquet(out + "/a")
     late.orderBy(F.desc("s")).limit(3).write.mode("overwrite").parquet(out + "/b")
+    joined.groupBy("name").agg(F.max("s").alias("s")).write.mode("overwrite").parquet(out + "/a")
     """
     out = str(tmp_path / "out")
     first = cell(source, numbers=numbers, out=out)

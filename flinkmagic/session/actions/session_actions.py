@@ -140,9 +140,7 @@ class SessionActions:
 
     def _without_keeping(self, call: ActionCall, graph: ActionGraph) -> ActionGraph:
         """Compile a query again whose job failed, now as plain Spark plans it (rule 5)."""
-        df = next(iter(graph.program.results.values()))  # type: ignore[union-attr]
-        RereadFrames.of(df.sparkSession.sparkContext).give_up(graph)
-        program = self._program(call, df)
+        program = self._program(call, next(iter(graph.program.results.values())))  # type: ignore[union-attr]
         program.reread = {}
         return ActionGraph(program, call.method, self._options)
 
@@ -162,10 +160,13 @@ class SessionActions:
         try:
             job = graph.run_stages(partial(self._tell, call, graph))
             if job.status is JobStatus.FAILED and graph.boundaries:
-                given_up = ", ".join(dict.fromkeys(boundary.name for boundary in graph.boundaries))
+                failed, error = graph, job.exceptions()[-1].root.error
                 graph = self._without_keeping(call, graph)
-                report = replace(report, note=not_kept(given_up, job.exceptions()[-1].root.error))
                 job = graph.run_stages(partial(self._tell, call, graph))
+                if job.status is JobStatus.FINISHED:  # else it fails in plain Spark, too
+                    RereadFrames.of(df.sparkSession.sparkContext).give_up(failed)
+                    given_up = ", ".join(dict.fromkeys(boundary.name for boundary in failed.boundaries))
+                    report = replace(report, note=not_kept(given_up, error))
         except Exception as error:  # noqa: BLE001 - rule 3: nothing was submitted
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
         if job.status is not JobStatus.FINISHED:

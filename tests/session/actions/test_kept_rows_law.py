@@ -26,6 +26,8 @@ FRAMES = {
     "join": "d = df.join(spark.range(1, 9).toDF('k'), 'k', 'left').withColumn('rate', F.expr('v / k'))",
     "filter": "d = df.where('v / k > 0').withColumn('rate', F.col('v'))",
 }
+IN_SHORT = {"division", "array", "python", "aggregate", "join", "filter"}
+"""Those that differ in what guards or makes the column; the others run with the long tests."""
 QUERIES = [
     "d.where('k > 0').agg(F.sum('rate')).collect()",
     "d.where('k > 0').groupBy('k').agg(F.max('rate').alias('m')).orderBy('k').collect()",
@@ -56,14 +58,17 @@ def outcome(run, line):
         return type(error), error.getCondition() if isinstance(error, PySparkException) else ""
 
 
-@pytest.fixture(params=[True, False], ids=["ansi", "legacy"])
+@pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.long)], ids=["ansi", "legacy"])
 def ansi(spark, request):
     spark.conf.set("spark.sql.ansi.enabled", request.param)
     yield
     spark.conf.unset("spark.sql.ansi.enabled")
 
 
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize(
+    "frame",
+    [pytest.param(made, id=kind, marks=[] if kind in IN_SHORT else pytest.mark.long) for kind, made in FRAMES.items()],
+)
 def test_actions_end_as_in_plain_spark(session, rows, ansi, frame) -> None:
     session.plain(frame + "\nNone")
     plain = {line: outcome(session.plain, line) for line in QUERIES}
