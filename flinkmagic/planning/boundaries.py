@@ -30,6 +30,8 @@ consumers are planned on its rows, which are kept (a *boundary*):
    function from raising. If it raises, plain Spark writes this sink and the later ones no more than we do. Columns
    that only later sinks read may hold nothing partial besides; what else is total is kept with them. Rows that are kept
    already may be read by everyone. What is split (rule 6), and what ``share="always"`` asks for, is kept whole.
+9. Where little disk is free, nothing is kept but what is split: the query's own shuffles need it. While the user keeps
+   rows in memory (``cache()``, ``persist()``), ours are kept on disk alone: in memory they could evict the user's.
 
 What is kept may be nondeterministic (``rand``, ``uuid``, a nondeterministic UDF). Plain Spark then gives each sink
 other rows; here all sinks of a run see the same ones, as after ``persist()``. Nothing is shared across runs.
@@ -50,6 +52,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import StorageLevel
 
+from flinkmagic.amounts import size
+from flinkmagic.jvm.block_storage import free_disk
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES
 from flinkmagic.planning.plan_reader import PYTHON_OPERATORS, SHUFFLE_EXCHANGE
@@ -64,6 +68,9 @@ if TYPE_CHECKING:
     from flinkmagic.planning.clones import SessionClones
     from flinkmagic.planning.requests import SinkRequest
     from flinkmagic.planning.sinks import Sharing
+
+LEAST_FREE_DISK = 2**30
+"""The bytes that must be free on disk for rows to be kept (rule 9)."""
 
 _SHUFFLES = HIDDEN_SHUFFLES | {SHUFFLE_EXCHANGE}
 _ALL_WITH_ALL = frozenset({"BroadcastNestedLoopJoinExec", "CartesianProductExec"})
@@ -164,6 +171,7 @@ class Boundaries:
         self._program = program
         self._share = share
         self._shared_splits: set[int] = set()
+        self._free_disk: int | None = None  # if that is too little
         self._totality: Any = CLASSES.shared_instance(sc._gateway, "TotalPlans")
         self._parts: Any = CLASSES.shared_instance(sc._gateway, "FrameParts")
 
@@ -213,20 +221,36 @@ class Boundaries:
                 "selections or in none."
             )
 
+    def room_note(self) -> Iterator[str]:
+        """Return that nothing is shared, if little disk is free."""
+        if self._free_disk is not None:
+            yield (
+                f"Only {size(self._free_disk)} are free where Spark keeps its files: no rows are kept for several "
+                "readers (free some, or set spark.local.dir to a larger disk)."
+            )
+
+    def _level(self, cuts: JavaObject) -> JavaObject:
+        """Return where rows are kept (rule 9)."""
+        is_open = self._storage_level == DEFAULT_STORAGE_LEVEL
+        on_disk = is_open and cuts.userKeepsRows(self._sc._jsc.sc())
+        return self._sc._getJavaStorageLevel(getattr(StorageLevel, "DISK_ONLY" if on_disk else self._storage_level))
+
     def _chosen(
         self, cuts: JavaObject, sinks: Sequence[SinkRequest], split: frozenset[int], clone: JavaObject, scope: str
     ) -> Iterator[Boundary]:
         frames = self._frames(cuts)
         is_split = self._selected(cuts, split)
         kinds = CLASSES.new_instance(self._sc._gateway, "PlanKinds")
-        level = self._sc._getJavaStorageLevel(getattr(StorageLevel, self._storage_level))
+        level = self._level(cuts)
         used = [tuple(cuts.directlyInside(sink.logical_plan, _may_read(sink))) for sink in sinks]
 
         def inside(number: int) -> tuple[int, ...]:
             return tuple(cuts.directlyInside(frames[number].plan, False))
 
         shared = set(is_split)
-        if len(sinks) > 1:
+        if (free := free_disk(self._sc)) is not None and free < LEAST_FREE_DISK:
+            self._free_disk = free
+        elif len(sinks) > 1:
             shared.update(junctions(used, inside))
         elif self._program is not None and self._program.reread:
             shared.update(self._read_again(sinks[0], used[0], inside, frames))

@@ -147,7 +147,7 @@ class PlanForest:
             number=number,
             kind=record["class"].rpartition(".")[2],
             class_name=record["class"],
-            name=_RUN.sub("", record["name"].strip()),
+            name=NAME_OF_RUN.sub("", record["name"].strip()),
             text=record["text"],
             output=tuple(record["output"]),
             children=tuple(node(child) for child in record["children"]),
@@ -168,7 +168,7 @@ class PlanForest:
         return self._reader.node(node.number)
 
 
-_RUN = re.compile(r" \([0-9a-f]{8}\)$")
+NAME_OF_RUN = re.compile(r" \([0-9a-f]{8}\)$")
 """What distinguishes the kept rows of one run from those of another in their relation's name (see `boundaries`)."""
 
 

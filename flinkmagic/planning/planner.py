@@ -279,6 +279,7 @@ class _Planner:
     def _warnings(self, requests: Sequence[SinkRequest]) -> Iterator[str]:
         if self._program is not None:
             yield from self._boundaries.split_again(requests)
+        yield from self._boundaries.room_note()
         yield from self._caches.adaptive_notes(self._forest.nodes.values())
 
     @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from flinkmagic.planning.plan_reader import CACHED_SCAN, REUSED_EXCHANGE, PlanNode
+from flinkmagic.planning.plan_reader import CACHED_SCAN, NAME_OF_RUN, REUSED_EXCHANGE, PlanNode
 
 _EXPR_ID = re.compile(r"#\d+L?")
 _LOCATION = re.compile(r"Location: \w+ ?\([^)]*\)\[([^\],]+)")
@@ -19,8 +19,6 @@ _JOIN = re.compile(r"(Inner|Cross|LeftOuter|RightOuter|FullOuter|LeftSemi|LeftAn
 _GROUPED = re.compile(r"keys=\[(.*?)\], functions=\[(.*?)\]")
 _FIRST = re.compile(r"limit=(\d+).*?orderBy=\[(.*?)\]")
 _SORT_WORDS = re.compile(r" (?:ASC|NULLS (?:FIRST|LAST))\b")
-_OF_JOB = re.compile(r" \([0-9a-f]{8}\)$")
-"""What distinguishes the kept rows of one job from those of another."""
 _CATALOG = re.compile(r"^spark_catalog\.(?:default\.)?")
 _KEYS = re.compile(r"(?:hash|range)partitioning\((.*), \d+\)")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -91,7 +89,7 @@ def _tables(node: PlanNode, *, beyond: bool) -> Iterator[str]:
             yield from _tables(node.inside, beyond=beyond)
         elif node.kind != REUSED_EXCHANGE:
             file_format, table = _format_and_table(node)
-            yield _CATALOG.sub("", _OF_JOB.sub("", table)) or file_format
+            yield _CATALOG.sub("", NAME_OF_RUN.sub("", table)) or file_format
     for child in node.children:
         yield from _tables(child, beyond=beyond)
 

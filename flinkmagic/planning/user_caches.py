@@ -14,7 +14,6 @@ graph reads it. So a job never replaces the plan behind a cache, and never relea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ from flinkmagic.graph.exchange_mode import ChainingStrategy
 from flinkmagic.graph.transformations import CacheTransformation, SourceTransformation
 from flinkmagic.jvm.java import dataset_class, java_class, simple_name
 from flinkmagic.planning.partitions import is_adaptive_cache
-from flinkmagic.planning.plan_reader import ADAPTIVE, CACHED_SCAN
+from flinkmagic.planning.plan_reader import ADAPTIVE, CACHED_SCAN, NAME_OF_RUN
 from flinkmagic.planning.translation import KeptStage
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class UserCaches:
         known = self._names.get(_dataset_id(scan))
         if known is None and scan.kind == CACHED_SCAN:
             table = self._forest.jvm_node(scan).relation().cacheBuilder().tableName()
-            known = _RUN.sub("", str(table.get())) if table.isDefined() else None
+            known = NAME_OF_RUN.sub("", str(table.get())) if table.isDefined() else None
         facts = self._labels.of(scan).metadata
         return known or facts.get("variable") or facts.get("call") or self._columns(scan)
 
@@ -170,9 +169,6 @@ class UserCaches:
             elif kept is not None:
                 yield f"cache-rdd{kept.rdd().id()}", name
 
-
-_RUN = re.compile(r" \([0-9a-f]{8}\)$")
-"""What tells the rows that one run has kept from those of another, in their relation's name."""
 
 _FEW = 4
 """How many columns name rows that have no name."""

@@ -1,8 +1,9 @@
 """Results of finished stages that outlive their job, so that a later one need not compute them again.
 
 A result is found by its key (`result_keys`), by the graph that made it or, if it was kept for the session, by any
-graph. What is kept is bounded in bytes and in number; the least recently used result goes first. Releasing a shuffle
-only means to stop holding Spark's exchange: its files go with the next garbage collection.
+graph. What is kept is bounded in bytes and in number, and never takes more than what it leaves free on the disk; the
+least recently used result goes first. Releasing a shuffle only means to stop holding Spark's exchange: its files go
+with the next garbage collection.
 
 Broadcasts have a smaller bound of their own: a driver holds each as an object, and so does every result computed with
 one, since Spark would compute its lost partitions with it again. A heap full of them has no room for the next one.
@@ -15,9 +16,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from flinkmagic.jvm.block_storage import free_disk
 from flinkmagic.planning.stage_results import ResultKind
 from flinkmagic.reuse.finished_writes import FinishedWrite
 
@@ -98,10 +101,13 @@ class RetainedResults:
     ----------
     driver_bytes : int, optional
         How much of the driver's heap broadcasts may take.
+    free_disk : callable, optional
+        Returns how many bytes are free on the disk; None if that is not known.
     """
 
-    def __init__(self, driver_bytes: int | None = None) -> None:
+    def __init__(self, driver_bytes: int | None = None, free_disk: Callable[[], int | None] = lambda: None) -> None:
         self.bound = DEFAULT_BYTES
+        self._free_disk = free_disk
         self._driver_bound = driver_bytes
         self.writes: dict[str, dict[str, FinishedWrite]] = {}
         """By graph whose last run failed, the writes that it finished, by their keys."""
@@ -164,10 +170,12 @@ class RetainedResults:
         gone = []
         total = sum(one.bytes for one in self._kept.values())
         actions = sum(one.of_action for one in self._kept.values())
+        free = self._free_disk()
+        bound = self.bound if free is None else min(self.bound, (total + free) // 2)
         for place, one in list(self._kept.items()):
             too_much_in_driver = bool(one.broadcasts) and self._driver_is_full()
             too_many = len(self._kept) > MOST_RESULTS or (one.of_action and actions > MOST_OF_ACTIONS)
-            if total > self.bound or too_much_in_driver or too_many:
+            if total > bound or too_much_in_driver or too_many:
                 total -= one.bytes
                 actions -= one.of_action
                 gone.append(self._kept.pop(place))
@@ -207,5 +215,5 @@ def retained_results(sc: SparkContext) -> RetainedResults:
         if sc not in _STORES:
             assert sc._jvm is not None
             heap = int(sc._jvm.Runtime.getRuntime().maxMemory())
-            _STORES[sc] = RetainedResults(int(heap * DRIVER_SHARE))
+            _STORES[sc] = RetainedResults(int(heap * DRIVER_SHARE), partial(free_disk, sc))
         return _STORES[sc]

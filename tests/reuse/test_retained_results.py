@@ -52,6 +52,18 @@ def test_it_is_bounded_unless_told_otherwise(store, result):
     assert result.gone == ["a"]
 
 
+def test_no_more_is_kept_than_is_left_free_on_the_disk(result):
+    free = [100]
+    store = RetainedResults(free_disk=lambda: free[0])
+    for key in "abc":
+        store.add(result(key, size=30))
+    assert keys(store) == ["c", "b", "a"]
+    free[0] = 20
+    store.add(result("d", size=30))
+    assert keys(store) == ["d", "c"]
+    assert result.gone == ["a", "b"]
+
+
 def test_what_was_used_longest_ago_goes_first(store, result):
     store.set_bound(30)
     for key in "abc":

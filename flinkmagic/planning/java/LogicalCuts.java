@@ -5,7 +5,10 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.TreeSet;
+import java.util.regex.Pattern;
 
+import org.apache.spark.SparkContext;
+import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
@@ -34,6 +37,9 @@ import scala.runtime.AbstractPartialFunction;
  * What the user has cached is left whole: with something cut out of it, Spark would not recognise it.
  */
 public class LogicalCuts {
+    /** How the names of the rows end that a run keeps. */
+    private static final Pattern OF_RUN = Pattern.compile(" \\([0-9a-f]{8}\\)$");
+
     private final IdentityHashMap frames = new IdentityHashMap();
     private final HashMap framesByShape = new HashMap();
     private final IdentityHashMap copies = new IdentityHashMap();
@@ -58,6 +64,17 @@ public class LogicalCuts {
                 lookup = methods[i];  // 3.5: (plan), 4.x: (session, plan)
             }
         }
+    }
+
+    /** Whether the user keeps rows in memory: cached DataFrames or tables, or RDDs whose names are not ours. */
+    public boolean userKeepsRows(SparkContext sc) {
+        boolean isFound = cache != null;
+        Iterator each = sc.getPersistentRDDs().valuesIterator();
+        while (!isFound && each.hasNext()) {
+            RDD rdd = (RDD) each.next();
+            isFound = rdd.getStorageLevel().useMemory() && (rdd.name() == null || !OF_RUN.matcher(rdd.name()).find());
+        }
+        return isFound;
     }
 
     /** Registers a DataFrame's analysed plan; returns its number, an earlier one's if the plan is the same. */

@@ -6,7 +6,8 @@
 3. Of a DataFrame that evaluates what may raise only those columns are kept that the action computes for all rows
    anyway (`planning.boundaries`, rule 8).
 4. What failed while it was being kept is not kept again.
-5. What has no key, because its rows could be others each time, is planned as plain Spark does, always.
+5. What the user caches is Spark's to keep: ours is released.
+6. What has no key, because its rows could be others each time, is planned as plain Spark does, always.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from flinkmagic.reuse.retained_results import retained_results
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from flinkmagic.capturing.program import Program
     from flinkmagic.session.actions.action_graph import ActionGraph
@@ -40,6 +41,8 @@ class RereadFrames:
         # The positions of the columns that are kept; None if none are.
         self._kept: WeakKeyDictionary[DataFrame, frozenset[int] | None] = WeakKeyDictionary()
         self._never: WeakSet[DataFrame] = WeakSet()
+        # The keys under which rows were kept last.
+        self._digests: WeakKeyDictionary[DataFrame, str] = WeakKeyDictionary()
 
     @classmethod
     def of(cls, sc: SparkContext) -> RereadFrames:
@@ -62,6 +65,17 @@ class RereadFrames:
             if one not in self._never:
                 self._put(one, self._kept.get(one))
 
+    def leave_to_spark(self, spark: SparkSession) -> None:
+        """Release the rows of what the user has cached since they were kept (rule 5)."""
+        manager = spark._jsparkSession.sharedState().cacheManager()
+        if all(columns is None for columns in self._kept.values()) or manager.isEmpty():
+            return
+        kept = [df for df, columns in self._kept.items() if columns is not None]
+        cached = [df for df in kept if manager.lookupCachedData(df._jdf).isDefined()]
+        gone = {self._digests.pop(df, "") for df in cached}
+        self._kept.update((df, None) for df in cached)
+        retained_results(spark.sparkContext).drop(lambda result: result.key in gone)
+
     def _put(self, df: DataFrame, columns: frozenset[int] | None) -> None:
         self._kept.pop(df, None)  # what was read last stands last
         self._kept[df] = columns
@@ -83,7 +97,9 @@ class RereadFrames:
                 for df in boundary.dataframes:
                     self._never.add(df)
                     self._kept.pop(df, None)
-            elif any(self._kept.get(df) is not None for df in boundary.dataframes):
+                continue
+            self._digests.update((df, key.digest) for df in boundary.dataframes)
+            if any(self._kept.get(df) is not None for df in boundary.dataframes):
                 is_gone = store.find("", key.digest, of_session=True) is None
                 is_revised |= is_gone
                 if is_gone:

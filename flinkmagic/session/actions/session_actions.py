@@ -134,7 +134,9 @@ class SessionActions:
         program.spark = df.sparkSession
         program.results = {"result": df}
         if self._options.retain == "session":
-            program.reread = RereadFrames.of(df.sparkSession.sparkContext).within_reach()
+            reread = RereadFrames.of(df.sparkSession.sparkContext)
+            reread.leave_to_spark(df.sparkSession)
+            program.reread = reread.within_reach()
             program.stops_early = call.method in _STOP_EARLY
         return program
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 
 import pytest
 
+from flinkmagic.planning import boundaries
 from flinkmagic.reuse import retained_results
 from flinkmagic.session import SessionActions, release_retained, retained
 from flinkmagic.session.actions.reread_frames import RereadFrames
@@ -216,6 +218,48 @@ def test_what_was_released_is_computed_as_plain_spark_does(session, files) -> No
     assert rows(session.cell("late.collect()")) == rows(session.plain("late.collect()"))
     assert session.report.reused == 0
     assert session.report.stages == 2  # nothing is computed only to be kept
+
+
+def kept_levels(spark):
+    """The storage levels of the rows that actions keep: the names of these end with the run's."""
+    found = [rdd for rdd in spark.sparkContext._jsc.getPersistentRDDs().values() if rdd.name()]
+    return [rdd.getStorageLevel() for rdd in found if re.search(r" \([0-9a-f]{8}\)$", rdd.name())]
+
+
+def test_rows_are_kept_on_disk_alone_beside_the_users(spark, session, files) -> None:
+    used_three_times(session)
+    assert any(level.useMemory() for level in kept_levels(spark))
+    for graph in {one.graph for one in retained(spark)}:
+        release_retained(spark, graph)
+    users = spark.sparkContext.parallelize(range(9)).persist()
+    try:
+        assert users.count() == 9
+        session.plain(LATE + "None")
+        used_three_times(session)
+        levels = kept_levels(spark)
+        assert levels
+        assert all(level.useDisk() and not level.useMemory() for level in levels)
+    finally:
+        users.unpersist()
+
+
+def test_what_the_user_caches_is_kept_by_spark_alone(spark, session, files) -> None:
+    expected = used_three_times(session)
+    assert "boundary" in {one.kind for one in retained(spark)}
+    late = session.namespace["late"].cache()
+    try:
+        assert rows(session.cell("late.groupBy('k').agg(F.sum('total')).collect()")) == expected
+        assert "boundary" not in {one.kind for one in retained(spark)}
+        assert late.is_cached
+    finally:
+        late.unpersist()
+
+
+def test_nothing_is_kept_while_little_disk_is_free(spark, session, files, monkeypatch) -> None:
+    monkeypatch.setattr(boundaries, "free_disk", lambda sc: 0)
+    for _ in range(3):
+        assert session.cell("late.groupBy('k').count().count()") == 10
+    assert "boundary" not in {one.kind for one in retained(spark)}
 
 
 def test_a_long_session_keeps_a_bounded_number_of_results(session, files, monkeypatch) -> None:
