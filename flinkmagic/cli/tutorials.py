@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--out", type=Path, default=Path("flinkmagic-tutorials"), help="the folder (%(default)s)")
     parser.add_argument("--no-lab", action="store_true", help="copy them only")
+    parser.add_argument(
+        "lab", nargs="*", metavar="-- OPTION", help="options for JupyterLab: -- --no-browser --port 8889"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -43,7 +48,23 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"The notebooks are in {folder}", flush=True)
     if arguments.no_lab:
         return 0
-    return subprocess.call([sys.executable, "-m", "jupyterlab", str(first)])
+    return subprocess.call(
+        [sys.executable, "-m", "jupyterlab", str(first), *_as_root(arguments.lab), *arguments.lab],
+        env=_environment(),
+    )
+
+
+def _as_root(options: Sequence[str]) -> list[str]:
+    """Return what JupyterLab wants to be told by root, as in a container, where only this machine can reach it."""
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    is_reachable = any("ip" in option.partition("=")[0].lstrip("-").lower().split(".") for option in options)
+    return ["--allow-root"] if is_root and not is_reachable and "--allow-root" not in options else []
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of JupyterLab: Spark's Python workers import what the notebooks import."""
+    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    return python | os.environ
 
 
 def notebooks_folder() -> Path:

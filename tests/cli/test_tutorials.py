@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import nbformat
@@ -37,3 +38,42 @@ def test_without_jupyterlab_nothing_is_copied(monkeypatch: pytest.MonkeyPatch, c
     assert main(["tutorials", "--out", str(tmp_path / "here")]) == 1
     assert "Not installed: jupyterlab. Run: pip install 'flinkmagic[demo]'" in capsys.readouterr().err
     assert not (tmp_path / "here").exists()
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch):
+    """What JupyterLab would be started with: its options, and its environment."""
+    calls: list[tuple[list[str], dict[str, str]]] = []
+    monkeypatch.setattr(
+        tutorials.subprocess,
+        "call",
+        lambda command, env: calls.append((command[command.index("jupyterlab") + 2 :], env)),
+    )
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("user", "options", "given"),
+    [
+        (1000, [], []),
+        (1000, ["--", "--port", "8889"], ["--port", "8889"]),
+        (0, [], ["--allow-root"]),
+        (0, ["--", "--no-browser"], ["--allow-root", "--no-browser"]),
+        (0, ["--", "--allow-root"], ["--allow-root"]),
+        (0, ["--", "--ip=0.0.0.0"], ["--ip=0.0.0.0"]),  # reachable from elsewhere: root says so itself
+        (0, ["--", "--ServerApp.ip=*"], ["--ServerApp.ip=*"]),
+    ],
+)
+def test_jupyterlab_is_given_options_and_root_may_start_it(lab, monkeypatch, tmp_path, user, options, given) -> None:
+    monkeypatch.setattr(tutorials.os, "geteuid", lambda: user)
+    main(["tutorials", "--out", str(tmp_path), *options])
+    assert lab[0][0] == given
+
+
+def test_workers_run_the_labs_python_unless_told_otherwise(lab, monkeypatch, tmp_path) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "/other/python")
+    main(["tutorials", "--out", str(tmp_path)])
+    environment = lab[0][1]
+    assert environment["PYSPARK_PYTHON"] == sys.executable
+    assert environment["PYSPARK_DRIVER_PYTHON"] == "/other/python"
