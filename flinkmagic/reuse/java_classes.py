@@ -10,11 +10,12 @@ CLASSES = DriverClasses(
         "ColumnNames",
         "Digests",
         "FileListings",
+        "PersistedRdds",
         "PlanFact",
         "PlanKeys",
     ),
     uses={
         "FileListings": ("Digests",),
-        "PlanKeys": ("ColumnNames", "Digests", "FileListings", "PlanFact"),
+        "PlanKeys": ("ColumnNames", "Digests", "FileListings", "PersistedRdds", "PlanFact"),
     },
 )

@@ -143,7 +143,9 @@ class ResultKeys:
     def __init__(self, sc: SparkContext, relations: Sequence[JavaObject] = ()) -> None:
         self._sc = sc
         self._listings: Any = CLASSES.new_instance(sc._gateway, "FileListings")
-        self._keys: Any = CLASSES.new_instance(sc._gateway, "PlanKeys", self._listings)
+        persisted: Any = CLASSES.shared_instance(sc._gateway, "PersistedRdds")
+        persisted.follow(sc._jsc.sc())
+        self._keys: Any = CLASSES.new_instance(sc._gateway, "PlanKeys", self._listings, persisted)
         self._sources = ModuleSources(_MODULES.setdefault(sc, {}))
         self._settings: list[tuple[JavaObject, str]] = []
         for relation in relations:

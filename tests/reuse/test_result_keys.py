@@ -206,6 +206,22 @@ def test_rdds_that_read_files_have_no_key(spark, tmp_path, key):
     assert "HadoopRDD" in key(frame).reason
 
 
+def test_an_rdd_that_is_persisted_again_has_another_key(spark, tmp_path, key):
+    (tmp_path / "a.txt").write_text("a\n")
+    lines = spark.sparkContext.textFile(str(tmp_path / "a.txt")).map(lambda line: (line,)).persist()
+    frame = lines.toDF("line string")
+    try:
+        first = key(frame)
+        assert isinstance(first, ResultKey)
+        assert key(frame).digest == first.digest
+        lines.unpersist(blocking=True)
+        assert isinstance(key(frame), NoKey)
+        lines.persist()
+        assert key(frame).digest != first.digest
+    finally:
+        lines.unpersist()
+
+
 def test_a_source_of_version_2_has_no_key(spark, numbers, key):
     spark.conf.set("spark.sql.sources.useV1SourceList", "")
     try:

@@ -57,7 +57,8 @@ import scala.collection.Iterator;
  * nondeterministic, has a reason instead of a digest. Catalyst's canonical plan would not do: it leaves the ids of some
  * aggregates as they are, and drops the names of columns, which mapInPandas and applyInPandas pass to the user's code.
  * Files count by path, length and modification time as the DataFrame listed them. Python functions count by a
- * fingerprint that Python computes. Cached relations and RDDs count by the identity of the object.
+ * fingerprint that Python computes. Cached relations and RDDs count by the identity of the object, and persisted RDDs
+ * also by how often they were unpersisted.
  *
  * Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
  */
@@ -78,13 +79,15 @@ public class PlanKeys {
     private ColumnNames columns = null;
     private final IdentityHashMap places = new IdentityHashMap();
     private final FileListings listings;
+    private final PersistedRdds persisted;
     private final HashMap functions = new HashMap();
     private final LinkedHashMap unknown = new LinkedHashMap();
     private final IdentityHashMap own = new IdentityHashMap();
     private boolean ofQuery = false;
 
-    public PlanKeys(FileListings listings) {
+    public PlanKeys(FileListings listings, PersistedRdds persisted) {
         this.listings = listings;
+        this.persisted = persisted;
     }
 
     /** As JSON: digest or reason, whether it means the same in another process, the numbers of its file indexes. */
@@ -384,22 +387,31 @@ public class PlanKeys {
     }
 
     private void rdd(RDD rdd, StringBuilder out, PlanFact fact) throws Exception {
-        String reading = readingRdd(rdd, fact);
+        StringBuilder kept = new StringBuilder();
+        String reading = readingRdd(rdd, kept, fact);
         if (reading != null) {
             fact.refuse("it reads an RDD through a " + reading + ", whose state cannot be seen");
         }
         fact.portable = false;
-        Digests.text("rdd", rdd.id() + " of " + Digests.identity(rdd.sparkContext()), out);
+        Digests.text("rdd", rdd.id() + " of " + Digests.identity(rdd.sparkContext()) + kept, out);
     }
 
     /** The kind of an RDD in the lineage whose rows may differ when they are computed again; null if there is none. */
-    private String readingRdd(RDD rdd, PlanFact fact) throws Exception {
+    private String readingRdd(RDD rdd, StringBuilder kept, PlanFact fact) throws Exception {
         IdentityHashMap seen = new IdentityHashMap();
         ArrayList open = new ArrayList();
         open.add(rdd);
         while (!open.isEmpty()) {
             RDD current = (RDD) open.remove(open.size() - 1);
-            if (seen.put(current, current) != null || current.getStorageLevel().isValid()) {
+            if (seen.put(current, current) != null) {
+                continue;
+            }
+            if (current.getStorageLevel().isValid()) {
+                String rows = persisted.rowsOf(current.id());
+                if (rows == null) {
+                    return "persisted RDD that may have been unpersisted";
+                }
+                kept.append(", ").append(rows);
                 continue;
             }
             for (int i = 0; i < READING_RDDS.length; i++) {

@@ -114,6 +114,24 @@ def test_an_appended_file_is_read(session, files) -> None:
     as_plain(session, LATE, before)
 
 
+def test_an_rdd_that_is_persisted_again_is_read_again(session, tmp_path) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("1\n2\n")
+    lines = session.spark.sparkContext.textFile(str(file)).map(lambda line: (int(line),)).persist()
+    session.namespace["numbers"] = lines.toDF("n long")
+    sums = "numbers.groupBy(F.expr('n % 2')).agg(F.expr('sum(double(n)) AS s')).collect()"
+    try:
+        for _ in range(3):
+            assert rows(session.cell(sums)) == [(0, 2.0), (1, 1.0)]
+        assert session.report.reused > 0
+        lines.unpersist(blocking=True)
+        file.write_text("3\n4\n")
+        lines.persist()
+        assert rows(session.cell(sums)) == [(0, 4.0), (1, 3.0)]
+    finally:
+        lines.unpersist()
+
+
 def test_an_overwritten_file_is_read(session, files) -> None:
     before = used_three_times(session)
     session.plain('spark.range(0, 50, 1, 2).write.mode("overwrite").parquet(path)')
