@@ -259,7 +259,8 @@ def _slice(lines: Sequence[str], start: tuple[int, int], end: tuple[int, int]) -
 
 
 def shorten(text: str, limit: int = TEXT_LIMIT) -> str:
-    """Return one line of at most `limit` characters."""
+    """Return one line of at most `limit` characters: lines that a backslash continues are joined."""
+    text = text.replace("\\\n", "\n")
     text = re.sub(r"([(\[{])\s*\n\s*", r"\1", text)
     text = re.sub(r",?\s*\n\s*([)\]}])", r"\1", text)
     text = re.sub(r"\s*\n\s*(?=\.)", "", text)

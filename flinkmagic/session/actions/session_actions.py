@@ -171,6 +171,9 @@ class SessionActions:
                     report = replace(report, note=not_kept(given_up, error))
         except Exception as error:  # noqa: BLE001 - rule 3: nothing was submitted
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
+        except BaseException as interrupt:
+            self._note(replace(report, is_driven=True, graph=graph), started, interrupt)
+            raise
         if job.status is not JobStatus.FINISHED:
             raised = _error_of(call, job)
             if isinstance(raised, (*SPARKS_ERRORS, ActionCancelledError)) or job.tasks():

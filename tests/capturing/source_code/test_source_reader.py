@@ -73,6 +73,12 @@ def test_a_chain_over_lines_has_the_line_of_each_name() -> None:
 
 
 @exact
+def test_lines_that_a_backslash_continues_are_joined() -> None:
+    source = 'df.write \\\n  .mode("overwrite") \\\n  .csv("out")'
+    assert _calls(source)[-1] == ('write.mode("overwrite").csv("out")', 3)
+
+
+@exact
 def test_a_write_is_quoted_with_its_settings() -> None:
     assert _calls('df.limit(2).write.mode("overwrite").csv("out")')[-1] == (
         'write.mode("overwrite").csv("out")',

@@ -129,6 +129,8 @@ def test_an_interrupt_ends_the_job_and_leaves_the_session_usable(session, begun)
         interrupter.join()
     finally:
         signal.signal(signal.SIGINT, before)
+    assert session.report.text == "count()"
+    assert session.report.status == "CANCELED"  # else its card would run for ever
     assert no_task_runs(session)
     assert session.cell("grouped.count()") == 7
     assert session.report.is_driven
