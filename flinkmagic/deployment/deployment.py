@@ -162,7 +162,7 @@ class Deployment(ABC):
         return {}
 
     def kept_boundaries(self) -> list[tuple[PlannedBoundary, DataFrame]]:
-        """Return the boundaries whose rows are kept, each with a DataFrame of the user's session over them."""
+        """Return the boundaries whose rows are kept whole, each with a DataFrame of the user's session over them."""
         return []
 
     # -- inside ----------------------------------------------------------------------------------------

@@ -278,10 +278,12 @@ class SparkDeployment(Deployment):
         return self._kept.frame(handle)
 
     def kept_boundaries(self) -> list[tuple[PlannedBoundary, DataFrame]]:
-        """Return the boundaries whose rows are kept, each with a DataFrame of the user's session over them."""
+        """Return the boundaries whose rows are kept whole, each with a DataFrame of the user's session over them."""
         found = []
         for boundary, vertex in self._boundaries:
             handle = vertex.job_vertex.operator_factory
+            if not boundary.is_whole:
+                continue
             if isinstance(handle, BoundaryStageHandle) and self._kept.held(handle) and self._is_finished(vertex):
                 found.append((boundary, self._kept.frame(handle)))
         return found

@@ -85,6 +85,11 @@ class PlannedBoundary:
     tail_id: int
     sinks: tuple[int, ...]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all columns are kept: else the rows stand for the DataFrame to its sinks only."""
+        return len(self.columns) == len(self.dataframes[0].columns)
+
 
 @dataclass(frozen=True)
 class SharedStage:

@@ -60,6 +60,24 @@ def notebook(spark: Any, tmp_path: Any) -> Notebook:
     return Notebook(spark, tmp_path)
 
 
+def test_a_name_of_which_only_some_columns_are_kept_stays_as_it_is(notebook):
+    parts = notebook.cell(
+        "parts",
+        """\
+        parts = spark.range(0, 60, 1, 2).select("id", doubled("id").alias("twice"), doubled(-F.col("id")).alias("less"))
+        parts.agg(F.sum("twice")).write.mode("overwrite").json(f"{out}/sum")
+        parts.agg(F.max("twice")).write.mode("overwrite").json(f"{out}/max")
+        """,
+    )
+    before = notebook.names["parts"]
+    graph = flinkmagic.compile(parts, "parts", parallelism=2)
+    finished(graph)
+    assert notebook.are_kept("parts")
+    assert notebook.names["parts"] is before
+    rows = notebook.names["parts"].where("id < 3").orderBy("id").collect()
+    assert [row.less for row in rows] == [0, -2, -4]
+
+
 @pytest.fixture
 def shared(notebook: Notebook) -> Notebook:
     notebook.cell("shared", SHARED)
