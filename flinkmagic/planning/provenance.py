@@ -56,6 +56,10 @@ _METHODS_BY_KIND = {
     "BroadcastHashJoinExec": _JOINS,
     "BroadcastNestedLoopJoinExec": _JOINS,
     "CartesianProductExec": _JOINS,
+    "StreamingSymmetricHashJoinExec": _JOINS,
+    "EventTimeWatermarkExec": frozenset({"withWatermark"}),
+    "StreamingDeduplicateExec": frozenset({"distinct", "dropDuplicates", "drop_duplicates"}),
+    "StreamingDeduplicateWithinWatermarkExec": frozenset({"dropDuplicatesWithinWatermark"}),
 }
 _METHODS_BY_EXCHANGE = {
     "REPARTITION_BY_COL": _REPARTITIONS,

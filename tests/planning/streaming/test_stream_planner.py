@@ -35,6 +35,23 @@ def test_two_queries_are_one_graph_with_a_region_each(spark) -> None:
     assert spark.streams.active == []
 
 
+def test_joins_and_watermarks_of_streams_have_the_lines_of_their_own_calls(spark) -> None:
+    with capture(spark, mode="streaming") as program:
+        ticks = spark.readStream.format("rate").load()
+        left = ticks.selectExpr("value AS l", "timestamp AS at")
+        left = left.withWatermark("at", "10 seconds")
+        right = ticks.selectExpr("value AS r", "timestamp AS then")
+        right = right.withWatermark("then", "20 seconds")
+        pairs = left.join(right, F.expr("l = r AND then BETWEEN at AND at + INTERVAL 5 SECONDS"))
+        pairs.writeStream.format("noop").start()
+    found = [node.metadata or {} for node in compiled(spark, program).stream_graph.nodes.values()]
+    calls = {(facts["kind"], facts["call"].partition("(")[0]) for facts in found if "kind" in facts and "call" in facts}
+    assert ("StreamingSymmetricHashJoinExec", "join") in calls
+    assert {call for kind, call in calls if kind == "EventTimeWatermarkExec"} == {"withWatermark"}
+    marks = {facts["call"] for facts in found if facts.get("kind") == "EventTimeWatermarkExec"}
+    assert marks == {'withWatermark("at", "10 seconds")', 'withWatermark("then", "20 seconds")'}
+
+
 def test_shuffles_are_as_wide_as_the_slots_unless_one_says_otherwise(spark) -> None:
     with capture(spark, mode="streaming") as program:
         ticks = spark.readStream.format("rate").load()
