@@ -223,7 +223,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @argument("--full", action="store_true", help="errors with the JVM's stack traces")
     @argument("--log", action="store_true", help="the job's events: slots, deployments, states, failures")
     @argument("--retained", action="store_true", help="what later runs need not compute again")
-    @argument("--release", metavar="RESULT", help="release a retained result, or all of a graph's")
+    @argument("--release", metavar="RESULT", help="release a retained result, all of a graph's, or all")
     @line_magic
     def flinkjobs(self, line: str) -> None:
         """List the session's jobs, or describe the last one of a graph."""

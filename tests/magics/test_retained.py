@@ -61,6 +61,23 @@ def test_what_is_retained_is_listed_and_released(kernel) -> None:
     assert kernel.run("%flinkjobs --release listing").error_name == "UnknownNameError"
 
 
+def test_all_that_is_retained_is_summed_and_released(kernel) -> None:
+    for name in ("early", "late"):
+        kernel.run(cell(name))
+    _, early, late, total = kernel.run("%flinkjobs --retained").stdout.splitlines()[:4]
+    assert {early.split()[0], late.split()[0]} == {"early.1", "late.1"}
+    assert total.startswith("2 results ")
+    size = kernel.run(
+        "from flinkmagic import amounts\n"
+        "print(amounts.size(sum(one.bytes for one in flinkmagic.session.retained(spark))))"
+    ).stdout.strip()
+    assert total.endswith(size)
+    assert kernel.run("%flinkjobs --release all").stdout.strip() in (
+        "Released: early.1, late.1.", "Released: late.1, early.1."
+    )  # fmt: skip
+    assert kernel.run("%flinkjobs --retained").stdout.startswith("Nothing is retained.")
+
+
 def test_options_and_their_defaults(kernel) -> None:
     assert kernel.run(cell("unretained").replace("--run", "--run --retain none")).status == "ok"
     assert kernel.run("%flinkjobs --retained").stdout.startswith("Nothing is retained.")
