@@ -68,7 +68,7 @@ def retained_table(results: Sequence[RetainedResult], graphs: Sequence[CompiledG
         rows.append((one.name, kind, lines_visible(one.what), amounts.size(one.bytes), *ages, one.graph, scope))
     if len(results) > 1:
         total = amounts.size(sum(one.bytes for one in results))
-        rows.append((f"{len(results)} results", "", "", total, *[""] * 4))
+        rows.append((f"{len(results)} results", "", "", total, "", "", "", ""))
     lines = [_table(rows) if results else "Nothing is retained."]
     for graph in graphs:
         for stage, reason in (graph.jobs[-1].not_retained() if graph.jobs else {}).items():
