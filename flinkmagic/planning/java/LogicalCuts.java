@@ -66,15 +66,18 @@ public class LogicalCuts {
         }
     }
 
-    /** Whether the user keeps rows in memory: cached DataFrames or tables, or RDDs whose names are not ours. */
+    /** Whether the user keeps rows in memory: RDDs, or the rows of cached DataFrames, whose names are not ours. */
     public boolean userKeepsRows(SparkContext sc) {
-        boolean isFound = cache != null;
         Iterator each = sc.getPersistentRDDs().valuesIterator();
-        while (!isFound && each.hasNext()) {
+        while (each.hasNext()) {
             RDD rdd = (RDD) each.next();
-            isFound = rdd.getStorageLevel().useMemory() && (rdd.name() == null || !OF_RUN.matcher(rdd.name()).find());
+            boolean isCheckpoint = rdd.isLocallyCheckpointed();  // the rows of supersteps, too: they lose nothing on disk
+            boolean isOurs = rdd.name() != null && OF_RUN.matcher(rdd.name()).find();
+            if (rdd.getStorageLevel().useMemory() && !isCheckpoint && !isOurs) {
+                return true;
+            }
         }
-        return isFound;
+        return false;
     }
 
     /** Registers a DataFrame's analysed plan; returns its number, an earlier one's if the plan is the same. */

@@ -249,10 +249,21 @@ def kept_levels(spark):
     return {number: rdd.getStorageLevel() for number, rdd in ours.items()}
 
 
-def test_rows_are_kept_on_disk_alone_beside_the_users(spark, session, files) -> None:
+@pytest.fixture
+def nothing_cached(spark):
+    """Nobody else's rows are in memory."""
+    spark.catalog.clearCache()
+    for rdd in spark.sparkContext._jsc.getPersistentRDDs().values():
+        if not rdd.rdd().isLocallyCheckpointed():
+            rdd.unpersist()
+
+
+def test_rows_are_kept_on_disk_alone_beside_the_users(spark, nothing_cached, session, files) -> None:
     read_whole(session)
     before = kept_levels(spark)
     assert before[max(before)].useMemory()
+    for graph in {one.graph for one in retained(spark)}:
+        release_retained(spark, graph)
     users = spark.sparkContext.parallelize(range(9)).persist()
     try:
         assert users.count() == 9
