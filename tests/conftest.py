@@ -132,6 +132,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture
+def nothing_cached(spark: SparkSession) -> None:
+    """Nobody's rows are in memory: beside the user's, ours would be kept on disk alone."""
+    spark.catalog.clearCache()
+    for rdd in spark.sparkContext._jsc.getPersistentRDDs().values():
+        if not rdd.rdd().isLocallyCheckpointed():  # whose rows are nowhere else
+            rdd.unpersist()
+
+
 @pytest.fixture(autouse=True)
 def nothing_retained(request: pytest.FixtureRequest) -> Iterator[None]:
     """No test finds what an earlier one's jobs have computed, or another session active."""

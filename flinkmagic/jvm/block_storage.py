@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from flinkmagic.jvm.java import static_method
 
@@ -20,6 +21,12 @@ def free_disk(sc: SparkContext) -> int | None:
 
     None if none of the directories can be seen from here, as with a driver on another machine.
     """
-    directories = static_method(sc._jvm, "org.apache.spark.util.Utils", "getConfiguredLocalDirs")
-    found = [path for path in directories(sc._jsc.sc().conf()) if os.path.isdir(path)]
-    return min((shutil.disk_usage(path).free for path in found), default=None)
+    known = _DIRECTORIES.get(sc)
+    if known is None:
+        configured = static_method(sc._jvm, "org.apache.spark.util.Utils", "getConfiguredLocalDirs")
+        known = _DIRECTORIES[sc] = tuple(configured(sc._jsc.sc().conf()))
+    return min((shutil.disk_usage(path).free for path in known if os.path.isdir(path)), default=None)
+
+
+_DIRECTORIES: WeakKeyDictionary[SparkContext, tuple[str, ...]] = WeakKeyDictionary()
+"""They stay the same as long as a context lives."""

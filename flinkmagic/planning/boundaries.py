@@ -30,8 +30,8 @@ consumers are planned on its rows, which are kept (a *boundary*):
    function from raising. If it raises, plain Spark writes this sink and the later ones no more than we do. Columns
    that only later sinks read may hold nothing partial besides; what else is total is kept with them. Rows that are kept
    already may be read by everyone. What is split (rule 6), and what ``share="always"`` asks for, is kept whole.
-9. Where little disk is free, nothing is kept but what is split: the query's own shuffles need it. While the user keeps
-   rows in memory (``cache()``, ``persist()``), ours are kept on disk alone: in memory they could evict the user's.
+9. Where little disk is free, nothing more is kept but what is split: the query's own shuffles need it. While the user
+   keeps rows in memory (``cache()``, ``persist()``), ours are kept on disk alone: in memory they could evict those.
 
 What is kept may be nondeterministic (``rand``, ``uuid``, a nondeterministic UDF). Plain Spark then gives each sink
 other rows; here all sinks of a run see the same ones, as after ``persist()``. Nothing is shared across runs.
@@ -45,7 +45,6 @@ rows hides their columns and statistics from the optimiser, and its RDD can be m
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -56,7 +55,7 @@ from flinkmagic.amounts import size
 from flinkmagic.jvm.block_storage import free_disk
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES
-from flinkmagic.planning.plan_reader import PYTHON_OPERATORS, SHUFFLE_EXCHANGE
+from flinkmagic.planning.plan_reader import NAME_OF_RUN, PYTHON_OPERATORS, SHUFFLE_EXCHANGE, name_of_run
 from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
 
 if TYPE_CHECKING:
@@ -232,7 +231,7 @@ class Boundaries:
     def _level(self, cuts: JavaObject) -> JavaObject:
         """Return where rows are kept (rule 9)."""
         is_open = self._storage_level == DEFAULT_STORAGE_LEVEL
-        on_disk = is_open and cuts.userKeepsRows(self._sc._jsc.sc())
+        on_disk = is_open and cuts.userKeepsRows(self._sc._jsc.sc(), NAME_OF_RUN.pattern)
         return self._sc._getJavaStorageLevel(getattr(StorageLevel, "DISK_ONLY" if on_disk else self._storage_level))
 
     def _chosen(
@@ -248,12 +247,14 @@ class Boundaries:
             return tuple(cuts.directlyInside(frames[number].plan, False))
 
         shared = set(is_split)
-        if (free := free_disk(self._sc)) is not None and free < LEAST_FREE_DISK:
+        free = free_disk(self._sc)
+        is_full = free is not None and free < LEAST_FREE_DISK
+        if len(sinks) == 1 and self._program is not None and self._program.reread:
+            shared.update(self._read_again(sinks[0], used[0], inside, frames, only_kept=is_full))
+        elif is_full:
             self._free_disk = free
         elif len(sinks) > 1:
             shared.update(junctions(used, inside))
-        elif self._program is not None and self._program.reread:
-            shared.update(self._read_again(sinks[0], used[0], inside, frames))
         order, below = _sources_first(used, inside)
         waiting, seen = set(shared), set(shared)
         while waiting:
@@ -268,7 +269,7 @@ class Boundaries:
                     continue
                 frame = frames[number]
                 name = self._name(frame.number, frame.dataframes)
-                dataset_id = f"{name} ({uuid.uuid4().hex[:8]})"
+                dataset_id = name_of_run(name)
                 relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
                 columns = _positions(frame)
                 is_whole = number in is_split or self._share == "always"
@@ -357,13 +358,16 @@ class Boundaries:
         used: Sequence[int],
         inside: Callable[[int], Sequence[int]],
         frames: Mapping[int, _Frame],
+        *,
+        only_kept: bool,
     ) -> list[int]:
-        """Return the DataFrames that the next actions may read again, sources first (rule 5)."""
+        """Return the DataFrames that the next actions may read again, sources first (rule 5), or only those kept."""
         assert self._program is not None
         reread = self._program.reread
         kept = {number for number, frame in frames.items() if any(reread.get(df) for df in frame.dataframes)}
         stages: Any = CLASSES.shared_instance(self._sc._gateway, "SingleStages")
-        kept |= {one for one in used if not stages.passesOn(sink.logical_plan, frames[one].plan)}
+        if not only_kept:
+            kept |= {one for one in used if not stages.passesOn(sink.logical_plan, frames[one].plan)}
         order, _ = _sources_first([used], inside)
         return [number for number in order if number in kept]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -169,7 +170,12 @@ class PlanForest:
 
 
 NAME_OF_RUN = re.compile(r" \([0-9a-f]{8}\)$")
-"""What distinguishes the kept rows of one run from those of another in their relation's name (see `boundaries`)."""
+"""What distinguishes the kept rows of one run from those of another in their name, and from all that the user keeps."""
+
+
+def name_of_run(name: str) -> str:
+    """Return a name for the rows that one run keeps; no other rows have it."""
+    return f"{name} ({uuid.uuid4().hex[:8]})"
 
 
 def _known(count: int | None) -> int | None:

@@ -24,6 +24,7 @@ from pyspark import StorageLevel
 
 from flinkmagic.jvm.java import dataset_class, items, java_class, option, scala_object, scala_seq
 from flinkmagic.planning.handles import BoundaryStageHandle, CacheStageHandle, ResultStageHandle, StageHandle
+from flinkmagic.planning.plan_reader import name_of_run
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -257,6 +258,7 @@ class KeptResults:
             dataset.persist()
         cache = self._spark._jsparkSession.sharedState().cacheManager()
         relation = cache.lookupCachedData(dataset).get().cachedRepresentation()
+        relation.cacheBuilder().cachedColumnBuffers().setName(name_of_run("result"))
         return Kept(relation, dataset.queryExecution().logical(), dataset)
 
     @property

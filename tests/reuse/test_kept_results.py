@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import flinkmagic
+from flinkmagic.planning.plan_reader import NAME_OF_RUN
 from flinkmagic.reuse.kept_results import KeptResults
 
 
@@ -17,3 +18,12 @@ def test_stored_partitions_are_those_of_the_handles_own_rows(spark):
     kept.forget(handle)
     assert kept.stored_partitions(handle) == 0
     other.unpersist()
+
+
+def test_rows_of_results_are_told_from_those_that_the_user_keeps(spark):
+    job = flinkmagic.compile({"rows": spark.range(0, 30, 1, 3)}, "named", retain="none").run()
+    [vertex] = job.execution_graph.job_vertices
+    assert job._deployment._kept.stored_partitions(vertex.job_vertex.operator_factory) == 3
+    names = [rdd.name() or "" for rdd in spark.sparkContext._jsc.getPersistentRDDs().values()]
+    assert [name for name in names if name.startswith("result (") and NAME_OF_RUN.search(name)]
+    job.release()

@@ -156,12 +156,8 @@ def test_programs_and_dataframes_are_not_mixed(two_cells: Notebook, spark: Any) 
      ({"storage_level": "MEMORY_ONLY"}, (False, True, False))],
 )  # fmt: skip
 def test_shared_rows_are_kept_where_the_user_says(
-    two_cells: Notebook, spark: Any, options: dict[str, str], level: tuple[bool, bool, bool]
+    two_cells: Notebook, spark: Any, nothing_cached: None, options: dict[str, str], level: tuple[bool, bool, bool]
 ) -> None:
-    spark.catalog.clearCache()
-    for rdd in spark.sparkContext._jsc.getPersistentRDDs().values():
-        if not rdd.rdd().isLocallyCheckpointed():
-            rdd.unpersist()  # beside rows of other tests, ours would be on disk alone
     kept_before = {info.id() for info in spark.sparkContext._jsc.sc().getRDDStorageInfo()}
     graph = flinkmagic.compile(two_cells.programs[1], name=f"kept_{len(options)}", retain="none", **options)
     assert [shared.variable for shared in graph.shared] == ["late"]

@@ -37,9 +37,6 @@ import scala.runtime.AbstractPartialFunction;
  * What the user has cached is left whole: with something cut out of it, Spark would not recognise it.
  */
 public class LogicalCuts {
-    /** How the names of the rows end that a run keeps. */
-    private static final Pattern OF_RUN = Pattern.compile(" \\([0-9a-f]{8}\\)$");
-
     private final IdentityHashMap frames = new IdentityHashMap();
     private final HashMap framesByShape = new HashMap();
     private final IdentityHashMap copies = new IdentityHashMap();
@@ -66,13 +63,18 @@ public class LogicalCuts {
         }
     }
 
-    /** Whether the user keeps rows in memory: RDDs, or the rows of cached DataFrames, whose names are not ours. */
-    public boolean userKeepsRows(SparkContext sc) {
+    /**
+     * Whether the user keeps rows in memory: RDDs, or the rows of cached DataFrames.
+     *
+     * @param ofRun is found in the names of the rows that our runs keep
+     */
+    public boolean userKeepsRows(SparkContext sc, String ofRun) {
+        Pattern ours = Pattern.compile(ofRun);
         Iterator each = sc.getPersistentRDDs().valuesIterator();
         while (each.hasNext()) {
             RDD rdd = (RDD) each.next();
             boolean isCheckpoint = rdd.isLocallyCheckpointed();  // the rows of supersteps, too: they lose nothing on disk
-            boolean isOurs = rdd.name() != null && OF_RUN.matcher(rdd.name()).find();
+            boolean isOurs = rdd.name() != null && ours.matcher(rdd.name()).find();
             if (rdd.getStorageLevel().useMemory() && !isCheckpoint && !isOurs) {
                 return true;
             }

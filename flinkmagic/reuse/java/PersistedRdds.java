@@ -34,14 +34,11 @@ public class PersistedRdds extends SparkListener {
     }
 
     /** Tells the rows that an RDD keeps from those it kept before; null if Spark's events come too late to tell. */
-    public String rowsOf(int id) throws InterruptedException {
+    public String rowsOf(int id) throws Exception {
         try {
             context.listenerBus().waitUntilEmpty(PATIENCE_MS);
-        } catch (Exception late) {
-            if (late instanceof TimeoutException) {
-                return null;
-            }
-            throw (RuntimeException) late;
+        } catch (TimeoutException late) {
+            return null;
         }
         Object count = counts.get(Integer.valueOf(id));
         return id + " after " + (count == null ? "0" : count.toString());

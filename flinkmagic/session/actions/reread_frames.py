@@ -67,10 +67,12 @@ class RereadFrames:
 
     def leave_to_spark(self, spark: SparkSession) -> None:
         """Release the rows of what the user has cached since they were kept (rule 5)."""
-        manager = spark._jsparkSession.sharedState().cacheManager()
-        if all(columns is None for columns in self._kept.values()) or manager.isEmpty():
-            return
         kept = [df for df, columns in self._kept.items() if columns is not None]
+        if not kept:
+            return
+        manager = spark._jsparkSession.sharedState().cacheManager()
+        if manager.isEmpty():
+            return
         cached = [df for df in kept if manager.lookupCachedData(df._jdf).isDefined()]
         gone = {self._digests.pop(df, "") for df in cached}
         self._kept.update((df, None) for df in cached)

@@ -197,8 +197,12 @@ class SessionActions:
         return answer
 
     def _fall_back(self, call: ActionCall, report: ActionReport, started: float, error: Exception) -> Any:
-        with self._watched(call):
-            answer = _run_plainly(call)
+        try:
+            with self._watched(call):
+                answer = _run_plainly(call)
+        except BaseException as raised:
+            self._note(report, started, raised)
+            raise
         print(lines_visible(ran_plainly(call.text, str(call.location), error)), file=sys.stderr)
         self._note(report, started)
         return answer

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 
 import pytest
 
 from flinkmagic.planning import boundaries
+from flinkmagic.planning.plan_reader import NAME_OF_RUN
 from flinkmagic.reuse import retained_results
 from flinkmagic.session import SessionActions, release_retained, retained
 from flinkmagic.session.actions.reread_frames import RereadFrames
@@ -245,17 +245,8 @@ def read_whole(session):
 def kept_levels(spark):
     """By RDD, the storage levels of the rows that actions keep: the names of these end with the run's."""
     found = dict(spark.sparkContext._jsc.getPersistentRDDs())
-    ours = {number: rdd for number, rdd in found.items() if re.search(r" \([0-9a-f]{8}\)$", rdd.name() or "")}
+    ours = {number: rdd for number, rdd in found.items() if NAME_OF_RUN.search(rdd.name() or "")}
     return {number: rdd.getStorageLevel() for number, rdd in ours.items()}
-
-
-@pytest.fixture
-def nothing_cached(spark):
-    """Nobody else's rows are in memory."""
-    spark.catalog.clearCache()
-    for rdd in spark.sparkContext._jsc.getPersistentRDDs().values():
-        if not rdd.rdd().isLocallyCheckpointed():
-            rdd.unpersist()
 
 
 def test_rows_are_kept_on_disk_alone_beside_the_users(spark, nothing_cached, session, files) -> None:
@@ -293,6 +284,11 @@ def test_nothing_is_kept_while_little_disk_is_free(spark, session, files, monkey
     monkeypatch.setattr(boundaries, "free_disk", lambda sc: 0)
     assert read_whole(session) == [1, 3, 2]
     assert "boundary" not in {one.kind for one in retained(spark)}
+    monkeypatch.undo()
+    read_whole(session)
+    monkeypatch.setattr(boundaries, "free_disk", lambda sc: 0)
+    assert session.cell("late.groupBy(F.expr('total % 5')).count().count()") == 1
+    assert session.report.reused >= 2  # what is kept already is read
 
 
 def test_a_long_session_keeps_a_bounded_number_of_results(session, files, monkeypatch) -> None:

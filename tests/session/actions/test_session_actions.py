@@ -240,6 +240,19 @@ def test_a_failure_of_ours_before_a_stage_ran_is_told_in_one_line(session, monke
     assert not session.report.is_driven
 
 
+def test_an_action_that_fails_plainly_after_a_failure_of_ours_is_over(session, monkeypatch) -> None:
+    from flinkmagic.session.actions import session_actions
+
+    def broken(*_):
+        raise KeyError("no such operator")
+
+    session.plain(TWO_SHUFFLES + "None")
+    monkeypatch.setattr(session_actions, "ActionGraph", broken)
+    with pytest.raises(PySparkException, match="on purpose"):
+        session.cell("totals.select(F.raise_error(F.lit('on purpose'))).collect()")
+    assert (session.report.text, session.report.status) == ("collect()", "FAILED")
+
+
 def test_a_failure_of_ours_after_a_stage_ran_fails_the_action_and_releases_its_plan(session, monkeypatch) -> None:
     from flinkmagic.errors.actions import ActionFailedError
     from flinkmagic.session.actions import session_actions
