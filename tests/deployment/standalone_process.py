@@ -31,7 +31,7 @@ def program(spark: SparkSession, out: Path, limit: int) -> None:
     numbers = spark.range(0, 4000, 1, 4).withColumn("k", F.col("id") % 50)
     doubled = numbers.withColumn("double", F.udf(lambda number: 2 * number, "long")("id"))
     sums = doubled.groupBy("k").agg(F.sum("double").alias("s"))
-    sums.where("k % 2 = 0").write.mode("overwrite").parquet(str(out / "even"))
+    sums.where("s % 4 = 0").write.mode("overwrite").parquet(str(out / "even"))
     sums.select("k", F.udf(check, "long")("s").alias("s")).write.mode("overwrite").parquet(str(out / "all"))
 
 
