@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from flinkmagic.errors.base import FlinkMagicError, UserError
+from flinkmagic.amounts import count
+from flinkmagic.errors.base import UserError
 
 
 class IterationArgumentsError(UserError):
@@ -37,9 +38,14 @@ class SuperstepFailedError(UserError):
         super().__init__("\n".join([f"Superstep {number} of the loop {name!r} failed.", *causes]))
 
 
-class IterationCancelledError(FlinkMagicError):
+class IterationCancelledError(UserError):
     """A loop that was cancelled, between or within its supersteps."""
 
     def __init__(self, name: str, finished: int) -> None:
         self.name, self.finished = name, finished
-        super().__init__(f"The loop {name!r} was cancelled after {finished} finished supersteps.")
+        super().__init__(f"The loop {name!r} was cancelled after {count(finished, 'finished superstep')}.")
+
+
+def interrupted(name: str, finished: int) -> str:
+    """Return the note on the interrupt that has cancelled a loop."""
+    return f"It has cancelled the loop {name!r} after {count(finished, 'finished superstep')}."

@@ -24,6 +24,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     from flinkmagic.magics.cell_text import CellText
     from flinkmagic.magics.completion import register_completion
     from flinkmagic.magics.flink_magics import FlinkMagics
+    from flinkmagic.magics.loops import LoopViews
     from flinkmagic.magics.not_yet_written import MissingTargetNotes
     from flinkmagic.magics.session_mode import SessionMode
 
@@ -34,6 +35,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     texts = shell.input_transformers_cleanup
     texts[:] = [*(one for one in texts if not isinstance(one, CellText)), CellText(shell)]
     SessionMode(magics).register()
+    LoopViews().register(shell)
     events = shell.events
     for callback in events.callbacks["post_run_cell"][:]:
         if isinstance(callback, MissingTargetNotes):

@@ -24,7 +24,7 @@ from flinkmagic.magics.option_arguments import job_options
 from flinkmagic.magics.spark_session import cell_session
 from flinkmagic.magics.words import parsed
 from flinkmagic.session.checks import check_name
-from flinkmagic.session.summary import nothing_to_compile, only_shown_note
+from flinkmagic.session.summary import nothing_deferred, only_shown_note
 
 if TYPE_CHECKING:
     from flinkmagic.magics.compile_progress import CompileProgress
@@ -57,6 +57,7 @@ class CapturedCell:
         self.body = compile_body(self._shell, f"%%flinkgraph {line}", cell)
         self._graph: CompiledGraph | None = None
         self._stream_graphs = 0
+        self._shows_graphs = False
 
     @contextmanager
     def captured(self) -> Iterator[None]:
@@ -103,7 +104,7 @@ class CapturedCell:
     def _compiled(self, program: Program, progress: CompileProgress) -> CompiledGraph | None:
         _say_what_started(program)
         if not (program.writes or program.results or program.streams):
-            _say_what_ran(program)
+            _say_what_ran(program, shows_graphs=self._shows_graphs)
             return None
         _say_what_ran_on_its_line(program)
         graph = self._magics.compiled(program, self._next_name(program), self._options, progress)
@@ -122,6 +123,7 @@ class CapturedCell:
         graph = self._magics.compiled(program, self._next_name(program), self._options)
         if program.streams:
             self._magics.define(graph)
+        self._shows_graphs = True
         try:
             self._magics.run_graph(graph)
         finally:
@@ -147,14 +149,14 @@ def _say_what_started(program: Program) -> None:
         print(lines_visible(told))
 
 
-def _say_what_ran(program: Program) -> None:
+def _say_what_ran(program: Program, *, shows_graphs: bool) -> None:
     """Say why a cell has no graph: it has no sink, or each of its writes ran on the way."""
     for write in program.deployed:
         print(lines_visible(f"{write.location}: written to {write.path}, because a later line of the cell needed it."))
     for skipped in program.skipped:
         print(lines_visible(f"{skipped.location}: nothing to do, {skipped.path} exists and the mode is 'ignore'."))
     _say_what_ran_on_its_line(program)
-    print(nothing_to_compile(program))
+    print(nothing_deferred(program, shows_graphs=shows_graphs))
 
 
 def _say_what_ran_on_its_line(program: Program) -> None:

@@ -208,6 +208,7 @@ def with_job_options(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
+        __tracebackhide__ = True
         try:
             signature.bind(*arguments, **options)
         except TypeError as error:

@@ -60,16 +60,27 @@ def not_run_note(program: Program | None, next_step: str) -> str:
     return f"{done} run on the way, {count(len(program.writes), 'is', 'are')} still to run. {next_step}"
 
 
-def nothing_to_compile(program: Program) -> str:
-    """Return a line like ``nothing to compile: 2 actions have run, nothing is deferred``."""
+def nothing_deferred(program: Program, *, shows_graphs: bool) -> str:
+    """Return a line like ``nothing to compile: 2 actions have run, nothing is deferred``.
+
+    Parameters
+    ----------
+    program : Program
+        What a cell has left.
+    shows_graphs : bool
+        Whether the cell shows the graphs of what it has run on the way; a loop's is shown anyway.
+    """
     ran = len(program.deployed) + len(program.immediate)
+    loops = sum(call.method == "iterate" for call in program.calls)
     if ran:
         done = f"{count(ran, 'write has', 'writes have')} run on the way"
+    elif loops:
+        done = f"{count(loops, 'loop has', 'loops have')} run"
     elif program.actions:
         done = f"{count(program.actions, 'action has', 'actions have')} run"
     else:
         done = "the cell has run"
-    return f"nothing to compile: {done}, nothing is deferred"
+    return f"{'nothing is left to run' if shows_graphs or loops else 'nothing to compile'}: {done}, nothing is deferred"
 
 
 def only_shown_note(names: Sequence[str]) -> str:

@@ -179,13 +179,14 @@ def folder(kernel: Kernel) -> Path:
 
 @dataclass
 class Shown:
-    """What a cell of the `notebook` has left: its value, what it printed, the bundles that it displayed."""
+    """What a cell of the `notebook` has left: its value, what it printed, the bundles that it displayed, and where."""
 
     value: Any
     stdout: str
     stderr: str
     displays: list[dict[str, Any]]
     error: BaseException | None
+    places: list[str]
 
 
 class Notebook:
@@ -200,8 +201,9 @@ class Notebook:
         with capture_output() as captured:
             done = self.shell.run_cell(code, store_history=True)
         bundles = [output.data for output in captured.outputs]
+        places = [(output.transient or {}).get("display_id", "") for output in captured.outputs]
         error = done.error_in_exec or done.error_before_exec
-        return Shown(done.result, _COLOURS.sub("", captured.stdout), captured.stderr, bundles, error)
+        return Shown(done.result, _COLOURS.sub("", captured.stdout), captured.stderr, bundles, error, places)
 
 
 @pytest.fixture

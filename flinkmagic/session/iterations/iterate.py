@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.hooks.current import listening, serving
 from flinkmagic.capturing.source_code.source_reader import user_frame
+from flinkmagic.errors.base import add_note
 from flinkmagic.errors.capturing import SparkConnectSessionError, StreamingFrameError
-from flinkmagic.errors.iterations import IterationArgumentsError
+from flinkmagic.errors.iterations import IterationArgumentsError, interrupted
 from flinkmagic.session.checks import check_name
 from flinkmagic.session.iterations.iteration import Iteration
 from flinkmagic.session.iterations.superstep_rows import release_unused
+from flinkmagic.session.iterations.watchers import watchers
 from flinkmagic.session.options import JobOptions, with_job_options
 
 _NUMBERS = itertools.count(1)
@@ -30,7 +33,7 @@ def iterations() -> list[Iteration]:
 @with_job_options
 def iterate(
     initial: DataFrame,
-    step: Callable[[DataFrame], DataFrame],
+    step: Callable[..., DataFrame],
     *,
     max_iterations: int,
     until: Callable[[DataFrame, DataFrame], bool | DataFrame] | None = None,
@@ -48,7 +51,8 @@ def iterate(
     initial : DataFrame
         What the first superstep gets.
     step : callable
-        Returns the next DataFrame, of the same columns, from the one before.
+        Returns the next DataFrame, of the same columns, from the one before. If it has a parameter ``superstep``, it is
+        given the number of the superstep by that name, from 1.
     max_iterations : int
         How many supersteps there are at most.
     until : callable, optional
@@ -81,15 +85,16 @@ def iterate(
     Mirrors ``DataStream.iterate``. With `checkpoint_dir` another process that runs the same loop goes on from its last
     superstep.
     """
+    __tracebackhide__ = True
     _check("iterate", "initial", initial)
-    return _run(initial, step, until, max_iterations, name, JobOptions(restart=restart, **options))
+    return _run(initial, (), step, until, max_iterations, name, JobOptions(restart=restart, **options))
 
 
 @with_job_options
 def co_iterate(
-    data: DataFrame,
+    data: DataFrame | Sequence[DataFrame],
     state: DataFrame,
-    step: Callable[[DataFrame, DataFrame], DataFrame],
+    step: Callable[..., DataFrame],
     *,
     max_iterations: int,
     until: Callable[[DataFrame, DataFrame], bool | DataFrame] | None = None,
@@ -101,12 +106,14 @@ def co_iterate(
 
     Parameters
     ----------
-    data : DataFrame
-        What each superstep reads. Its rows are computed once, and kept for the loop, unless you have cached it.
+    data : DataFrame or sequence of DataFrame
+        What each superstep reads, such as ``[links, weights]``. The rows of each are computed once, and kept for the
+        loop, unless you have cached it.
     state : DataFrame
         What the first superstep begins with.
     step : callable
-        Returns the next state, of the same columns, from the data and the state before.
+        Returns the next state, of the same columns, from the data, in their order, and the state before:
+        ``step(links, weights, ranks)``. A parameter ``superstep`` is as in `iterate`.
     max_iterations, until, name, restart
         As in `iterate`; `until` gets the states before and after a superstep.
     **options
@@ -120,20 +127,26 @@ def co_iterate(
     -----
     Mirrors ``ConnectedStreams.iterate`` with a feedback of another type than the input.
     """
-    _check("co_iterate", "data", data)
+    __tracebackhide__ = True
+    several = tuple(data) if isinstance(data, (list, tuple)) else (data,)
+    if not several:
+        raise IterationArgumentsError("data of co_iterate is empty; a loop over its state alone is iterate")
+    for one in several:
+        _check("co_iterate", "data", one)
     _check("co_iterate", "state", state)
-    return _run(state, step, until, max_iterations, name, JobOptions(restart=restart, **options), data)
+    return _run(state, several, step, until, max_iterations, name, JobOptions(restart=restart, **options))
 
 
 def _run(
     initial: DataFrame,
+    data: tuple[DataFrame, ...],
     step: Callable[..., DataFrame],
     until: Callable[[DataFrame, DataFrame], Any] | None,
     most: Any,
     name: str | None,
     options: JobOptions,
-    data: DataFrame | None = None,
 ) -> DataFrame:
+    __tracebackhide__ = True
     for what, function in (("step", step), ("until", until)):
         if not callable(function) and (what == "step" or function is not None):
             raise IterationArgumentsError(f"{what} is a function, not {function!r}")
@@ -144,13 +157,19 @@ def _run(
     loop = Iteration(name, step, until, most, options, recorder)
     _LAST.append(loop)
     release_unused()
-    with serving(recorder):
-        result = loop.run(initial, data)
+    with serving(recorder), ExitStack() as watched:
+        for watch in watchers:
+            watched.enter_context(watch(loop))
+        try:
+            result = loop.run(initial, data)
+        except KeyboardInterrupt as interrupt:
+            # As that of any call that takes its time: the user's line, and none of those in which we wait.
+            add_note(interrupt, interrupted(loop.name, len(loop.supersteps)))
+            raise interrupt.with_traceback(None) from None
         if recorder is not None:
-            called = "iterate" if data is None else "co_iterate"
+            called = "co_iterate" if data else "iterate"
             text = recorder.source.call_text(user_frame(), called, (), {"name": name, "max_iterations": most})
-            inputs = [initial] if data is None else [data, initial]
-            recorder.record("iterate", f"{text}: {loop.outcome}", recorder.location(), inputs, result)
+            recorder.record("iterate", f"{text}: {loop.outcome}", recorder.location(), [*data, initial], result)
     return result
 
 

@@ -6,34 +6,40 @@
    is lost with an executor. Then their lineage is cut, and those before them are let go of (`superstep_rows`).
 3. A failure repeats tasks of one superstep, as its restart strategy says; when that gives up, the loop has failed.
 4. Between supersteps `until` is asked whether the loop has converged.
+5. A superstep has no more partitions than the first one had, or than a shuffle would have: a step that takes the union
+   of its input with something would have more of them each time, and as many tasks. They are put together, as
+   `DataFrame.coalesce` does it.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BooleanType
 
-from flinkmagic.amounts import count
+from flinkmagic.amounts import count, duration
 from flinkmagic.capturing.driver.impurity import impure_reason
 from flinkmagic.capturing.hooks.call_hooks import reads_of
 from flinkmagic.capturing.hooks.current import serving
 from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.deployment.vertices.failures import short_reason
-from flinkmagic.display import GraphView, to_svg
+from flinkmagic.display import GraphView, mime_bundle, to_svg
+from flinkmagic.display.palette import JOB_GLYPHS
 from flinkmagic.errors.iterations import IterationArgumentsError, IterationCancelledError, SuperstepFailedError
 from flinkmagic.jvm.java import dataset_class
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.iterations.loop_checkpoint import LoopCheckpoint
 from flinkmagic.session.iterations.loop_graph import SuperstepGraph
-from flinkmagic.session.iterations.loop_view import loop_graph, loop_view, supersteps_table
+from flinkmagic.session.iterations.loop_view import last_measures, loop_graph, loop_view, supersteps_table
 from flinkmagic.session.iterations.superstep import Superstep
 from flinkmagic.session.iterations.superstep_rows import SuperstepRows, hold
 from flinkmagic.session.known_loops import KnownLoop, remember
@@ -45,10 +51,11 @@ if TYPE_CHECKING:
     from flinkmagic.session.job import Job
     from flinkmagic.session.options import JobOptions
 
-Step = Callable[[DataFrame], DataFrame]
 Until = Callable[[DataFrame, DataFrame], Any]
 
 _STATE = "state"
+_NUMBER = "superstep"
+"""The parameter by which a step gets the number of its superstep."""
 
 
 class Iteration:
@@ -69,7 +76,7 @@ class Iteration:
     def __init__(
         self,
         name: str,
-        step: Step,
+        step: Callable[..., Any],
         until: Until | None,
         most: int,
         options: JobOptions,
@@ -90,12 +97,17 @@ class Iteration:
         self._job: Job | None = None
         self._is_cancelled = False
         self._number = 0
-        self._has_data = False
+        self._n_data = 0
         self._parallelism = 1
+        self._most_partitions = 0
+        self._is_bounded = False
         self._step_name = getattr(step, "__name__", "step")
+        self._is_numbered = _takes_number(step)
         self._rows: deque[SuperstepRows] = deque()
         self._data: list[SuperstepRows] = []
         self._checkpoint: LoopCheckpoint | None = None
+        self._begun = time.monotonic()
+        self._ended = threading.Event()
 
     @property
     def outcome(self) -> str:
@@ -109,17 +121,41 @@ class Iteration:
 
     def stream_graph(self) -> StreamGraph:
         """Return Flink's graph of the loop: a head and a tail around the step, and the edge that feeds back."""
-        return loop_graph(self.name, self._step_name, self._parallelism, self.outcome, has_data=self._has_data)
+        return loop_graph(self.name, self._step_name, self._parallelism, self.outcome, data=self._n_data)
 
     def to_svg(self) -> str:
         """Return the graph as a picture."""
-        return to_svg(self._view())
+        return to_svg(self.view())
 
-    def _view(self) -> GraphView:
+    def view(self) -> GraphView:
+        """Return the graph as readers see it, with how the supersteps went."""
         return loop_view(self.stream_graph(), self.supersteps)
 
+    def progress(self) -> str:
+        """Return one line: state, superstep, its tasks, what `until` measured last, and the time until now.
+
+        Such as ``ranks ▶ RUNNING superstep 4 of 30 · 3/8 tasks · moved 4.95 · 2.1 s``.
+        """
+        with self._lock:
+            job = self._job
+        parts = [f"superstep {min(self._number + 1, self.max_iterations)} of {self.max_iterations}"]
+        if job is not None:
+            snapshot = job.snapshot()
+            parts.append(f"{snapshot.task_counts.get('FINISHED', 0)}/{snapshot.n_tasks} tasks")
+        parts += last_measures(self.supersteps)
+        parts.append(duration((time.monotonic() - self._begun) * 1000))
+        return f"{self.name} {JOB_GLYPHS.get(str(self.status), '○')} {self.status} {' · '.join(parts)}"
+
+    def wait(self, timeout: float | None = None) -> JobStatus:
+        """Wait until the loop has ended, or so many seconds; return its status."""
+        self._ended.wait(timeout)
+        return self.status if self._ended.is_set() else JobStatus.RUNNING
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Mapping[str, str]:
-        return {"image/svg+xml": self.to_svg(), "text/plain": self.summary()}
+        if not self.supersteps:
+            return {"text/plain": self.summary()}
+        bundle = mime_bundle(self.view(), summary=f"{self.status}, {self.outcome}")
+        return {**bundle, "text/plain": self.summary()}
 
     def cancel(self) -> None:
         """End the loop's Spark work; `run` raises. From any thread, in a superstep or between two."""
@@ -129,10 +165,10 @@ class Iteration:
         if job is not None:
             job.cancel()
 
-    def run(self, initial: DataFrame, data: DataFrame | None = None) -> DataFrame:
+    def run(self, initial: DataFrame, data: Sequence[DataFrame] = ()) -> DataFrame:
         """Run the loop; return a DataFrame over the rows of its last superstep.
 
-        With `data`, the step gets that too, first: its rows are computed once, unless the user has cached them.
+        The step gets `data` too, first: the rows of each are computed once, unless the user has cached them.
 
         Raises
         ------
@@ -141,14 +177,16 @@ class Iteration:
         IterationCancelledError
             After `cancel`.
         """
+        try:
+            return self._run(initial, data)
+        finally:
+            self._ended.set()
+
+    def _run(self, initial: DataFrame, data: Sequence[DataFrame]) -> DataFrame:
         self.status = JobStatus.RUNNING
         try:
-            self._has_data = data is not None
-            if data is not None:
-                kept = self._kept_data(data)
-                step: Any = self._step
-                self._step = lambda state: step(kept, state)
-            last = self._loop(initial)
+            self._n_data = len(data)
+            last = self._loop(initial, [self._kept_data(one) for one in data])
         except (IterationCancelledError, KeyboardInterrupt):
             self._end(JobStatus.CANCELED)
             raise
@@ -164,7 +202,7 @@ class Iteration:
         # What is made of it refers to this plan in the JVM, also where no name refers to it. Its columns are new, and
         # so those of the loop's call.
         result = last.toDF(*last.columns)
-        remember(self._rows[-1].dataset_id(), KnownLoop(self._view(), f"{self.name}: {self.outcome}"))
+        remember(self._rows[-1].dataset_id(), KnownLoop(self.view(), f"{self.name}: {self.outcome}"))
         hold(result, [*self._data, *self._rows])
         self._data, self._rows = [], deque()
         return result
@@ -174,7 +212,7 @@ class Iteration:
             return data
         graph, _ = self._graph(data)
         self._data.append(SuperstepRows(self._deployed(graph, 0), _STATE))
-        return self._data[0].frame
+        return self._data[-1].frame
 
     def _end(self, status: JobStatus) -> None:
         self.status = status
@@ -184,12 +222,12 @@ class Iteration:
             rows.release()
         self._data, self._rows = [], deque()
 
-    def _loop(self, initial: DataFrame) -> DataFrame:
+    def _loop(self, initial: DataFrame, data: Sequence[DataFrame]) -> DataFrame:
         current, number = initial, 0
         while number < self.max_iterations and not self.converged:
             self._check_cancelled()
             started = time.monotonic()
-            graph, seconds = self._compiled(current, number + 1)
+            graph, seconds = self._compiled(data, current, number + 1)
             if self._folder is not None and self._checkpoint is None:
                 self._checkpoint = LoopCheckpoint(str(self._folder), self.name, graph.key())
                 found = self._checkpoint.find(initial.sparkSession, initial.schema)
@@ -227,9 +265,10 @@ class Iteration:
         if self._is_cancelled:
             raise IterationCancelledError(self.name, len(self.supersteps))
 
-    def _compiled(self, current: DataFrame, number: int) -> tuple[SuperstepGraph, float]:
+    def _compiled(self, data: Sequence[DataFrame], current: DataFrame, number: int) -> tuple[SuperstepGraph, float]:
+        numbered = {_NUMBER: number} if self._is_numbered else {}
         with serving(self._recorder, -1):
-            made = self._step(current)
+            made = self._step(*data, current, **numbered)
         if not isinstance(made, DataFrame):
             raise IterationArgumentsError(
                 f"The step of the loop {self.name!r} returns a DataFrame, and superstep {number} is "
@@ -241,7 +280,18 @@ class Iteration:
                 f"The step of the loop {self.name!r} returns the columns that it was given, "
                 f"{_columns(wanted)}, and superstep {number} has {_columns(found)}"
             )
-        return self._graph(made)
+        return self._bounded(made)
+
+    def _bounded(self, made: DataFrame) -> tuple[SuperstepGraph, float]:
+        """Compile a superstep; apply rule 5."""
+        graph, seconds = self._graph(made.coalesce(self._most_partitions) if self._is_bounded else made)
+        if not self._most_partitions:
+            self._most_partitions = max(graph.partitions, self._options.parallelism or 2 * graph.slots_planned_for)
+        if graph.partitions <= self._most_partitions:
+            return graph, seconds
+        self._is_bounded = True
+        bounded, again = self._bounded(made)
+        return bounded, seconds + again
 
     def _graph(self, df: DataFrame) -> tuple[SuperstepGraph, float]:
         """Compile what computes a DataFrame; return how long that took, too."""
@@ -305,6 +355,16 @@ class Iteration:
         clone, _ = SessionClones(spark, self._options.parallelism, slots).of(None)
         of_rows = dataset_class(spark._jvm).ofRows
         return DataFrame(of_rows(clone, df._jdf.queryExecution().analyzed()), spark).limit(2).collect()
+
+
+def _takes_number(step: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(step).parameters
+    except (TypeError, ValueError):  # a function of C's that names none
+        return False
+    # One that `partial` has given already is a default of its.
+    is_given = isinstance(step, functools.partial) and _NUMBER in step.keywords
+    return _NUMBER in parameters and not is_given
 
 
 def _settle(recorder: CallRecorder | None, df: DataFrame) -> None:

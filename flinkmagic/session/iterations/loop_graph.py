@@ -12,6 +12,18 @@ class SuperstepGraph(CompiledGraph):
 
     is_callers = True
 
+    @property
+    def partitions(self) -> int:
+        """How many partitions its rows are planned to have."""
+        result = self.sinks[0].transformation_id
+        vertices = self.job_graph.vertices.values()
+        return next(one.parallelism for one in vertices if any(node.id == result for node in one.operators))
+
+    @property
+    def slots_planned_for(self) -> int:
+        """How many slots there are for its tasks."""
+        return self._slots_planned_for
+
     def _result_level(self) -> str:
         """Keep a second copy where executors may be lost: the superstep before the last one has no lineage."""
         if self.options.storage_level != DEFAULT_STORAGE_LEVEL:

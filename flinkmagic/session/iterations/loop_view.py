@@ -36,7 +36,7 @@ _MOST_VALUES = 8
 """How many values of a measure are told; the others are left out in the middle."""
 
 
-def loop_graph(name: str, step: str, parallelism: int, told: str, *, has_data: bool) -> StreamGraph:
+def loop_graph(name: str, step: str, parallelism: int, told: str, *, data: int = 0) -> StreamGraph:
     """Return the stream graph of a loop.
 
     Parameters
@@ -47,19 +47,20 @@ def loop_graph(name: str, step: str, parallelism: int, told: str, *, has_data: b
         Of the step.
     told : str
         What is to be said of the loop.
-    has_data : bool
-        Whether each superstep reads data besides its state.
+    data : int
+        How many DataFrames each superstep reads besides its state. Flink's step has two inputs; several are one there.
     """
     environment = StreamExecutionEnvironment(name, RuntimeExecutionMode.STREAMING, parallelism)
     common: dict[str, Any] = {"parallelism": parallelism}
     about: Mapping[str, Any] = {"metadata": {"operator": told, "name": step}, "description": told}
-    state = SourceTransformation("state" if has_data else "initial", **common)
+    state = SourceTransformation("state" if data else "initial", **common)
     body: Transformation
-    if has_data:
+    if data:
         fed = CoFeedbackTransformation(name, **common)
-        body = TwoInputTransformation(
-            SourceTransformation("data", **common), UnionTransformation([state, fed]), step, **common, **about
-        )
+        names = [f"data {number}" for number in range(1, data + 1)] if data > 1 else ["data"]
+        sources = [SourceTransformation(each, **common) for each in names]
+        first = sources[0] if data == 1 else UnionTransformation(sources)
+        body = TwoInputTransformation(first, UnionTransformation([state, fed]), step, **common, **about)
         fed.add_feedback_edge(body)
     else:
         head = FeedbackTransformation(state, name, **common)
@@ -96,6 +97,12 @@ def convergence(supersteps: Sequence[Superstep]) -> list[str]:
             values = [*values[: _MOST_VALUES // 2], "…", *values[-_MOST_VALUES // 2 :]]
         lines.append(f"{name} {' → '.join(values)}")
     return lines
+
+
+def last_measures(supersteps: Sequence[Superstep]) -> list[str]:
+    """Return the measures of the last superstep that are numbers: ``moved 0.43``."""
+    last = supersteps[-1].measures if supersteps else {}
+    return [f"{name} {value:.3g}" for name, value in last.items() if _is_number(value)]
 
 
 def _is_number(value: Any) -> bool:

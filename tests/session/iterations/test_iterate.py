@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import threading
 import time
@@ -176,6 +177,61 @@ def test_a_state_of_another_type_than_the_data(spark):
     points.unpersist()
 
 
+def test_a_step_takes_several_data_and_the_number_of_its_superstep(spark, begin):
+    by_two, by_ten = spark.range(3).selectExpr("id", "2 AS a"), spark.range(3).selectExpr("id", "10 AS b")
+    numbers = []
+
+    def step(first, second, state, superstep):
+        numbers.append(superstep)
+        both = state.join(first, "id").join(second, "id")
+        return both.select("id", (F.col("v") * F.col("a") + F.col("b") + superstep).cast("bigint").alias("v"))
+
+    state = spark.createDataFrame([(0, 1), (1, 2), (5, 9)], "id long, v long")
+    found = flinkmagic.co_iterate([by_two, by_ten], state, step, max_iterations=3)
+    assert numbers == [1, 2, 3]
+    assert values(found) == [(0, 8 * 1 + 4 * 11 + 2 * 12 + 13), (1, 8 * 2 + 4 * 11 + 2 * 12 + 13)]
+    edges = {(edge.source.name, edge.target.name) for edge in flinkmagic.iterations()[-1].stream_graph().edges}
+    assert {("Source: data 1", "step"), ("Source: data 2", "step"), ("Source: state", "step")} <= edges
+    plus = functools.partial(lambda df, superstep: df.select("id", (F.col("v") + superstep).alias("v")), superstep=7)
+    assert values(flinkmagic.iterate(state, plus, max_iterations=2)) == [(0, 15), (1, 16), (5, 23)], "it is given"
+
+
+@pytest.mark.parametrize("kind", ["iterate", "co_iterate"])
+def test_a_step_with_a_union_has_no_more_tasks_each_time(spark, kind):
+    state = spark.range(0, 8, 1, 4).select("id", F.lit(1).cast("long").alias("v"))
+    more = spark.range(8, 12, 1, 3).select("id", F.lit(1).cast("long").alias("v"))
+    if kind == "iterate":
+        last = flinkmagic.iterate(state, lambda df: df.union(df), max_iterations=6)
+        expected = {(id,): 64 for id in range(8)}
+    else:
+        last = flinkmagic.co_iterate(more, state, lambda data, df: df.union(data), max_iterations=6)
+        expected = {(id,): 1 if id < 8 else 6 for id in range(12)}
+    tasks = [step.tasks for step in flinkmagic.iterations()[-1].supersteps]
+    assert tasks == [8 if kind == "iterate" else 7] * 6
+    assert last.rdd.getNumPartitions() == tasks[0]
+    assert {tuple(row)[:1]: row[1] for row in last.groupBy("id").agg(F.sum("v")).collect()} == expected
+
+
+def test_a_step_that_chooses_its_partitions_has_them(spark, begin):
+    last = flinkmagic.iterate(begin, lambda df: df.repartition(13), max_iterations=3)
+    assert [step.tasks for step in flinkmagic.iterations()[-1].supersteps][1:] == [26, 26]
+    assert last.rdd.getNumPartitions() == 13
+
+
+def test_an_interrupt_shows_the_users_line_and_none_of_ours(begin):
+    def interrupted(df):
+        if len(flinkmagic.iterations()[-1].supersteps) == 1:
+            raise KeyboardInterrupt
+        return doubled(df)
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        flinkmagic.iterate(begin, interrupted, max_iterations=3, name="stopped")
+    assert raised.value.__notes__ == ["It has cancelled the loop 'stopped' after 1 finished superstep."]
+    assert flinkmagic.iterations()[-1].status is JobStatus.CANCELED
+    frames = [entry.frame for entry in raised.traceback[1:]]
+    assert all(frame.f_locals.get("__tracebackhide__") for frame in frames), "IPython leaves them out"
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
@@ -254,7 +310,7 @@ def test_cancel_between_and_within_supersteps(spark, begin):
         flinkmagic.iterations()[-1].cancel()
         return False
 
-    with pytest.raises(IterationCancelledError, match="'between' was cancelled after 1 finished supersteps"):
+    with pytest.raises(IterationCancelledError, match="'between' was cancelled after 1 finished superstep"):
         flinkmagic.iterate(begin, doubled, max_iterations=9, until=cancelling, name="between")
     assert flinkmagic.iterations()[-1].status is JobStatus.CANCELED
 
