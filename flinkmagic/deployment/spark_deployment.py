@@ -156,7 +156,15 @@ class SparkDeployment(Deployment):
             on_over=partial(self._over, on_over),
         )
         done = {"done": self._retention.stage_done} if self._retention is not None else {}
-        runner = StageRunner(self._sc, planned.session_clone, self._properties, self._kept, self._observations, **done)
+        runner = StageRunner(
+            self._sc,
+            planned.session_clone,
+            self._properties,
+            self._kept,
+            self._observations,
+            count_rows=self._monitor.count_rows,
+            **done,
+        )
         self._host.make_stage = partial(StageRun, runner)
         self._monitor.start(
             lambda events: self._run(lambda: self._host.handle(events)),

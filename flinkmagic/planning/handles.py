@@ -160,6 +160,9 @@ class StageHandle:
         For a stage that observes something: call it when the stage is done, whatever runs again of it later.
     joins, merged : Once
         What `adaptation` reports, as the JVM knows it: a tuple of JoinChoice; the number of tasks, or -1.
+    row_metrics : Once
+        For a stage that reads kept rows, the ids of Spark's metrics by which its sources count rows, separated by
+        commas: a task's own metrics count the batches of kept rows. Ask only once the JVM's object is made.
     upstream : tuple of PipelinedStageHandle
         The other stages of its pipelined region, which run in the Spark job of this one.
     """
@@ -172,6 +175,7 @@ class StageHandle:
     collected: Callable[[], None] | None = field(repr=False, default=None)
     joins: Once = field(repr=False, default_factory=lambda: Once.of(()))
     merged: Once = field(repr=False, default_factory=lambda: Once.of(-1))
+    row_metrics: Once = field(repr=False, default_factory=lambda: Once.of(""))
     upstream: tuple[PipelinedStageHandle, ...] = field(repr=False, default=())
 
     @property

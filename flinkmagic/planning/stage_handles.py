@@ -28,6 +28,7 @@ from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.plan_reader import (
     BROADCAST_EXCHANGE,
+    CACHED_SCAN,
     COLLECT_METRICS,
     MAY_CALL_PYTHON,
     PYTHON_OPERATORS,
@@ -55,6 +56,7 @@ class _StageFacts(TypedDict):
     calls_python: bool
     collected: Callable[[], None] | None
     joins: Once
+    row_metrics: Once
 
 
 class StageHandles:
@@ -282,6 +284,7 @@ class StageHandles:
             "calls_python": calls_python or any(map(_calls_python, stage.nodes)),
             "collected": self._collected(stage),
             "joins": self._joins(stage),
+            "row_metrics": self._row_metrics(stage),
         }
 
     def _collected(self, stage: Stage) -> Callable[[], None] | None:
@@ -311,6 +314,19 @@ class StageHandles:
     def _joins(self, stage: Stage) -> Once:
         joins = [] if stage.cached else [node for node in stage.nodes if node.kind in JOINS]
         return Once(lambda: join_choices(self._rebuilder, self._forest, joins)) if joins else Once.of(())
+
+    def _row_metrics(self, stage: Stage) -> Once:
+        if stage.cached or all(node.kind != CACHED_SCAN for node in stage.nodes):
+            return Once.of("")
+        sources = [node for node in stage.nodes if not node.children and node.kind not in _EXCHANGES]
+
+        def ids() -> str:
+            leaves = self._forest.sc._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+            for node in sources:
+                leaves.add(self._forest.jvm_node(node))
+            return str(self._rebuilder.rowMetrics(leaves))
+
+        return Once(ids)
 
     def _merged(self, ask: Callable[[JavaObject], int], plan: JavaObject, stage: Stage) -> Once:
         # Without a node of its own, a stage only reads what another one wrote.

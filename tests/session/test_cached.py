@@ -111,3 +111,18 @@ def test_a_failure_while_a_cache_is_filled_repeats_what_is_missing(spark, tmp_pa
         assert spark.read.parquet(f"{tmp_path}/few", f"{tmp_path}/many").count() == 400
     finally:
         kept.unpersist()
+
+
+def test_kept_rows_are_counted_as_rows_and_not_as_the_batches_that_hold_them(spark, tmp_path):
+    spark.range(500).write.parquet(str(tmp_path / "few"))
+    few = spark.read.parquet(str(tmp_path / "few"))
+    kept = spark.range(0, 30_000, 1, 3).select("id", (F.col("id") % 7).alias("k")).cache()
+    kept.count()
+    both = kept.select("id").union(few)
+    for query, rows in ((kept, 30_000), (kept.where("k > 99"), 0), (both, 30_500)):
+        grouped = query.groupBy((F.col("id") % 3).alias("third")).count()
+        job = flinkmagic.compile({"grouped": grouped}, "counting").run()
+        assert job.status is JobStatus.FINISHED
+        first = next(iter(job.execution_graph.job_vertices))
+        assert sum(task.rows_in for task in job.tasks() if task.vertex_id == first.id) == rows
+    kept.unpersist()

@@ -1,8 +1,10 @@
 package flinkmagic.deployment;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Properties;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
@@ -11,6 +13,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.TaskEndReason;
 import org.apache.spark.TaskFailedReason;
 import org.apache.spark.executor.TaskMetrics;
+import org.apache.spark.scheduler.AccumulableInfo;
 import org.apache.spark.scheduler.JobFailed;
 import org.apache.spark.scheduler.LiveListenerBus;
 import org.apache.spark.scheduler.SparkListener;
@@ -27,6 +30,7 @@ import org.apache.spark.scheduler.SparkListenerTaskGettingResult;
 import org.apache.spark.scheduler.SparkListenerTaskStart;
 import org.apache.spark.scheduler.StageInfo;
 import org.apache.spark.scheduler.TaskInfo;
+import org.apache.spark.storage.RDDInfo;
 
 /**
  * Writes what Spark reports about one job's stages and tasks as lines, which Python takes in one call.
@@ -47,6 +51,10 @@ public class TaskMonitor extends SparkListener {
     private final HashSet jobs = new HashSet();
     // Tags under which Spark has received a job, or will receive none any more; protected by its own lock.
     private final HashSet submitted = new HashSet();
+    // Spark counts the batches of persisted rows as records; for these tags it is told which metrics count the rows.
+    private final ConcurrentHashMap rowMetrics = new ConcurrentHashMap();
+    // Touched by the listener bus's thread only: by the stages that read persisted rows, those metrics.
+    private final HashMap metricsOfStages = new HashMap();
     private LiveListenerBus bus;
 
     public TaskMonitor(String prefix) {
@@ -110,6 +118,20 @@ public class TaskMonitor extends SparkListener {
         }
     }
 
+    /**
+     * Counts the rows that the tasks of a stage read by metrics, where the stage reads persisted rows.
+     *
+     * @param metrics the ids of these accumulators, separated by commas
+     */
+    public void countRows(String tag, String metrics) {
+        HashSet ids = new HashSet();
+        String[] each = metrics.split(",");
+        for (int i = 0; i < each.length; i++) {
+            ids.add(Long.valueOf(each[i]));
+        }
+        rowMetrics.put(tag, ids);
+    }
+
     private void submitted(String tag) {
         synchronized (submitted) {
             submitted.add(tag);
@@ -158,6 +180,9 @@ public class TaskMonitor extends SparkListener {
         String tag = tagOf(event.properties());
         if (tag != null) {
             stages.add(Integer.valueOf(info.stageId()));
+            if (rowMetrics.containsKey(tag) && readsPersisted(info)) {
+                metricsOfStages.put(Integer.valueOf(info.stageId()), rowMetrics.get(tag));
+            }
         } else if (!stages.contains(Integer.valueOf(info.stageId()))) {
             return;
         }
@@ -195,7 +220,7 @@ public class TaskMonitor extends SparkListener {
         }
         StringBuilder line = new StringBuilder(head("E", event.stageId(), event.stageAttemptId(), info));
         line.append('\t').append(info.finishTime()).append('\t').append(info.status()).append('\t');
-        appendMetrics(line, event.taskMetrics());
+        appendMetrics(line, event.taskMetrics(), rowsRead(event));
         TaskEndReason reason = event.reason();
         if (reason instanceof TaskFailedReason) {
             line.append("\t").append(reason.getClass().getSimpleName().replace("$", ""));
@@ -238,11 +263,38 @@ public class TaskMonitor extends SparkListener {
             + "\t" + info.executorId() + "\t" + info.launchTime() + "\t" + (info.speculative() ? "1" : "0");
     }
 
-    private static void appendMetrics(StringBuilder line, TaskMetrics metrics) {
+    private static boolean readsPersisted(StageInfo info) {
+        scala.collection.Iterator rdds = info.rddInfos().iterator();
+        while (rdds.hasNext()) {
+            if (((RDDInfo) rdds.next()).storageLevel().isValid()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** How many rows a task has read from where it begins, apart from shuffles. */
+    private long rowsRead(SparkListenerTaskEnd event) {
+        HashSet metrics = (HashSet) metricsOfStages.get(Integer.valueOf(event.stageId()));
+        if (metrics == null) {
+            return event.taskMetrics() == null ? 0L : event.taskMetrics().inputMetrics().recordsRead();
+        }
+        long rows = 0L;
+        scala.collection.Iterator updates = event.taskInfo().accumulables().iterator();
+        while (updates.hasNext()) {
+            AccumulableInfo one = (AccumulableInfo) updates.next();
+            if (metrics.contains(Long.valueOf(one.id())) && one.update().isDefined()) {
+                rows += ((Number) one.update().get()).longValue();
+            }
+        }
+        return rows;
+    }
+
+    private static void appendMetrics(StringBuilder line, TaskMetrics metrics, long rowsRead) {
         if (metrics == null) {
             return;
         }
-        long in = metrics.inputMetrics().recordsRead() + metrics.shuffleReadMetrics().recordsRead();
+        long in = rowsRead + metrics.shuffleReadMetrics().recordsRead();
         long bytesIn = metrics.inputMetrics().bytesRead() + metrics.shuffleReadMetrics().totalBytesRead();
         long out = metrics.outputMetrics().recordsWritten() + metrics.shuffleWriteMetrics().recordsWritten();
         long bytesOut = metrics.outputMetrics().bytesWritten() + metrics.shuffleWriteMetrics().bytesWritten();

@@ -99,6 +99,9 @@ class StageRunner:
         What is observed in the stages.
     done : callable
         Called with each stage that is done, on its thread, before anything else learns of it.
+    count_rows : callable
+        Called with the tag of a stage that reads kept rows, and with the ids of the metrics that count them, before it
+        goes to Spark.
     """
 
     def __init__(
@@ -109,6 +112,7 @@ class StageRunner:
         kept: KeptResults,
         observations: Observations,
         done: Callable[[StageHandle, KeptResults], None] = lambda _handle, _kept: None,
+        count_rows: Callable[[str, str], None] = lambda _tag, _metrics: None,
     ) -> None:
         self.sc = sc
         self.jsession = jsession
@@ -116,6 +120,7 @@ class StageRunner:
         self.kept = kept
         self._observations = observations
         self._done = done
+        self._count_rows = count_rows
         self._map_outputs = MapOutputs(sc)
         self._watch = ExecutorWatch.of(sc)
         self._jsc = sc._jsc.sc()
@@ -163,6 +168,9 @@ class StageRunner:
         for one in handle.upstream:
             one.shuffle_dependency  # noqa: B018 - the number of the shuffle says whose the stage is
         handle.adaptation  # noqa: B018 - to be known before Spark tells of the stage's tasks
+        metrics = handle.row_metrics()
+        if metrics:
+            self._count_rows(tag, metrics)
         if handle.starts_jobs_early:
             self.properties.enter(tag, description, session)
         if isinstance(handle, ShuffleMapStageHandle):

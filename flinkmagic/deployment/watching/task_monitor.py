@@ -67,6 +67,10 @@ class TaskMonitor:
         """Wait until Spark has received a job under each of some tags, or `flush` was called with the tag as token."""
         self._listener.awaitSubmission(" ".join(tags), EARLY, timeout_ms)
 
+    def count_rows(self, tag: str, metrics: str) -> None:
+        """Count what the tasks of a stage under a tag read by metrics of Spark's, not by the batches of kept rows."""
+        self._listener.countRows(tag, metrics)
+
     def flush(self, token: str) -> None:
         """Deliver ``Marker(token)`` after all that Spark has reported so far."""
         # Spark posts the end of a task before it completes the job's future.
