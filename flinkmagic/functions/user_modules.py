@@ -9,12 +9,15 @@ parser makes the same tree from them.
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import importlib.machinery
+import platform
 import site
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 
 _LIBRARIES = frozenset({"py4j", "pyspark"})
@@ -28,14 +31,35 @@ class CannotCompareError(Exception):
 
 
 def library_version(module: str) -> str | None:
-    """Return a library module's package version, empty if unknown; None if the module is the user's."""
+    """Return a library module's package version, empty if unknown; None if the module is the user's.
+
+    It is the same whether the library has been imported or not: a function that imports one is the same function before
+    and after its first call.
+    """
     top = module.partition(".")[0]
-    if top in sys.builtin_module_names or top in sys.stdlib_module_names or top in _LIBRARIES:
+    if top in sys.builtin_module_names or top in sys.stdlib_module_names:
+        return platform.python_version()
+    if top in _LIBRARIES:
         return str(getattr(sys.modules.get(top), "__version__", ""))
     found = find_module(module) or find_module(top)
     if found is not None and found.origin is not None and _is_installed(Path(found.origin)):
-        return str(getattr(sys.modules.get(top), "__version__", ""))
+        return _version_of_package(top)
     return None
+
+
+@functools.cache
+def _version_of_package(top: str) -> str:
+    try:
+        return metadata.version(top)
+    except metadata.PackageNotFoundError:
+        named = _distributions().get(top)
+        return metadata.version(named[0]) if named else ""
+
+
+@functools.cache
+def _distributions() -> Mapping[str, list[str]]:
+    """Return the names of the installed packages, by those of the modules that they bring."""
+    return metadata.packages_distributions()
 
 
 def _is_installed(path: Path) -> bool:

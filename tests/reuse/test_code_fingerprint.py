@@ -139,6 +139,16 @@ def test_a_library_counts_by_its_name():
     assert digest(source, m=math) != digest(source, m=json)
 
 
+@pytest.mark.parametrize("library", ["graphviz", "bs4"])
+def test_a_function_that_imports_a_library_is_the_same_before_and_after_that(monkeypatch, library):
+    source = f"def f(x):\n    import {library}\n    return {library}.__version__\n"
+    monkeypatch.delitem(sys.modules, library, raising=False)
+    before = digest(source)
+    importlib.import_module(library)
+    assert digest(source) == before
+    monkeypatch.delitem(sys.modules, library)
+
+
 def test_dates_and_times_count_by_value():
     source = "import datetime, json\ndef f(x):\n    return x < noon and json.loads('1')\n"
     noon = datetime.time(12)
