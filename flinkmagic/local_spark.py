@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flinkmagic.errors.deployment import JavaNotFoundError
+from flinkmagic.errors.deployment import JavaNotFoundError, different_pythons
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
@@ -158,6 +159,29 @@ def _environment(**values: str) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def other_python(sc: SparkContext) -> str | None:
+    """Return in a line which Python the workers of a local session run, if it is not this one with these packages.
+
+    What the machines of a cluster have is not known here.
+    """
+    if sc._jsc.sc().isLocal() and sc.pythonExec != sys.executable:
+        prefix = _prefix_of(sc.pythonExec)
+        if prefix != sys.prefix:
+            return different_pythons(sc.pythonExec, prefix, sys.executable)
+    return None
+
+
+def _prefix_of(python: str) -> str | None:
+    """Return where a Python has its packages; None if it does not run."""
+    try:
+        asked = subprocess.run(
+            [python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return asked.stdout.strip()
 
 
 def local_session(

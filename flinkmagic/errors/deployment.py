@@ -132,3 +132,12 @@ class WriteNotRepeatableError(UserError):
             f"The write {name!r} failed and is not run again: {why}. Look at its target, then run the graph again; "
             "a write with mode overwrite can always be repeated."
         )
+
+
+def different_pythons(workers: str, prefix: str | None, driver: str) -> str:
+    """Return the line about workers that run another Python than the driver; `prefix` is None if it does not run."""
+    theirs = f"{workers} of {prefix}" if prefix is not None else f"{workers}, which does not run here"
+    return (
+        f"Spark's Python workers run {theirs}, this process {driver}: their packages may be others. Before the session "
+        'is made: import os, sys; os.environ["PYSPARK_PYTHON"] = sys.executable'
+    )

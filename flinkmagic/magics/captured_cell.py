@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from IPython.display import display as show
 
 from flinkmagic import display, session
-from flinkmagic.capturing.hooks.current import HOOK_FILE
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.usage import UnnamedCheckpointError
-from flinkmagic.magics.cell import CellBody, cell_labels, cell_number, compile_body
+from flinkmagic.magics.cell import cell_labels, cell_number, compile_body
 from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.not_yet_written import awaited_line
 from flinkmagic.magics.option_arguments import job_options
-from flinkmagic.magics.spark_session import cell_session
+from flinkmagic.magics.spark_session import cell_session, say_other_python
 from flinkmagic.magics.words import parsed
 from flinkmagic.session.checks import check_name
 from flinkmagic.session.summary import nothing_deferred, only_shown_note
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
     from flinkmagic.magics.compile_progress import CompileProgress
     from flinkmagic.magics.flink_magics import FlinkMagics
     from flinkmagic.session import CompiledGraph
-
-_OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class CapturedCell:
@@ -67,6 +62,7 @@ class CapturedCell:
         # The layout engine starts while Spark plans.
         display.warm_up()
         spark = cell_session(self._shell)
+        say_other_python(spark)
         graphs = self._magics.graphs
         number = f"cell {cell_number(self._shell)}"
         cells = self._magics.cells
@@ -163,40 +159,3 @@ def _say_what_ran_on_its_line(program: Program) -> None:
     """Say which lines have changed rows already: running the cell again would repeat that."""
     for statement in program.immediate:
         print(lines_visible(f"{statement.location}: {statement.text} has run: it cannot be put off."))
-
-
-@contextmanager
-def plainly_interrupted(shell: Any) -> Iterator[None]:
-    """Show an interrupt as that of any cell: the user's own lines, and none of ours or of what we wait in."""
-    try:
-        yield
-    except KeyboardInterrupt as interrupt:
-        trace = _user_lines(interrupt.__traceback__)
-        told = ["\n".join(["KeyboardInterrupt", *getattr(interrupt, "__notes__", ())])]
-        if trace is not None:
-            told = shell.InteractiveTB.structured_traceback(KeyboardInterrupt, interrupt, trace)
-        interrupt._render_traceback_ = lambda: told  # type: ignore[attr-defined]
-        raise
-
-
-def _user_lines(trace: TracebackType | None) -> TracebackType | None:
-    """Return the frames of a traceback below ours, up to where the user's line called us again."""
-    while trace is not None and not _is_body(trace):
-        trace = trace.tb_next
-    return None if trace is None else _up_to_ours(trace.tb_next)
-
-
-def _up_to_ours(trace: TracebackType | None) -> TracebackType | None:
-    if trace is None:
-        return None
-    filename = trace.tb_frame.f_code.co_filename
-    if filename.startswith(_OUR_FOLDER):
-        return None
-    rest = _up_to_ours(trace.tb_next)
-    if filename == HOOK_FILE:
-        return rest
-    return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
-
-
-def _is_body(trace: TracebackType) -> bool:
-    return trace.tb_frame.f_code in (CellBody.run.__code__, CellBody.run_awaiting.__code__)

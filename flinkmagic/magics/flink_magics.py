@@ -27,7 +27,7 @@ from flinkmagic.errors.usage import (
     ReservedNameError,
     UnknownNameError,
 )
-from flinkmagic.magics.captured_cell import CapturedCell, plainly_interrupted
+from flinkmagic.magics.captured_cell import CapturedCell
 from flinkmagic.magics.cell import is_blank
 from flinkmagic.magics.cell_jobs import CellJobs
 from flinkmagic.magics.cell_runs import CellRuns
@@ -36,6 +36,7 @@ from flinkmagic.magics.jobs import cancelled, errors_text, jobs_table, retained_
 from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.stale_runs import check_stale_words, run_or_list_stale
+from flinkmagic.magics.tracebacks import plainly_interrupted
 from flinkmagic.magics.words import parsed, with_help
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
 from flinkmagic.session.options import STREAMING

@@ -17,6 +17,7 @@ from flinkmagic.display import printable, to_html, to_text
 from flinkmagic.display.engine import engine_available
 from flinkmagic.magics.live import in_notebook
 from flinkmagic.magics.live_view import Shown, follow_beside
+from flinkmagic.magics.tracebacks import interrupted_in_a_call
 from flinkmagic.session.iterations.watchers import watchers
 
 if TYPE_CHECKING:
@@ -50,13 +51,15 @@ class LoopViews:
     @contextmanager
     def __call__(self, loop: Iteration) -> Iterator[None]:
         """Show a loop while the block runs, and what it has come to."""
-        if get_ipython() is None or getattr(self._within, "loop", None) is not None:
+        shell = get_ipython()
+        if shell is None or getattr(self._within, "loop", None) is not None:
             yield
             return
         self._within.loop = loop
         watcher = follow_beside(loop, self._shown(loop))
         try:
-            yield
+            with interrupted_in_a_call(shell):
+                yield
         finally:
             self._within.loop = None
             watcher.join()

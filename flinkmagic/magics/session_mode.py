@@ -31,7 +31,7 @@ from flinkmagic.magics.cell import cell_labels, is_blank
 from flinkmagic.magics.cell_jobs import NotedActions
 from flinkmagic.magics.cell_runs import CellRun, running_again
 from flinkmagic.magics.graphs import cell_id
-from flinkmagic.magics.spark_session import running_session
+from flinkmagic.magics.spark_session import running_session, say_other_python
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.options import NO_RETENTION, OPTIONS, JobOptions
 
@@ -167,6 +167,7 @@ class SessionMode:
         from flinkmagic.magics.action_cards import CellCard
         from flinkmagic.magics.live import in_notebook
 
+        say_other_python(spark)
         if cell.card is None:
             cell.card = CellCard(in_notebook=in_notebook(), widget=self._magics.progress == "widget")
         cell.noted = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))

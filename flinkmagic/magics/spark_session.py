@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
+from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import SparkConnectSessionError
-from flinkmagic.local_spark import local_session
+from flinkmagic.local_spark import local_session, other_python
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+_asked: WeakSet[SparkContext] = WeakSet()
 
 
 def cell_session(shell: InteractiveShell) -> SparkSession:
@@ -38,6 +43,16 @@ def cell_session(shell: InteractiveShell) -> SparkSession:
         file=sys.stderr,
     )
     return session
+
+
+def say_other_python(spark: SparkSession) -> None:
+    """Say once for each SparkContext that its workers run another Python, if they do."""
+    context = spark.sparkContext
+    if context not in _asked:
+        _asked.add(context)
+        told = other_python(context)
+        if told is not None:
+            print(lines_visible(told), file=sys.stderr)
 
 
 def running_session(shell: InteractiveShell) -> SparkSession | None:

@@ -98,3 +98,16 @@ def test_beside_the_graph_of_what_ran_on_the_way_nothing_is_left(loops, tmp_path
     assert cell.error is None
     assert cell.stdout.startswith("3\n")
     assert cell.stdout.endswith("nothing is left to run: 1 write has run on the way, nothing is deferred\n")
+
+
+def test_an_interrupt_shows_the_users_line_and_none_of_ours(loops) -> None:
+    cell = loops.run(
+        "def stopped(df):\n"
+        "    raise KeyboardInterrupt\n"
+        "flinkmagic.iterate(spark.range(4), stopped, max_iterations=3, name='halted')"
+    )
+    assert isinstance(cell.error, KeyboardInterrupt)
+    assert "flinkmagic.iterate(spark.range(4), stopped, max_iterations=3, name='halted')" in cell.stdout
+    assert "It has cancelled the loop 'halted' after 0 finished supersteps." in cell.stdout
+    assert "iterate.py" not in cell.stdout
+    assert cell.displays[-1]["text/plain"] == "halted: CANCELED, 0 supersteps"

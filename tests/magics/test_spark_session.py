@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import venv
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from flinkmagic.errors.capturing import SparkConnectSessionError
+from flinkmagic.magics import spark_session
 from flinkmagic.magics.spark_session import cell_session
 
 
@@ -32,3 +36,43 @@ def test_a_connect_session_is_refused() -> None:
 
     with pytest.raises(SparkConnectSessionError, match="no SparkContext"):
         cell_session(shell(spark=SparkSession()))
+
+
+@pytest.fixture
+def workers_run(spark, monkeypatch):
+    """Let the workers of the session run some Python, and no cell have asked for it yet."""
+
+    def run(python):
+        monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+        spark_session._asked.clear()
+
+    yield run
+    spark_session._asked.clear()
+
+
+@pytest.mark.parametrize("begins", ["%%flinkgraph first\nn = spark.range(3).groupBy().count()", "%flinkgraph on"])
+def test_the_first_cell_says_which_python_the_workers_run_if_it_is_another(
+    notebook, workers_run, tmp_path, begins
+) -> None:
+    venv.create(tmp_path / "other", symlinks=True)
+    other = tmp_path / "other" / "bin" / "python"
+    workers_run(other)
+    try:
+        told = notebook.run(begins).stderr.splitlines()
+        assert told[0].startswith(
+            f"Spark's Python workers run {other} of {tmp_path / 'other'}, this process {sys.executable}: "
+        )
+        assert notebook.run("%%flinkgraph second\nn = spark.range(3).groupBy().count()").stderr == ""
+    finally:
+        notebook.run("%flinkgraph off")
+
+
+def test_a_python_that_does_not_run_is_told_and_this_one_under_another_name_is_not(
+    notebook, workers_run, tmp_path
+) -> None:
+    cell = "%%flinkgraph first\nn = spark.range(3).groupBy().count()"
+    workers_run("no-such-python")
+    assert "run no-such-python, which does not run here, this process" in notebook.run(cell).stderr
+    beside = Path(sys.executable).parent
+    workers_run(beside / ".." / beside.name / Path(sys.executable).name)
+    assert notebook.run(cell).stderr == ""

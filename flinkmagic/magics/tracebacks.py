@@ -1,0 +1,68 @@
+"""Interrupts, shown as those of any cell: the user's own lines, and none of ours or of what we wait in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from flinkmagic.capturing.hooks.current import HOOK_FILE
+from flinkmagic.magics.cell import CellBody
+
+_OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+@contextmanager
+def plainly_interrupted(shell: Any) -> Iterator[None]:
+    """Show an interrupt of what runs inside, which is the body of a captured cell."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        trace = _user_lines(interrupt.__traceback__)
+        told = ["\n".join(["KeyboardInterrupt", *getattr(interrupt, "__notes__", ())])]
+        if trace is not None:
+            told = shell.InteractiveTB.structured_traceback(KeyboardInterrupt, interrupt, trace)
+        interrupt._render_traceback_ = lambda: told  # type: ignore[attr-defined]
+        raise
+
+
+@contextmanager
+def interrupted_in_a_call(shell: Any) -> Iterator[None]:
+    """Show an interrupt of what runs inside, which a line of an ordinary cell has called."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        raised = interrupt  # its traceback is whole once it has reached the cell
+
+        def told() -> Any:
+            return shell.InteractiveTB.structured_traceback(
+                KeyboardInterrupt, raised, _up_to_ours(raised.__traceback__)
+            )
+
+        interrupt._render_traceback_ = told  # type: ignore[attr-defined]
+        raise
+
+
+def _user_lines(trace: TracebackType | None) -> TracebackType | None:
+    """Return the frames of a traceback below ours, up to where the user's line called us again."""
+    while trace is not None and not _is_body(trace):
+        trace = trace.tb_next
+    return None if trace is None else _up_to_ours(trace.tb_next)
+
+
+def _up_to_ours(trace: TracebackType | None) -> TracebackType | None:
+    if trace is None:
+        return None
+    filename = trace.tb_frame.f_code.co_filename
+    if filename.startswith(_OUR_FOLDER):
+        return None
+    rest = _up_to_ours(trace.tb_next)
+    if filename == HOOK_FILE:
+        return rest
+    return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+
+
+def _is_body(trace: TracebackType) -> bool:
+    return trace.tb_frame.f_code in (CellBody.run.__code__, CellBody.run_awaiting.__code__)
