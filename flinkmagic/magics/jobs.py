@@ -54,12 +54,12 @@ def jobs_table(
         rows += [_row(details, _number(job, number)) for number, (job, details) in enumerate(jobs, start=1)]
     if len(rows) == 1:
         return "No graph has been defined yet (%%flinkgraph NAME)."
-    return _table(rows)
+    return table(rows)
 
 
 def retained_table(results: Sequence[RetainedResult], graphs: Sequence[CompiledGraph]) -> str:
     """Return what later runs need not compute again, and what they would compute of the graphs' last jobs, and why."""
-    rows = [("result", "kind", "vertex", "size", "age", "last used", "graph", "for")]
+    rows = [("result", "kind", "name", "size", "age", "last used", "graph", "for")]
     now = time.time()
     for one in results:
         ages = (amounts.age(now - one.made_at), amounts.age(now - one.used_at))
@@ -69,14 +69,23 @@ def retained_table(results: Sequence[RetainedResult], graphs: Sequence[CompiledG
     if len(results) > 1:
         total = amounts.size(sum(one.bytes for one in results))
         rows.append((f"{len(results)} results", "", "", total, "", "", "", ""))
-    lines = [_table(rows) if results else "Nothing is retained."]
+    lines = [table(rows) if results else "Nothing is retained."]
     for graph in graphs:
+        titles = _titles(graph)
         for stage, reason in (graph.jobs[-1].not_retained() if graph.jobs else {}).items():
-            lines.append(lines_visible(f"{graph.name}: every run computes {stage}: {reason}"))
+            lines.append(lines_visible(f"{graph.name}: every run computes {titles.get(stage, stage)}: {reason}"))
     return "\n".join(lines)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
+def _titles(graph: CompiledGraph) -> dict[str, str]:
+    """Return what readers see of a graph's vertices, by the names of their stages; a sink has a name of its own."""
+    vertices = {node.vertex_id: node.title for node in graph.view("job").nodes}
+    titles = {getattr(one.operator_factory, "name", ""): vertices[one.id] for one in graph.job_graph.vertices.values()}
+    return titles | {sink.name: sink.name for sink in graph.sinks}
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as lines, with columns as wide as what stands in them."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows

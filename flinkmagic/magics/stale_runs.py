@@ -12,6 +12,7 @@ from flinkmagic.amounts import count
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.usage import StaleRunStoppedError
 from flinkmagic.magics.cell_runs import executed_again
+from flinkmagic.magics.jobs import table
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from flinkmagic.session.staleness.cell_records import CellRecord
     from flinkmagic.session.staleness.stale_cells import StaleCell
 
-_MOST_OF_CODE = 60
+_MOST_OF_CODE = 40
 
 BY_TEXT = (
     "This front end gives cells no lasting names, so a cell is known by its text: one that was edited or deleted since "
@@ -59,10 +60,9 @@ def stale_text(cells: CellRuns, stale: Sequence[StaleCell]) -> str:
         )
     if not stale:
         return f"No cell is stale, of {known} known."
-    lines = [f"{count(len(stale), 'cell is', 'cells are')} stale, of {known} known:"]
-    for one in stale:
-        lines += [f"  {one.record.title}: {_first_line(one.record)}", *(f"    {reason}" for reason in one.reasons)]
-    lines.append(_note(cells))
+    rows = [("cell", "defines", "stale because")]
+    rows += [(one.record.title, _defined(one.record), "; ".join(one.reasons)) for one in stale]
+    lines = [table(rows), f"{count(len(stale), 'cell is', 'cells are')} stale, of {known} known.", _note(cells)]
     lines.append("Execute their code again, in this order, with what they write: %flinkrun --stale --yes")
     return "\n".join(lines)
 
@@ -118,11 +118,13 @@ def _must_wait_for_loop(shell: Any, source: str) -> bool:
         return False
 
 
-def _first_line(record: CellRecord) -> str:
-    """Return the first line of a cell that says something, shortened."""
-    lines = [line.strip() for line in record.source.splitlines()]
-    first = next((line for line in lines if line and not line.startswith("#")), "")
-    return first if len(first) <= _MOST_OF_CODE else f"{first[: _MOST_OF_CODE - 1]}…"
+def _defined(record: CellRecord) -> str:
+    """Return the names that a cell defines, or in parentheses its last line of code if it defines none; shortened."""
+    told = ", ".join(record.defines)
+    if not told:
+        lines = [line.strip() for line in record.source.splitlines()]
+        told = f"({next((line for line in reversed(lines) if line and line[0] not in '#%'), '')})"
+    return told if len(told) <= _MOST_OF_CODE else f"{told[: _MOST_OF_CODE - 1]}…"
 
 
 def _note(cells: CellRuns) -> str:

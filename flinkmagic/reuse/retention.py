@@ -49,6 +49,8 @@ from flinkmagic.scheduling.job_status import JobStatus
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+    from flinkmagic.graph.job_graph import JobVertex
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -273,7 +275,8 @@ class Retention:
             elif vertex not in self._taken_up.finished:
                 job_vertex = graph.job_vertices[vertex]
                 bytes_ = bytes_by_partition.get(job_vertex.id)
-                self._retain_result(result, key, job_vertex.name, kept, bytes_, broadcasts[vertex], seconds[vertex])
+                what = _users_name(job_vertex.job_vertex)
+                self._retain_result(result, key, what, kept, bytes_, broadcasts[vertex], seconds[vertex])
         sinks = {vertex_of.get(id(result.handle)): result.sink for result in planned.results if result.kind == "write"}
         ended = {sinks[vertex] for vertex in finished if vertex in sinks}
         is_failed = status is JobStatus.FAILED
@@ -377,6 +380,16 @@ def _vertices_by_handle(graph: ExecutionGraph) -> dict[int, int]:
         for vertex in graph.job_vertices
         if isinstance(vertex.job_vertex.operator_factory, StageHandle)
     }
+
+
+def _users_name(vertex: JobVertex) -> str:
+    """Return what the user calls the last operator of a vertex that has a name, or that is a call of the user's."""
+    facts = [node.metadata or {} for node in vertex.operators]
+    for word in ("name", "variable", "call"):
+        known = [str(one[word]) for one in facts if one.get(word)]
+        if known:
+            return known[-1]
+    return vertex.name
 
 
 def _not_needed(graph: ExecutionGraph, there: set[int]) -> set[int]:

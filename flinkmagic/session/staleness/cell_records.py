@@ -96,8 +96,8 @@ class CellRecord:
 
     @property
     def title(self) -> str:
-        """Its number, and its lasting name if it has one: ``cell 3 (4f1c)``."""
-        return f"cell {self.number} ({self.cell})" if self.is_lasting else f"cell {self.number}"
+        """What its prompt shows: ``cell 3``."""
+        return f"cell {self.number}"
 
 
 def cell_of_text(source: str) -> str:

@@ -25,7 +25,7 @@ class GraphMarks:
     boxes : frozenset of str
         Ids of stream nodes and of job vertices.
     notes : tuple of str
-        A line for each stale cell: ``stale: cell 3 (4f1c): file data/x.csv changed``.
+        A line for each stale cell: ``stale: cell 3: file data/x.csv changed``.
     """
 
     boxes: frozenset[str] = frozenset()

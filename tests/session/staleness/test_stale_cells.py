@@ -52,8 +52,8 @@ def test_a_reader_is_stale_once_the_value_is_another_one() -> None:
     assert notebook.stale() == {}, "run again to the same effect"
     notebook.run("a", x="7")
     assert notebook.stale() == {
-        "b": ("cell 5 (a), which defines `x`, was run again",),
-        "c": ("cell 2 (b), which defines `y`, is stale",),
+        "b": ("cell 5, which defines `x`, was run again",),
+        "c": ("cell 2, which defines `y`, is stale",),
     }
     notebook.run("b", "x", y="2")
     assert notebook.stale() == {}, "what it leaves is the same"
@@ -65,7 +65,7 @@ def test_files_settings_and_exceptions() -> None:
     notebook.run("a", files=("numbers",), x="1")
     notebook.run("b", "x", y="1")
     notebook.changed = {"numbers": "file numbers/1 changed"}
-    assert notebook.stale() == {"a": ("file numbers/1 changed",), "b": ("cell 1 (a), which defines `x`, is stale",)}
+    assert notebook.stale() == {"a": ("file numbers/1 changed",), "b": ("cell 1, which defines `x`, is stale",)}
     notebook.changed = {}
     notebook.settings = {}
     assert set(notebook.stale().values()) == {("setting spark.sql.ansi.enabled changed",)}
@@ -86,15 +86,15 @@ def test_a_name_that_is_taken_further_is_not_replaced() -> None:
     assert notebook.stale() == {}
     notebook.run("load", df="all")
     assert notebook.stale() == {
-        "clean": ("cell 6 (load), which defines `df`, was run again",),
-        "narrow": ("cell 6 (load) has replaced `df`",),
-        "count": ("cell 6 (load) has replaced `df`",),
+        "clean": ("cell 6, which defines `df`, was run again",),
+        "narrow": ("cell 6 has replaced `df`",),
+        "count": ("cell 6 has replaced `df`",),
     }, "what it was taken further to is gone"
     notebook.run("clean", "df", df="clean")
     notebook.run("narrow", "df", df="narrow")
     assert notebook.stale() == {}
     notebook.run("other", df="other")
-    assert notebook.stale()["show"] == ("cell 9 (other) has replaced `df`",)
+    assert notebook.stale()["show"] == ("cell 9 has replaced `df`",)
 
 
 def test_functions_modules_and_what_no_cell_has_done() -> None:
@@ -106,7 +106,7 @@ def test_functions_modules_and_what_no_cell_has_done() -> None:
     notebook.values.update(m="module:2", x="2")
     notebook.run("e", f="function:2")
     assert notebook.stale() == {
-        "b": ("function f changed (cell 5 (e))",),
+        "b": ("function f changed (cell 5)",),
         "c": ("module m was edited",),
         "d": ("what is no recorded cell has replaced `x`",),
     }
