@@ -9,7 +9,8 @@ from itertools import count
 
 from flinkmagic.deployment.executor_gateways import ExecutorGateways
 from flinkmagic.deployment.spark_slot_pool import SparkSlotPool
-from flinkmagic.deployment.stages.stage_runner import OnOutcome, StageOutcome, StageRun
+from flinkmagic.deployment.stages.stage_outcome import StageOutcome
+from flinkmagic.deployment.stages.stage_runner import OnOutcome, StageRun
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun
 from flinkmagic.deployment.vertices.remade_run import RemadeRun

@@ -43,7 +43,6 @@ from flinkmagic.session.options import STREAMING
 from flinkmagic.session.staleness.graph_marks import stale_marks
 
 RUN_HELP = "run a cell's graph as soon as it is compiled"
-
 DEFAULT_RESULT = "result"
 """The name of a DataFrame that is given by an expression."""
 

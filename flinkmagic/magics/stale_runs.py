@@ -123,7 +123,7 @@ def _defined(record: CellRecord) -> str:
     told = ", ".join(record.defines)
     if not told:
         lines = [line.strip() for line in record.source.splitlines()]
-        told = f"({next((line for line in reversed(lines) if line and line[0] not in '#%'), '')})"
+        told = f"({next((line for line in reversed(lines) if line and line[0] != '#'), '')})"
     return told if len(told) <= _MOST_OF_CODE else f"{told[: _MOST_OF_CODE - 1]}…"
 
 

@@ -321,10 +321,9 @@ class StageHandles:
         sources = [node for node in stage.nodes if not node.children and node.kind not in _EXCHANGES]
 
         def ids() -> str:
-            leaves = self._forest.sc._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-            for node in sources:
-                leaves.add(self._forest.jvm_node(node))
-            return str(self._rebuilder.rowMetrics(leaves))
+            plans = [self._rebuilder.rebuild(self._forest.jvm_node(node)) for node in sources]
+            metrics = [plan.metrics().get("numOutputRows") for plan in plans]
+            return ",".join(str(metric.get().id()) for metric in metrics if metric.isDefined())
 
         return Once(ids)
 

@@ -18,7 +18,7 @@ import functools
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -29,10 +29,10 @@ from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.python_workers import ExecutorWatch, end_python_workers
 from flinkmagic.deployment.stages.session_queries import in_session, query_name, session_query
 from flinkmagic.deployment.stages.spark_jobs import JobProperties, cancel_jobs
+from flinkmagic.deployment.stages.stage_outcome import StageOutcome
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write_retry
 from flinkmagic.jvm.java import java_class, option, static_method
-from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
     BroadcastStageHandle,
@@ -58,28 +58,6 @@ EARLY = "-early"
 
 class StageCancelledError(Exception):
     """Raised on a stage's thread if the stage was cancelled before it was submitted to Spark."""
-
-
-@dataclass(frozen=True)
-class StageOutcome:
-    """The outcome of a stage.
-
-    Attributes
-    ----------
-    error : BaseException or None
-        Why it failed; None if it is done.
-    bytes_by_partition : tuple of int or None
-        For a shuffle the real size of each partition, over all map tasks.
-    skipped : bool
-        Whether Spark had nothing to run: the outputs existed, or there are no partitions.
-    adaptation : StageAdaptation
-        How the stage's run differed from its plan.
-    """
-
-    error: BaseException | None = None
-    bytes_by_partition: tuple[int, ...] | None = None
-    skipped: bool = False
-    adaptation: StageAdaptation = AS_PLANNED
 
 
 class StageRunner:

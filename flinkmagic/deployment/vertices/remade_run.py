@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flinkmagic.deployment.stages.stage_runner import StageOutcome
+from flinkmagic.deployment.stages.stage_outcome import StageOutcome
 from flinkmagic.deployment.vertices.run_host import RunHost
 from flinkmagic.deployment.vertices.stage_subtasks import Occasion, StageSubtasks
 from flinkmagic.deployment.vertices.subtask_run import SubtaskRun

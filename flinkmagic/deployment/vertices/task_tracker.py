@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from flinkmagic.deployment.stages.stage_runner import EARLY, StageOutcome
+from flinkmagic.deployment.stages.stage_outcome import StageOutcome
+from flinkmagic.deployment.stages.stage_runner import EARLY
 from flinkmagic.deployment.vertices.remade_run import RemadeRun
 from flinkmagic.deployment.vertices.stage_subtasks import StageSubtasks
 from flinkmagic.deployment.vertices.vertex_run import VertexRun

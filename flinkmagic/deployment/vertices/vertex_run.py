@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flinkmagic.deployment.stages.stage_runner import StageOutcome, StageRun
+from flinkmagic.deployment.stages.stage_outcome import StageOutcome
+from flinkmagic.deployment.stages.stage_runner import StageRun
 from flinkmagic.deployment.vertices.failures import short_reason, vertex_failed
 from flinkmagic.deployment.vertices.run_host import RunHost
 from flinkmagic.deployment.vertices.stage_subtasks import Occasion, StageSubtasks

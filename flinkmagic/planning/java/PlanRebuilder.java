@@ -27,7 +27,6 @@ import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
-import org.apache.spark.sql.execution.metric.SQLMetric;
 import scala.Option;
 import scala.collection.Iterator;
 
@@ -183,18 +182,6 @@ public class PlanRebuilder {
         }
         return InMemoryRelation$.MODULE$.apply(
             planned.output(), builder, planned.outputOrdering(), planned.statsOfPlanToCache());
-    }
-
-    /** The ids of the metrics by which leaves of the plans that run count their rows, separated by commas. */
-    public String rowMetrics(ArrayList leaves) throws Exception {
-        StringBuilder ids = new StringBuilder();
-        for (int i = 0; i < leaves.size(); i++) {
-            Option metric = rebuild((SparkPlan) leaves.get(i)).metrics().get("numOutputRows");
-            if (metric.isDefined()) {
-                ids.append(ids.length() == 0 ? "" : ",").append(((SQLMetric) metric.get()).id());
-            }
-        }
-        return ids.toString();
     }
 
     /** The plan that runs for a plan that was read; always the same object. */

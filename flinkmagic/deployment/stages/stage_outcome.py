@@ -1,0 +1,29 @@
+"""What became of a stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
+
+
+@dataclass(frozen=True)
+class StageOutcome:
+    """The outcome of a stage.
+
+    Attributes
+    ----------
+    error : BaseException or None
+        Why it failed; None if it is done.
+    bytes_by_partition : tuple of int or None
+        For a shuffle the real size of each partition, over all map tasks.
+    skipped : bool
+        Whether Spark had nothing to run: the outputs existed, or there are no partitions.
+    adaptation : StageAdaptation
+        How the stage's run differed from its plan.
+    """
+
+    error: BaseException | None = None
+    bytes_by_partition: tuple[int, ...] | None = None
+    skipped: bool = False
+    adaptation: StageAdaptation = AS_PLANNED
