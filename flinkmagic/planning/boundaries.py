@@ -23,13 +23,14 @@ consumers are planned on its rows, which are kept (a *boundary*):
 6. What the program splits (`split`, `side_output`, ``randomSplit``) is one as soon as two of its selections are used,
    be it by one sink, whatever it holds: it may be nondeterministic, and each row belongs to what it was selected for.
 7. Sinks share nothing if the session's configuration differs on their lines: it may affect results.
-8. Keeping evaluates nothing that plain Spark would not have evaluated by then. A DataFrame whose plan is *total* (see
-   ``TotalPlans.java``) is kept whole: nobody can notice. Of any other one those columns are kept that its sinks read,
-   and only if the optimised plan of the first of these sinks computes them for all rows by itself (see
-   ``FrameParts.java``): else a filter, a guard or a limit of that sink may be what keeps a division, a cast or a Python
-   function from raising. If it raises, plain Spark writes this sink and the later ones no more than we do. Columns
-   that only later sinks read may hold nothing partial besides; what else is total is kept with them. Rows that are kept
-   already may be read by everyone. What is split (rule 6), and what ``share="always"`` asks for, is kept whole.
+8. Keeping evaluates nothing that plain Spark would not have evaluated by then. A DataFrame whose plan is *total*
+   (see ``TotalExpressions.java``) is kept whole: nobody can notice. Of any other one those columns are kept that its
+   sinks read, and only if the optimised plan of the first of these sinks computes them for all rows by itself (see
+   ``FrameParts.java``): else a filter, a guard, a join or a limit of that sink may be what keeps a division, a cast
+   or a Python function from raising. If it raises, plain Spark writes this sink and the later ones no more than we
+   do. Columns that only later sinks read may hold nothing partial besides; what else is total is kept with them.
+   Rows that are kept already may be read by everyone. What is split (rule 6), and what ``share="always"`` asks for,
+   is kept whole.
 9. Where little disk is free, nothing more is kept but what is split: the query's own shuffles need it. While the user
    keeps rows in memory (``cache()``, ``persist()``), ours are kept on disk alone: in memory they could evict those.
 

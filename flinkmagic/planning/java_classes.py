@@ -22,15 +22,17 @@ CLASSES = DriverClasses(
         "PlanRebuilder",
         "SelectedRows",
         "SingleStages",
+        "TotalExpressions",
         "TotalPlans",
     ),
     uses={
-        "FrameParts": ("PlanLeaves", "PlanNodes", "TotalPlans"),
+        "FrameParts": ("PlanLeaves", "PlanNodes", "TotalExpressions", "TotalPlans"),
         "LogicalCuts": ("PlanLeaves", "PlanNodes", "SelectedRows"),
         "ObservedMetrics": ("PlanRebuilder",),
         "PlanNodes": ("LeafPartitions",),
         "PlanReader": ("LeafPartitions", "SelectedRows"),
         "PlanRebuilder": ("AdaptiveJoins", "CoalescedReads", "PipelinedExchanges", "PlanNodes"),
         "SelectedRows": ("PlanNodes",),
+        "TotalPlans": ("TotalExpressions",),
     },
 )

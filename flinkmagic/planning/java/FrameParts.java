@@ -1,6 +1,7 @@
 package flinkmagic.planning;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.TreeSet;
 
@@ -11,6 +12,8 @@ import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.BaseEvalPython;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
@@ -115,7 +118,8 @@ public class FrameParts {
      * @param stopsEarly whether whoever asks for its rows may not ask for all of them
      */
     public boolean computes(LogicalPlan query, LogicalPlan part, boolean stopsEarly) throws Exception {
-        if (computes(query, (LogicalPlan) part.canonicalized(), isShuffled(part), stopsEarly)) {
+        LogicalPlan canonical = (LogicalPlan) part.canonicalized();
+        if (computes(query, canonical, isDeferred(part), isShuffled(part), stopsEarly, true)) {
             return true;
         }
         if (!TotalPlans.isTotalItself(part)) {
@@ -136,22 +140,67 @@ public class FrameParts {
         return TotalPlans.partialOf(one).equals(TotalPlans.partialOf(other));
     }
 
-    private static boolean computes(LogicalPlan query, LogicalPlan part, boolean isShuffled, boolean stopsEarly)
-            throws Exception {
-        if (!stopsEarly && query.getClass() == part.getClass()) {
+    /** @param takesAll whether all columns of the query's rows are evaluated, or the part does that by itself */
+    private static boolean computes(
+            LogicalPlan query, LogicalPlan part, boolean isDeferred, boolean isShuffled, boolean stopsEarly,
+            boolean takesAll) throws Exception {
+        if (!stopsEarly && takesAll && query.getClass() == part.getClass()) {
             LogicalPlan canonical = (LogicalPlan) query.canonicalized();
             if (canonical.equals(part) || part instanceof Aggregate && contains((Aggregate) canonical, (Aggregate) part)) {
                 return true;
             }
         }
         boolean stops = isLimit(query) || stopsEarly && !readsAll(query, isShuffled);
+        boolean takes = !isDeferred || query instanceof Command || takesRows(query) || takesAll && passesOn(query);
         ArrayList parts = PlanLeaves.parts(query);
         for (int i = 0; i < parts.size(); i++) {
-            if (computes((LogicalPlan) parts.get(i), part, isShuffled, stops)) {
+            if (computes((LogicalPlan) parts.get(i), part, isDeferred, isShuffled, stops, takes)) {
                 return true;
             }
         }
         return false;
+    }
+
+    /**
+     * Whether what may raise is evaluated above a part only, where its columns are used: Spark's generated code puts off
+     * projections, also beyond joins, filters and samples, which then guard them.
+     */
+    private static boolean isDeferred(LogicalPlan part) throws Exception {
+        if (part instanceof Project && !TotalPlans.isTotalItself(part)) {
+            return true;
+        }
+        if (part instanceof Aggregate) {  // its functions are evaluated, what is made of their results is put off
+            return !addFunctions(((Aggregate) part).aggregateExpressions(), new HashSet());
+        }
+        Iterator children = part.children().iterator();
+        while (!takesRows(part) && children.hasNext()) {
+            if (isDeferred((LogicalPlan) children.next())) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Whether an operator takes whole rows, with all columns evaluated. */
+    private static boolean takesRows(LogicalPlan plan) {
+        return plan instanceof Aggregate || plan instanceof Sort || plan instanceof Window
+            || plan instanceof BaseEvalPython
+            || plan instanceof RepartitionOperation && ((RepartitionOperation) plan).shuffle();
+    }
+
+    /** Whether an operator gives each row with the columns as they are, to whatever takes its own. */
+    private static boolean passesOn(LogicalPlan plan) {
+        if (!(plan instanceof Project)) {
+            return false;
+        }
+        Iterator each = plan.expressions().iterator();
+        while (each.hasNext()) {
+            Object one = each.next();
+            if (!((one instanceof Alias ? ((Alias) one).child() : one) instanceof Attribute)) {
+                return false;
+            }
+        }
+        return true;
     }
 
     /** Whether an aggregate computes what another one does; its own results may be put into what is above it. */
@@ -159,22 +208,22 @@ public class FrameParts {
         if (!query.groupingExpressions().equals(part.groupingExpressions()) || !query.child().equals(part.child())) {
             return false;
         }
-        TreeSet own = new TreeSet();
-        TreeSet needed = new TreeSet();
+        HashSet own = new HashSet();
+        HashSet needed = new HashSet();
         addFunctions(query.aggregateExpressions(), own);
         return addFunctions(part.aggregateExpressions(), needed) && own.containsAll(needed);
     }
 
     /** Adds the functions, which are always evaluated; returns whether everything around them is total. */
-    private static boolean addFunctions(scala.collection.Seq expressions, TreeSet found) throws Exception {
+    private static boolean addFunctions(scala.collection.Seq expressions, HashSet found) throws Exception {
         boolean isTotal = true;
         Iterator each = expressions.iterator();
         while (each.hasNext()) {
             Expression one = (Expression) each.next();
             if (one instanceof AggregateExpression) {
-                found.add(one.toString());
+                found.add(one.canonicalized());
             } else {
-                isTotal &= TotalPlans.isTotal(one);
+                isTotal &= TotalExpressions.isTotal(one);
                 isTotal &= addFunctions(one.children(), found);
             }
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import Window
 
 from flinkmagic.planning.boundaries import Boundaries
 from flinkmagic.session import release_retained, retained
@@ -39,7 +40,7 @@ QUERIES = [
 
 @pytest.fixture
 def rows(session, tmp_path):
-    session.namespace["path"] = str(tmp_path / "rows")
+    session.namespace |= {"path": str(tmp_path / "rows"), "Window": Window}
     session.plain(
         "spark.range(0, 12, 1, 2).selectExpr('CAST(id % 4 AS LONG) AS k', 'id AS v', "
         "\"IF(id % 4 = 0, 'n/a', CAST(id AS STRING)) AS s\", "
@@ -76,6 +77,69 @@ def test_actions_end_as_in_plain_spark(session, rows, ansi, frame) -> None:
     for line in [*QUERIES, *reversed(QUERIES)]:
         assert outcome(session.cell, line) == plain[line], line
         assert session.report.note == ""  # nothing was tried that could fail only for being kept
+
+
+RATED = "d = df.select('k', F.expr('v / k').alias('rate'), F.upper('s').alias('u'))"
+GUARDS = {
+    "beside the same one unguarded": (
+        "d = df.selectExpr('k', 'CASE WHEN k > 0 THEN v / k END AS a', 'v / k AS b')",
+        "d.groupBy('k').agg(F.max('a')).orderBy('k').collect()",
+    ),
+    "beside another function of that name": (
+        "a, b = F.udf(lambda k: k, 'long')('k'), F.udf(lambda k: 1 // k, 'long')('k')\n"
+        "d = df.select(a.alias('a'), b.alias('b'))",
+        "d.agg(F.sum('a')).collect()",
+    ),
+    "a broadcast join": (RATED, "d.join(F.broadcast(good), 'k').agg(F.sum('rate')).collect()"),
+    "a semi-join": (RATED, "d.join(F.broadcast(good), 'k', 'left_semi').agg(F.sum('rate'), F.count('u')).collect()"),
+    "a join over a group's result": (
+        "d = df.groupBy('k').agg(F.max('v').alias('v')).withColumn('rate', F.expr('v / k'))",
+        "d.join(F.broadcast(good), 'k').agg(F.sum('rate')).collect()",
+    ),
+    "an empty array": (
+        "d = df.selectExpr('v / k AS rate', 'IF(k > 0, array(1, 2), array()) AS xs')",
+        "d.select('rate', F.explode('xs')).groupBy('col').agg(F.sum('rate')).orderBy('col').collect()",
+    ),
+    "a sample": (RATED, "d.sample(0.0001, 1).agg(F.sum('rate')).collect()"),
+    "a condition in a projection that is not merged": (
+        RATED,
+        "d.select(F.expr('IF(k > 0, rate, 0) AS r'), F.concat('u', 'u').alias('w')).groupBy('w').agg(F.max('r'))"
+        ".orderBy('w').collect()",
+    ),
+    "a window": (
+        "w = F.row_number().over(Window.partitionBy('k').orderBy('v'))\nd = df.selectExpr('k', 'v', 'v / k AS rate')",
+        "d.withColumn('n', w).where('n = 1 AND k > 0').agg(F.sum('rate')).collect()",
+    ),
+    "a branch of a union": (
+        "a, b = df.where('k > 0').selectExpr('k', 'v / k', '0D'), df.selectExpr('k', '0D', 'v / k')\n"
+        "d = a.union(b).toDF('k', 'one', 'other')",
+        "d.groupBy('k').agg(F.sum('one')).orderBy('k').collect()",
+    ),
+    "a range that overflows": (
+        "d = df.selectExpr('v', 'count(*) OVER (ORDER BY IF(k = 0, 9223372036854775807, k) RANGE 1 PRECEDING) AS n',"
+        " 'count(*) OVER (ORDER BY IF(k = 0, 9223372036854775807, k) RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS m')",
+        "d.agg(F.sum('v')).collect()",
+    ),
+    "a pattern whose match overflows the stack": (
+        "d = df.selectExpr('v', \"rpad('', 100000, s) RLIKE '(n|/|a|1)*'\")",
+        "d.agg(F.sum('v')).collect()",
+    ),
+}
+"""What keeps a column from being evaluated for all rows of a DataFrame, though its expression stands in the plan."""
+ALSO_IN_SHORT = {"a broadcast join", "beside the same one unguarded"}
+
+
+@pytest.mark.parametrize(
+    "guard", [pytest.param(one, marks=[] if one in ALSO_IN_SHORT else pytest.mark.long) for one in GUARDS]
+)
+def test_what_guards_a_column_above_it(session, rows, guard) -> None:
+    frame, line = GUARDS[guard]
+    session.plain("good = spark.createDataFrame([(1,), (2,), (3,)], 'k long')\n" + frame + "\nNone")
+    plain = outcome(session.plain, line)
+    for each in ("d.groupBy().count().collect()", line, line, line):
+        answer = outcome(session.cell, each)
+        assert session.report.note == ""
+    assert answer == plain
 
 
 def test_a_raising_function_behind_a_limit(session, rows) -> None:
