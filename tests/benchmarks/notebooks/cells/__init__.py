@@ -1,0 +1,1 @@
+"""Ordinary notebooks, a module each; `Notebook` says what stands in them."""
