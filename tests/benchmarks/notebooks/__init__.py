@@ -2,8 +2,9 @@
 
 Each run has a kernel of its own with `local[2]` and begins with an empty folder; `%load_ext flinkmagic` and
 `%flinkgraph on` stand in the cell that starts the session, which is not timed. The notebooks and their data are frozen.
-Three rounds a notebook; more for one whose ratio is near its bound, as long as there is time. `notebook.py` says what
-stands in a notebook, `runs.py` what is compared with what.
+Three rounds a notebook; the expert's version runs in the first, and all cells run again in the second. Two more rounds
+for a notebook whose ratio is near its bound, as long as there is time. `notebook.py` says what stands in a notebook,
+`runs.py` what is compared with what.
 
 Figures:
 
@@ -38,7 +39,7 @@ from pathlib import Path
 
 from tests.benchmarks.notebooks import data
 from tests.benchmarks.notebooks.notebook import load, names
-from tests.benchmarks.notebooks.runs import AGAIN_ROUND, Differences, Runs, seconds
+from tests.benchmarks.notebooks.runs import AGAIN_ROUND, EXPERT_ROUND, Differences, Runs, seconds
 
 QUICK = (
     "branch_deliveries",
@@ -67,7 +68,7 @@ def differences(runs: Runs) -> tuple[Differences, Differences]:
     if runs.again:
         # A second run may rightly leave something else than the first, a list of all views, say.
         ours.add(runs.notebook, runs.again[0], [runs.again[1]])
-    plain.add(runs.notebook, runs.plain[0], [*runs.plain, *runs.expert.values()])
+    plain.add(runs.notebook, runs.plain[0], [*runs.plain[1:], *([runs.expert] if runs.expert else [])])
     return ours, plain
 
 
@@ -80,10 +81,9 @@ def tell(runs: Runs, *, cells: bool) -> None:
     """Print what a notebook's runs came to."""
     cell, number = runs.worst_cell
     again = f", again {runs.again_ratio:.3f}" if runs.again_ratio is not None else ""
-    expert = [seconds(run) / seconds(runs.plain[number]) for number, run in runs.expert.items()]
     print(
         f"{runs.notebook.name}: plain {statistics.median(map(seconds, runs.plain)):.1f} s, on/plain {runs.ratio:.3f}, "
-        f"expert/plain {statistics.median(expert or [1.0]):.3f}, on/expert {runs.expert_ratio:.3f}{again}, "
+        f"expert/plain {runs.plain_expert_ratio:.3f}, on/expert {runs.expert_ratio:.3f}{again}, "
         f"plain/plain {runs.plain_ratio:.3f}, worst cell [{number}] {cell:.2f}",
         flush=True,
     )
@@ -161,7 +161,7 @@ def main(arguments: list[str]) -> dict[str, float | int | str]:
         def add_round(runs: Runs) -> None:
             number = len(runs.plain)
             again = number == min(AGAIN_ROUND, pairs - 1)
-            runs.add_round(tables, options.memory, again=again, expert=pairs == 1 or not again)
+            runs.add_round(tables, options.memory, again=again, expert=number == EXPERT_ROUND)
 
         for runs in all_runs:
             for _ in range(pairs):

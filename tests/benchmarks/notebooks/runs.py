@@ -10,8 +10,8 @@ from pathlib import Path
 from tests.benchmarks.notebooks.kernel import CellRun, NotebookKernel
 from tests.benchmarks.notebooks.notebook import Notebook
 
-AGAIN_ROUND = 1
-"""In which round all cells run a second time; the expert does not run in it, as the rounds would take too long."""
+EXPERT_ROUND, AGAIN_ROUND = 0, 1
+"""In which round the expert's version runs, and in which all cells run a second time: not in each, for lack of time."""
 
 
 def seconds(run: Sequence[CellRun]) -> float:
@@ -27,8 +27,8 @@ class Runs:
     ----------
     plain, on : list of list of CellRun
         A run of all cells each round.
-    expert : dict
-        The runs of the expert's version by round.
+    expert : list of CellRun, optional
+        The expert's version, beside the first runs of the others.
     again : tuple of list of CellRun, optional
         All cells a second time in the same kernel, plain and with the mode on.
     """
@@ -36,7 +36,7 @@ class Runs:
     notebook: Notebook
     plain: list[list[CellRun]] = field(default_factory=list)
     on: list[list[CellRun]] = field(default_factory=list)
-    expert: dict[int, list[CellRun]] = field(default_factory=dict)
+    expert: list[CellRun] | None = None
     again: tuple[list[CellRun], list[CellRun]] | None = None
 
     def add_round(self, data: Path, memory: str, *, again: bool, expert: bool) -> None:
@@ -52,8 +52,7 @@ class Runs:
                     second[kind] = kernel.run(cells)
         self.plain.append(found["plain"])
         self.on.append(found["on"])
-        if "expert" in found:
-            self.expert[number] = found["expert"]
+        self.expert = found.get("expert", self.expert)
         if second:
             self.again = (second["plain"], second["on"])
 
@@ -71,9 +70,12 @@ class Runs:
     @property
     def expert_ratio(self) -> float:
         """On to the expert's plain run of the same round; to plain where an expert would write the same."""
-        if not self.expert:
-            return self.ratio
-        return statistics.median(seconds(self.on[number]) / seconds(run) for number, run in self.expert.items())
+        return seconds(self.on[EXPERT_ROUND]) / seconds(self.expert) if self.expert else self.ratio
+
+    @property
+    def plain_expert_ratio(self) -> float:
+        """The expert's plain run to plain; 1 where an expert would write the same."""
+        return seconds(self.expert) / seconds(self.plain[EXPERT_ROUND]) if self.expert else 1.0
 
     @property
     def again_ratio(self) -> float | None:

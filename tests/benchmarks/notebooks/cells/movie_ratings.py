@@ -119,9 +119,9 @@ print(training.count() + validation.count())
     r"""
 evaluator = RegressionEvaluator(metricName="rmse", labelCol="rating", predictionCol="prediction")
 best_error, best_model = float("inf"), None
-for rank in (4, 8):
+for rank in (3, 6):
     model = ALS(
-        maxIter=4,
+        maxIter=3,
         rank=rank,
         regParam=0.1,
         userCol="userId",

@@ -9,7 +9,7 @@ import pandas as pd
 
 from tests.benchmarks.notebooks.data.tables import generator, write_large_csv, write_lines
 
-ARTICLES, WORDS, LINKS = 14_000, 8_000, 250_000
+ARTICLES, WORDS, LINKS = 8_000, 8_000, 200_000
 COMMON = "the of and to in a is that for it as was with be by on not he his but at are this have from or had an".split()  # noqa: SIM905
 SYLLABLES = "ba co di fu ga ha je ki lo mu na po qui ra so ti vu xe ya zo".split()  # noqa: SIM905
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from tests.benchmarks.notebooks.data.tables import days, generator, pick, write_csv, write_lines
 
-DAYS, EVENTS_A_DAY, USERS = 7, 35_000, 12_000
+DAYS, EVENTS_A_DAY, USERS = 7, 24_000, 12_000
 KINDS = ["page_view", "search", "product_view", "add_to_cart", "checkout", "purchase"]
 
 
@@ -35,7 +35,7 @@ def make(folder: Path) -> None:
         moments = pd.to_datetime(np.datetime64("2024-05-06", "s") + day * 86400 + seconds).strftime(
             "%Y-%m-%dT%H:%M:%SZ"
         )
-        lift = np.where(groups[who] == "treatment", 1.15, 1.0)
+        lift = np.where(groups[who] == "treatment", 1.02, 1.0)
         kinds = np.searchsorted(np.array([0.45, 0.6, 0.82, 0.92, 0.96]), r.random(n) * lift).clip(0, 5)
         devices = pick(r, ["mobile", "desktop", "tablet"], n, [60, 33, 7])
         browsers = pick(r, ["Chrome", "Safari", "Firefox", "Edge"], n, [60, 22, 10, 8])

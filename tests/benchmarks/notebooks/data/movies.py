@@ -9,7 +9,7 @@ import pandas as pd
 
 from tests.benchmarks.notebooks.data.tables import generator, pick, write_large_csv
 
-RATINGS, MOVIES, USERS, TAGS = 500_000, 3_000, 5_000, 30_000
+RATINGS, MOVIES, USERS, TAGS = 350_000, 3_000, 5_000, 30_000
 GENRES = ["Action", "Adventure", "Animation", "Comedy", "Crime", "Drama", "Horror", "Romance", "Sci-Fi", "Thriller"]
 
 

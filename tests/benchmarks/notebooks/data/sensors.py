@@ -9,7 +9,7 @@ import pandas as pd
 
 from tests.benchmarks.notebooks.data.tables import days, generator, pick, write_csv, write_large_csv
 
-WEEKS, DEVICES, STEP_S = 6, 150, 900
+WEEKS, DEVICES, STEP_S = 3, 150, 900
 
 
 def make(folder: Path) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from tests.benchmarks.notebooks.data.tables import generator, pick, write_json, write_large_csv
 
-CUSTOMERS, MONTHS, CALLS = 40_000, 9, 60_000
+CUSTOMERS, MONTHS, CALLS = 30_000, 9, 45_000
 
 
 def make(folder: Path) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from tests.benchmarks.notebooks.data.tables import generator, pick, times, write_csv, write_parquet
 
-TRIPS, ZONES = 1_500_000, 265
+TRIPS, ZONES = 1_200_000, 265
 
 
 def make(folder: Path) -> None:
