@@ -181,5 +181,4 @@ UNORDERED = {1, 3, 7}
 EXPERT = {
     3: ("logs_df.show(10, truncate=True)", "logs_df.cache()\nlogs_df.show(10, truncate=True)"),
     7: ("logs_df.printSchema()", "logs_df.cache()\nlogs_df.printSchema()"),
-    16: ("print(", "not_found_df.cache()\nprint("),
 }
