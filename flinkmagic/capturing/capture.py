@@ -18,6 +18,7 @@ from flinkmagic.capturing.results import bound_frames
 from flinkmagic.capturing.source_code.cell_labels import remember
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
 from flinkmagic.capturing.source_code.source_reader import user_frame
+from flinkmagic.capturing.streams.deferred_stream import DeferredStream
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.errors.capturing import SparkConnectSessionError
 
@@ -65,6 +66,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         Spark has written it. `run_pending` raises `NotDeployedError` for such a write, or this package refuses it.
     on_action : callable, optional
         Called with each action of the block's own thread (an `ActionCall`); returns what the action returns.
+    on_stream : callable, optional
+        With `run_pending` and mode streaming: starts each stream (a `DeferredStream`) on the line of its start.
     never_refuses : bool
         With `run_pending`: a write that cannot be put off runs on its line, once what is pending has run.
 
@@ -100,6 +103,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         mode: str = "batch",
         on_plain: Callable[[SourceLocation, str, Exception], None] | None = None,
         on_action: Callable[[ActionCall], Any] | None = None,
+        on_stream: Callable[[DeferredStream], object] | None = None,
         never_refuses: bool = False,
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
@@ -114,6 +118,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
             remember(location)
         self._recorder = Recorder(self._program, run_pending, tuple(earlier), on_write, immediate=immediate)
         self._recorder.streams.defers = mode == "streaming"
+        self._recorder.streams.begin = on_stream
         self._recorder.on_plain = on_plain
         if on_awaited is not None:
             self._recorder.awaited, self._recorder.on_awaited = list(awaited), on_awaited

@@ -313,8 +313,12 @@ class Recorder:
             add_note(error, f"Captured before this line, and not going to run: the writes to {listed}.")
 
     def _fail_streams(self, error: BaseException) -> None:
-        """Start what was deferred before the line that has raised, or say that it is dropped."""
-        if self.streams.can_deploy and not isinstance(error, KeyboardInterrupt):
+        """Start what was deferred before the line that has raised, or say that it is dropped.
+
+        What has started runs on after an interrupt, too.
+        """
+        has_begun = self.streams.begin is not None
+        if has_begun or (self.streams.can_deploy and not isinstance(error, KeyboardInterrupt)):
             self.streams.start()
             return
         listed = "; ".join(f"{stream.name} ({stream.location})" for stream in self.streams.waiting)

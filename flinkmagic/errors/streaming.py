@@ -50,17 +50,6 @@ class StreamModeError(UserError):
         super().__init__(f"{name!r} starts streams, and its mode is batch. Compile it with the mode streaming.")
 
 
-class StreamCheckpointError(UserError):
-    """A sink that needs a checkpoint location, and has none."""
-
-    def __init__(self, name: str, sink: str, location: object) -> None:
-        self.name, self.location = name, location
-        super().__init__(
-            f"{location}: {name} writes to {sink}, and Spark resumes such a sink only from a checkpoint of yours. Add "
-            '.option("checkpointLocation", FOLDER), or set spark.sql.streaming.checkpointLocation.'
-        )
-
-
 class StreamRestartError(UserError):
     """A query that is to restart from a checkpoint which executors could not read."""
 
@@ -111,7 +100,15 @@ class BatchStoppedError(UserError):
 
 def batch_ran_plainly(query: str, where: str, cause: BaseException) -> str:
     """Return the line about batches that plain Spark writes, because their graph could not be deployed."""
+    return f"{where}: batches of {query} run as plain Spark, because their graph could not be deployed {_why(cause)}"
+
+
+def stream_runs_plainly(where: str, cause: BaseException) -> str:
+    """Return the line about streams that have started, and of which no graph could be made."""
+    return f"{where}: the stream runs as plain Spark, because no graph of it could be made {_why(cause)}"
+
+
+def _why(cause: BaseException) -> str:
     reason = str(cause).strip().splitlines()
     told = f"{type(cause).__name__}: {reason[0]}" if reason else type(cause).__name__
-    bug = "" if isinstance(cause, UserError) else " Please report this as a bug."
-    return f"{where}: batches of {query} run as plain Spark, because their graph could not be deployed ({told}).{bug}"
+    return f"({told})." + ("" if isinstance(cause, UserError) else " Please report this as a bug.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from IPython.display import display as show
@@ -13,6 +14,7 @@ from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.display.printable import lines_visible
+from flinkmagic.errors.streaming import stream_runs_plainly
 from flinkmagic.errors.usage import UnnamedCheckpointError
 from flinkmagic.magics.cell import cell_labels, cell_number, compile_body
 from flinkmagic.magics.graphs import cell_id
@@ -21,9 +23,13 @@ from flinkmagic.magics.option_arguments import job_options
 from flinkmagic.magics.spark_session import cell_session, say_other_python
 from flinkmagic.magics.words import parsed
 from flinkmagic.session.checks import check_name
+from flinkmagic.session.options import STREAMING
 from flinkmagic.session.summary import nothing_deferred, only_shown_note
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from flinkmagic.capturing.streams.deferred_stream import DeferredStream
     from flinkmagic.magics.compile_progress import CompileProgress
     from flinkmagic.magics.flink_magics import FlinkMagics
     from flinkmagic.session import CompiledGraph
@@ -50,6 +56,7 @@ class CapturedCell:
         self._raw = f"%%flinkgraph {line}\n{cell}"
         self._is_run = bool(self._options.run or magics.run)
         self.body = compile_body(self._shell, f"%%flinkgraph {line}", cell)
+        self._mode = job_options(self._options, magics)["mode"]
         self._graph: CompiledGraph | None = None
         self._stream_graphs = 0
         self._shows_graphs = False
@@ -65,6 +72,8 @@ class CapturedCell:
         say_other_python(spark)
         graphs = self._magics.graphs
         number = f"cell {cell_number(self._shell)}"
+        source = CellSource(number, self.body.filename, self.body.source, cell_labels(self._shell))
+        starts_streams = self._is_run and self._mode == STREAMING
         cells = self._magics.cells
         run = cells.begin(self._raw, cell_number(self._shell), cell_id(self._shell)) or cells.current
         try:
@@ -72,14 +81,15 @@ class CapturedCell:
                 with session.capture(
                     spark,
                     name=self._name,
-                    location=CellSource(number, self.body.filename, self.body.source, cell_labels(self._shell)),
+                    location=source,
                     namespace=self._shell.user_ns,
                     run_pending=self._run_pending if self._is_run else None,
                     earlier=graphs.programs(spark.sparkContext),
                     on_write=progress.captured,
                     awaited=[write for graph, write in graphs.awaited() if graph.name != self._name],
                     on_awaited=self._tell_awaited,
-                    mode=job_options(self._options, self._magics)["mode"],
+                    mode=self._mode,
+                    on_stream=partial(self._start_stream, spark, source) if starts_streams else None,
                 ) as program:
                     yield
                 cells.end(run, program)
@@ -99,11 +109,15 @@ class CapturedCell:
 
     def _compiled(self, program: Program, progress: CompileProgress) -> CompiledGraph | None:
         _say_what_started(program)
+        if self._stream_graphs and not program.streams:
+            return None  # its queries run, and what else it names is no stream
         if not (program.writes or program.results or program.streams):
             _say_what_ran(program, shows_graphs=self._shows_graphs)
             return None
         _say_what_ran_on_its_line(program)
-        graph = self._magics.compiled(program, self._next_name(program), self._options, progress)
+        if self._is_run and program.streams:
+            return self._graph_of_streams(program, progress)
+        graph = self._magics.compiled(program, self._name, self._options, progress)
         only_shown = graph.only_shown() if self._is_run else ()
         if only_shown:
             print(only_shown_note(only_shown))
@@ -116,21 +130,41 @@ class CapturedCell:
 
     def _run_pending(self, program: Program) -> None:
         """Deploy what the cell has deferred so far, because its next line needs it."""
-        graph = self._magics.compiled(program, self._next_name(program), self._options)
         if program.streams:
-            self._magics.define(graph)
+            streams_graph = self._graph_of_streams(program)
+            if streams_graph is not None:
+                self._magics.define(streams_graph)
+                self._magics.run_graph(streams_graph)
+                self._magics.graphs.keep_running(streams_graph)
+            return
         self._shows_graphs = True
+        graph = self._magics.compiled(program, self._name, self._options)
         try:
             self._magics.run_graph(graph)
         finally:
             self._magics.graphs.keep_running(graph)
 
-    def _next_name(self, program: Program) -> str:
-        """Return the name of the next graph: a cell whose lines need their streams has one for each such line."""
-        if not program.streams:
-            return self._name
+    def _start_stream(self, spark: SparkSession, source: CellSource, stream: DeferredStream) -> None:
+        """Start a query of the cell on its line, unless the job of an earlier run is in its way."""
+        self._magics.graphs.check_ended(self._next_stream_name())
+        session.start_stream(stream, spark, source, **job_options(self._options, self._magics))
+
+    def _graph_of_streams(self, program: Program, progress: CompileProgress | None = None) -> CompiledGraph | None:
+        """Return the graph of queries that have started; None, and say so, where none can be made."""
+        name = self._next_stream_name()
         self._stream_graphs += 1
-        return self._name if self._stream_graphs == 1 else f"{self._name}_{self._stream_graphs}"
+        try:
+            return self._magics.compiled(program, name, self._options, progress)
+        except Exception as error:  # noqa: BLE001 - the queries run
+            for stream in program.streams:
+                stream.query.taken_over(has_job=False)
+            where = ", ".join(str(stream.location) for stream in program.streams)
+            print(lines_visible(stream_runs_plainly(where, error)))
+            return None
+
+    def _next_stream_name(self) -> str:
+        """Return the name of the next graph: a cell whose lines wait for their streams has one for each such line."""
+        return f"{self._name}_{self._stream_graphs + 1}" if self._stream_graphs else self._name
 
     def _tell_awaited(self, location: SourceLocation, write: DeferredWrite) -> None:
         """Report that a line has read what a graph that has not run is going to write."""

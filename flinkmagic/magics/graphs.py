@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
+from flinkmagic.errors.usage import JobRunningError
 from flinkmagic.magics.cell_runs import running_again
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from flinkmagic.session import CompiledGraph, Job
+
+
+_ENDING_S = 10.0
+"""How long a job may take to end when its queries have."""
 
 
 class NotebookGraphs(dict[str, "CompiledGraph"]):
@@ -70,6 +75,24 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
             del self._replaced[name]
             return None
         return job
+
+    def check_ended(self, name: str) -> None:
+        """Check that no job runs under a name; wait for one whose queries have ended.
+
+        Raises
+        ------
+        JobRunningError
+            If one runs.
+        """
+        known = self.get(name)
+        jobs = [job for job in (self.replaced_job(name), known.jobs[-1] if known and known.jobs else None) if job]
+        for job in jobs:
+            if job.status.is_terminal:
+                continue
+            if not job.has_active_queries():
+                job.wait(_ENDING_S)
+            if not job.status.is_terminal:
+                raise JobRunningError(name)
 
 
 def cell_id(shell: Any) -> str | None:

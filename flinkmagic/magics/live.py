@@ -48,8 +48,10 @@ def run_live(
         If the graph is running already.
     KeyboardInterrupt
         If the kernel was interrupted; the job has been cancelled by then.
+    Exception
+        What Spark raised for a streaming query that it refused to start; the others run.
     """
-    job = graph.run(wait=False, only=only, full=full)
+    job = graph.launch(only=only, full=full)
     shown: Shown
     if not in_notebook():
         shown = _TerminalLine(graph, job, detached=detach)
@@ -58,6 +60,7 @@ def run_live(
     else:
         shown = _NotebookLine(graph, job)
     follow(graph, job, shown, detach=detach)
+    job.check_starts()
     return job
 
 

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from flinkmagic.planning.plan_reader import PlanNode
     from flinkmagic.planning.provenance import Calls
 
+KEYED_PROCESS = "KeyedProcess"
+"""What Flink calls a function with state and timers for each key."""
+
+KEYED_PROCESSES = frozenset(
+    {"TransformWithStateInPySparkExec", "TransformWithStateInPandasExec", "TransformWithStateExec"}
+)
+"""Spark's operators of such functions, from 4.0 on."""
+
 TEXT_LENGTH = 200
 """How much of Spark's own text of an operator is kept."""
 
@@ -36,7 +44,7 @@ class OperatorLabel:
     description : str
         One line: ``groupBy("hour").agg(...) (cell 3, line 4): HashAggregate``.
     metadata : dict
-        ``operator`` (Spark's name), ``text`` (Spark's own words, shortened), ``kind`` (Spark's class), ``node``, and,
+        ``operator`` (Spark's name, behind Flink's for a keyed process function), ``text`` (Spark's own words, shortened), ``kind`` (Spark's class), ``node``, and,
         if the user's call is known: ``call``, ``cell``, ``line``, ``code``, ``variable``; ``also``, if Spark made one
         operator from several calls, the earlier ones with their places; for a SQL text ``does`` and ``reads``, what it
         does and the tables that it reads. ``partitions`` if Spark will run another number of tasks than the operator
@@ -71,13 +79,14 @@ class OperatorLabels:
         facts = call_facts(self.program, calls)
         if calls and calls[-1].method == "sql":
             facts |= {"does": does(node), "reads": tables(node)}
-        facts |= {"operator": node.name, "text": spark_text(node), "kind": node.kind, "node": node.number}
+        operator = f"{KEYED_PROCESS} ({node.name})" if node.kind in KEYED_PROCESSES else node.name
+        facts |= {"operator": operator, "text": spark_text(node), "kind": node.kind, "node": node.number}
         count = self.counts.of(node)
         if count.number == 0:
             facts["partitions"] = 0
         if not count.exact:
             facts["exact"] = False
-        described = f"{', '.join(map(_placed, calls))}: {node.name}" if calls else node.name
+        described = f"{', '.join(map(_placed, calls))}: {operator}" if calls else operator
         return OperatorLabel(described, facts)
 
 

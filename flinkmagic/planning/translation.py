@@ -40,7 +40,7 @@ from flinkmagic.graph.transformations import (
     TwoInputTransformation,
 )
 from flinkmagic.planning.handles import StageHandle
-from flinkmagic.planning.operator_labels import OperatorLabels
+from flinkmagic.planning.operator_labels import KEYED_PROCESS, KEYED_PROCESSES, OperatorLabels
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES, PartitionCount, PartitionCounts, is_adaptive_cache
 from flinkmagic.planning.plan_reader import (
     CACHED_SCAN,
@@ -348,6 +348,8 @@ class Translator:
         }
         if len(inputs) > 1 or any(_changes_parallelism(each) for each in inputs):
             common["chaining_strategy"] = ChainingStrategy.HEAD_WITH_INPUTS
+        if node.kind in KEYED_PROCESSES:
+            name = KEYED_PROCESS
         name = name or (node.name + suffix if self._operands(node) else source_name(node))
         made: Transformation
         if not inputs:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from flinkmagic.deployment.session_cluster import submitted_jobs
     from flinkmagic.session.actions.session_actions import SessionActions
     from flinkmagic.session.actions.warm_up import warm_up
-    from flinkmagic.session.compiled_graph import CompiledGraph, compile
+    from flinkmagic.session.compiled_graph import CompiledGraph, compile, start_stream
     from flinkmagic.session.job import Job
     from flinkmagic.session.releasing import release_retained, retained
     from flinkmagic.session.simulated_run import SimulatedRun, simulate_graph
@@ -29,6 +29,7 @@ __all__ = [
     "release_retained",
     "retained",
     "simulate_graph",
+    "start_stream",
     "submitted_jobs",
     "warm_up",
     "with_options",
@@ -44,6 +45,7 @@ _HOMES = {
     "release_retained": "flinkmagic.session.releasing",
     "retained": "flinkmagic.session.releasing",
     "simulate_graph": "flinkmagic.session.simulated_run",
+    "start_stream": "flinkmagic.session.compiled_graph",
     "submitted_jobs": "flinkmagic.deployment.session_cluster",
     "warm_up": "flinkmagic.session.actions.warm_up",
     "with_options": "flinkmagic.capturing.with_options",

@@ -36,7 +36,6 @@ from flinkmagic.planning import PlannedJob
 from flinkmagic.planning.clones import KeptClones
 from flinkmagic.reuse.checkpoints import checkpointed_job_id
 from flinkmagic.scheduling.clock import SystemClock
-from flinkmagic.session.batches.batch_runs import carry_out_batches
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
 from flinkmagic.session.known_loops import with_loops
@@ -46,6 +45,7 @@ from flinkmagic.session.rebinding import rebinding
 from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, selected_notes, sink_words
 from flinkmagic.session.slot_notes import region_notes, slots_notes
 from flinkmagic.session.staleness.graph_marks import NO_MARKS
+from flinkmagic.session.stream_starts import StreamStarts, begin_stream, begin_streams
 from flinkmagic.session.summary import (
     graph_summary,
     left_out_note,
@@ -58,6 +58,8 @@ from flinkmagic.session.summary import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from flinkmagic.capturing.source_code.source_location import CellSource
+    from flinkmagic.capturing.streams.deferred_stream import DeferredStream
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 
 
@@ -97,6 +99,14 @@ def compile(
         check_name(name)
     chosen = JobOptions(parallelism=parallelism, **options)
     return CompiledGraph(sinks_of(program, chosen.mode), name, chosen, on_progress)
+
+
+def start_stream(stream: DeferredStream, spark: SparkSession, cell: CellSource | None, **options: Any) -> None:
+    """Start a query of a program that is still captured: the run of its graph takes it over.
+
+    `options` are those with which the graph will be compiled.
+    """
+    begin_stream(stream, spark, cell, JobOptions(**options), CompiledGraph)
 
 
 class CompiledGraph:
@@ -164,6 +174,9 @@ class CompiledGraph:
     def run(self, wait: bool = True, *, only: Iterable[str] | None = None, full: bool = False) -> Job:
         """Deploy the graph on the session's SparkContext.
 
+        The streaming queries of a graph have started when this returns. One that Spark refuses to start leaves the
+        others alone: they run, and then what Spark raises for it is raised.
+
         The first run takes the plan that was compiled. A later one plans again, because a finished plan's shuffles
         represent its inputs as they were then.
 
@@ -192,6 +205,14 @@ class CompiledGraph:
         UnknownNameError, AmbiguousSinkError
             If a name of `only` fits no sink, or several.
         """
+        job = self.launch(only=only, full=full)
+        job.check_starts()
+        if wait:
+            job.wait()
+        return job
+
+    def launch(self, *, only: Iterable[str] | None = None, full: bool = False) -> Job:
+        """Run the graph and return immediately, also where some of its queries could not start: the job knows that."""
         with self._starting:
             if self.jobs and not self.jobs[-1].status.is_terminal:
                 raise JobRunningError(self.name)
@@ -207,20 +228,36 @@ class CompiledGraph:
             planned.is_callers, planned.is_part = self.is_callers, self.is_part
             planned.result_level = self._result_level()
             names = rebinding(self.program, self.options)
+            starts = self._begin_streams(planned, run)
+            run -= starts.refused
             graph = build_execution_graph(self._part(run), SystemClock().now_ms())
             notes = selected_notes(self.sinks, selected) if selected is not None else []
-            job = Job(self.name, planned, graph, self.spark, self.options, names, notes=notes, full=full)
-            job.streams = carry_out_batches(planned.streams, self.program, self.options, CompiledGraph)
-            # A job that could not be started does not belong to the graph: it would count as running forever.
-            job._start()
+            try:
+                job = Job(
+                    self.name, planned, graph, self.spark, self.options, names, notes=notes, full=full, starts=starts
+                )
+                # A job that could not be started does not belong to the graph: it would count as running forever.
+                job._start()
+            except BaseException:
+                starts.stop()
+                raise
             self.jobs.append(job)
             if isinstance(self.program, Program):
                 self.program.release_metrics(self._writes(run))
         for tell in tuple(self.started):
             tell(job)
-        if wait:
-            job.wait()
         return job
+
+    def _begin_streams(self, planned: PlannedJob, run: frozenset[int]) -> StreamStarts:
+        """Start the queries of a run, or raise why none of them could start."""
+        if not planned.streams:
+            return StreamStarts()
+        assert isinstance(self.program, Program)
+        streams = [stream for stream in planned.streams if stream.index in run]
+        starts = begin_streams(streams, self.spark, self.program.cell, self.options, CompiledGraph)
+        if not starts.made:
+            raise starts.errors[0]
+        return starts
 
     def sink_names(self) -> list[str]:
         """Return, for each sink, what `run` takes for it in `only`."""

@@ -35,6 +35,7 @@ from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.run_facts import adaptation_notes, run_facts
 from flinkmagic.session.skew import EdgeBytes, edges, uneven_notes
+from flinkmagic.session.stream_starts import NOTHING_STARTED, StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
 
 if TYPE_CHECKING:
@@ -69,13 +70,15 @@ class Job:
         *,
         notes: Sequence[str] = (),
         full: bool = False,
+        starts: StreamStarts = NOTHING_STARTED,
     ) -> None:
         self.name = name
         self._own_notes = tuple(notes)
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
-        self.streams: tuple[BatchRuns, ...] = ()
-        self._deployment = _deployment(name, planned, execution_graph, spark, options, full=full)
+        self.streams = tuple(start.batches for start in starts.made.values() if start.batches is not None)
+        self._start_errors = tuple(starts.errors)
+        self._deployment = _deployment(name, planned, execution_graph, spark, options, starts, full=full)
         # Kept rows and shuffle files live as long as this job can be asked for them.
         self._names = names
         self._are_names_bound = threading.Event()
@@ -92,6 +95,15 @@ class Job:
         if self._deployment.termination_future.done():
             self._are_names_bound.wait()
         return status
+
+    def check_starts(self) -> None:
+        """Raise what Spark raised for a query that could not start; the others run."""
+        if self._start_errors:
+            raise self._start_errors[0]
+
+    def has_active_queries(self) -> bool:
+        """Return whether a streaming query of this job runs, or may be started again."""
+        return isinstance(self._deployment, StreamingDeployment) and self._deployment.has_active_queries()
 
     def cancel(self) -> None:
         """End all of this job's Spark work, and nothing else of the session's; return immediately."""
@@ -279,13 +291,19 @@ def _deployment(
     execution_graph: ExecutionGraph,
     spark: SparkSession,
     options: JobOptions,
+    starts: StreamStarts,
     *,
     full: bool,
 ) -> Deployment:
     restart_strategy = _restart_strategy(options.restart)
     if planned.streams:
         return StreamingDeployment(
-            planned, execution_graph, spark=spark, slots=options.slots, restart_strategy=restart_strategy
+            planned,
+            execution_graph,
+            spark=spark,
+            started={index: start.query for index, start in starts.made.items()},
+            slots=options.slots,
+            restart_strategy=restart_strategy,
         )
     return SparkDeployment(
         planned,

@@ -52,3 +52,83 @@ def test_without_the_option_a_stream_starts_and_the_text_names_it(streamed) -> N
     assert streamed.names["q"].isActive
     streamed.names["q"].stop()
     assert "line 3: the stream has started. With --mode streaming" in cell.stdout
+
+
+def test_a_table_of_a_query_can_be_read_on_the_next_line_and_in_the_next_cell(streamed) -> None:
+    read = "n = spark.table('next_rows').count()\n"
+    cell = streamed.run("%%flinkgraph at_once --mode streaming --run\n" + TICKS + QUERY.format("next_rows") + read)
+    assert cell.error is None
+    assert streamed.names["n"] in (0, 3)
+    assert streamed.names["at_once"].jobs[-1].status.name == "RUNNING"
+    assert streamed.run("%flinkcancel at_once").error is None
+    streamed.run("%%flinkgraph later --mode streaming\n" + TICKS + QUERY.format("later_rows"))
+    assert streamed.run("%flinkrun later").error is None
+    assert streamed.run("spark.table('later_rows')").error is None
+    assert streamed.run("later_job = later.jobs[-1]\n%flinkcancel later").error is None
+
+
+def test_a_refused_start_raises_on_its_line_and_leaves_the_other_query_running(streamed) -> None:
+    refused = "ticks.writeStream.format('parquet').start(folder + '/never')\n"
+    cell = streamed.run(
+        "%%flinkgraph refused --mode streaming --run\n"
+        + TICKS
+        + QUERY.format("kept_rows")
+        + f"try:\n    {refused}except Exception as error:\n    caught = error\n"
+        + refused
+        + "reached = True\n"
+    )
+    assert type(cell.error).__name__ == type(streamed.names["caught"]).__name__ == "AnalysisException"
+    assert "checkpointLocation" in str(cell.error)
+    assert "reached" not in streamed.names
+    assert streamed.names["q"].isActive
+    assert [sink.name for sink in streamed.names["refused"].sinks] == ["kept_rows"]
+    assert streamed.run("q.processAllAvailable()\nn = spark.table('kept_rows').count()").error is None
+    assert streamed.names["n"] == 3
+    assert "refused is CANCELED" in streamed.run("%flinkcancel refused").stdout
+
+
+def test_a_deferred_start_that_spark_refuses_leaves_the_others_of_its_graph_alone(streamed) -> None:
+    cell = streamed.run(
+        "%%flinkgraph mixed --mode streaming\n"
+        + TICKS
+        + "bad = ticks.writeStream.format('nosuch').option('checkpointLocation', folder + '/checks').start()\n"
+        + QUERY.format("mixed_rows")
+    )
+    assert cell.error is None
+    ran = streamed.run("%flinkrun mixed")
+    assert "nosuch" in str(ran.error)
+    assert "line 3" in "".join(ran.error.__notes__)
+    assert streamed.run("q.processAllAvailable()\nn = spark.table('mixed_rows').count()").error is None
+    assert streamed.names["n"] == 3
+    assert "StreamNotStartedError" in type(streamed.run("bad.id").error).__name__
+    assert "mixed is CANCELED" in streamed.run("%flinkcancel mixed").stdout
+
+
+def test_a_cell_may_name_a_batch_frame_beside_a_query_that_it_waits_for(streamed) -> None:
+    query = QUERY.format("beside_rows").replace(".start()", ".trigger(availableNow=True).start()")
+    cell = streamed.run(
+        "%%flinkgraph beside --mode streaming --run\n"
+        "static = spark.range(3)\n" + TICKS + query + "q.awaitTermination()\n"
+        "sums = spark.table('beside_rows').groupBy().sum('value')\n"
+    )
+    assert cell.error is None
+    assert "nothing to compile" not in cell.stdout
+    assert streamed.names["sums"].collect()[0][0] == 6
+    assert streamed.names["beside"].jobs[-1].wait(30).name == "FINISHED"
+
+
+def test_queries_of_which_no_graph_can_be_made_run_as_plain_spark_runs_them(streamed, monkeypatch) -> None:
+    from flinkmagic.session import planned_sinks
+
+    def fail(*_, **__):
+        raise RuntimeError("no plan")
+
+    monkeypatch.setattr(planned_sinks, "plan_streams", fail)
+    query = QUERY.format("plainly_rows").replace(".start()", ".trigger(availableNow=True).start()")
+    cell = streamed.run(
+        "%%flinkgraph plainly --mode streaming --run\n" + TICKS + query + "ended = q.awaitTermination(60)\n"
+    )
+    assert cell.error is None
+    assert "line 3: the stream runs as plain Spark, because no graph of it could be made" in cell.stdout
+    assert streamed.names["ended"] is True
+    assert streamed.names["spark"].table("plainly_rows").count() == 3

@@ -45,7 +45,7 @@ class StreamStart(Hook):
             location=location,
             session=recorder.snapshot(args[0]._df.sparkSession),
         )
-        if recorder.handler() is not None:  # it waits for what a start raises
+        if recorder.streams.begin is None and recorder.handler() is not None:  # it waits for what a start raises
             recorder.streams.start()
         return query
 
@@ -67,5 +67,6 @@ class StreamWait(Hook):
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending and self.method == "awaitAnyTermination":
             recorder.pending.settle(Effects(unknown=True, cause=Cause.STREAM), recorder.location())
-        if recorder.streams.waiting:
+        has_begun = recorder.streams.begin is not None and self.method != "awaitAnyTermination"
+        if recorder.streams.waiting and not has_begun:
             recorder.streams.start()

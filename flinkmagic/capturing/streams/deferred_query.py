@@ -1,4 +1,4 @@
-"""What `start()` returns while the start is deferred: a `StreamingQuery` that begins when its graph runs."""
+"""What `start()` returns in mode streaming: a `StreamingQuery` that starts when its graph runs, or before."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ class DeferredQuery(StreamingQuery):
     Whatever is asked of a query goes to its Java half (seen in PySpark 3.5 and 4.3), so whatever is asked before needs
     the start. A restarted query has a new Java half; a graph that runs again gives it the query of that run.
 
+    Where a cell runs as soon as it is compiled, the query starts on its line, and a job takes it over later.
+
     Parameters
     ----------
     name : str
@@ -28,14 +30,22 @@ class DeferredQuery(StreamingQuery):
         The line of the start.
     need_start : callable
         Starts it, or raises what says that it has not been started.
+
+    Attributes
+    ----------
+    need_job : callable, optional
+        Makes the job that takes it over, if the cell is still to make one.
     """
 
     def __init__(self, name: str, location: SourceLocation, need_start: Callable[[], None]) -> None:
         self.need_start = need_start
+        self.need_job: Callable[[], None] | None = None
         self._name, self._location = name, location
         self._lock = threading.Lock()
         self._begun: Future[Any] | None = None
         self._ended: Future[None] | None = None
+        self._start: object = None
+        self._has_job = False
 
     @property
     def _jsq(self) -> Any:
@@ -47,6 +57,18 @@ class DeferredQuery(StreamingQuery):
         begun = self._begun
         assert begun is not None
         return begun
+
+    def _taken_over(self) -> bool:
+        """Return whether a job knows of its end, which is shown while one waits; let one take it over if it can be."""
+        self._started()
+        if self._start is not None and self.need_job is not None:
+            self.need_job()
+        return self._has_job
+
+    def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
+        """Wait until all that is there now has been processed."""
+        self._taken_over()
+        super().processAllAvailable()
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802 - Spark's name
         """Wait until the query has ended for good: a restart is no end.
@@ -63,7 +85,8 @@ class DeferredQuery(StreamingQuery):
         """
         if timeout is not None and timeout <= 0:
             raise ValueError("timeout must be positive")
-        self._started()
+        if not self._taken_over():
+            return super().awaitTermination(timeout)
         ended = self._ended
         assert ended is not None
         try:
@@ -76,13 +99,24 @@ class DeferredQuery(StreamingQuery):
 
     # -- for what runs it ------------------------------------------------------------------------------
 
-    def submitted(self) -> None:
-        """Note that its graph has been run."""
+    def begun(self, java_query: Any, start: object) -> None:
+        """Note that it has started, and how: for the job that is to take it over."""
         with self._lock:
             self._begun, self._ended = Future(), Future()
+            self._start, self._has_job = start, False
+            self._begun.set_result(java_query)
+
+    def start_to_take_over(self) -> Any:
+        """Return how it has started, if no job has taken it over yet; else None."""
+        return self._start
+
+    def taken_over(self, *, has_job: bool = True) -> None:
+        """Note that a job has it from now on; or that none will, and it is Spark's alone."""
+        with self._lock:
+            self._has_job, self._start = has_job, None
 
     def started(self, java_query: Any) -> None:
-        """Note that it has started, or started again."""
+        """Note that it has started again."""
         with self._lock:
             begun = self._begun
             if begun is None or begun.done():

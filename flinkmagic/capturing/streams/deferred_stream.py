@@ -75,6 +75,12 @@ class DeferredStream:
         return self.method == "start" and self.format.lower() in SCRATCH_SINKS
 
     @property
+    def is_refused(self) -> bool:
+        """Whether Spark surely refuses to start it."""
+        has_no_name = self.is_scratch and self.format.lower() == "memory" and not self.target
+        return has_no_name or not (self.checkpoint or self.is_scratch)
+
+    @property
     def starts_over(self) -> bool:
         """Whether its sink begins empty with each start: Spark refuses to resume such a one from a checkpoint."""
         return self.is_scratch and self.format.lower() == "memory" and self.output_mode != "complete"

@@ -37,19 +37,22 @@ class PendingStreams:
     name : str, optional
         The program's name, for messages.
     deploy : callable, optional
-        Starts all that is deferred. None: a line that needs one is refused.
+        Starts all that is deferred, or makes a job of what has started. None: a line that needs one is refused.
 
     Attributes
     ----------
     defers : bool
         Whether starts are deferred.
     waiting : list of DeferredStream
-        What is deferred.
+        What is deferred, or has started and is in no job yet.
+    begin : callable, optional
+        Starts each query on its own line.
     """
 
     def __init__(self, spark: Any, frames: FrameRegistry, name: str | None, deploy: Callable[[], None] | None) -> None:
         self.defers = False
         self.waiting: list[DeferredStream] = []
+        self.begin: Callable[[DeferredStream], object] | None = None
         self._spark = spark
         self._frames = frames
         self._name = name
@@ -78,6 +81,8 @@ class PendingStreams:
     ) -> StreamingQuery:
         """Let PySpark's `start` (or `toTable`) run up to the start itself; return what represents the query.
 
+        What Spark refuses to start is refused here, by Spark: where queries start later, as far as that is certain.
+
         Parameters
         ----------
         writer : DataStreamWriter
@@ -99,7 +104,7 @@ class PendingStreams:
         check_operations(jvm, df, java_half.jwrite)
         facts = writer_facts(java_half.jwrite)
         named = str(arguments[0]) if arguments else ""
-        name = self._unique(facts.query_name or (named if method == "toTable" else facts.format))
+        name = self._free(facts.query_name or (named if method == "toTable" else facts.format))
         stream = DeferredStream(
             index=len(self.waiting),
             name=name,
@@ -118,6 +123,12 @@ class PendingStreams:
             arguments=arguments,
             batches=self._functions.get(writer) if facts.format == FOREACH_BATCH else None,
         )
+        if self.begin is not None:
+            self.begin(stream)
+            stream.query.need_job = self.start
+        elif stream.is_refused:
+            return StreamingQuery(stream.start(None))
+        self._names.add(name)
         self.waiting.append(stream)
         return stream.query
 
@@ -127,7 +138,7 @@ class PendingStreams:
         return made
 
     def start(self) -> None:
-        """Start what is deferred, because a line needs it.
+        """Start what is deferred, or make a job of what has started, because a line needs it.
 
         Raises
         ------
@@ -144,14 +155,13 @@ class PendingStreams:
     def close(self) -> None:
         """End the capture: what is still deferred starts when its graph runs."""
         for stream in self.waiting:
-            stream.query.need_start = _refuse(stream, self._name)
+            stream.query.need_start, stream.query.need_job = _refuse(stream, self._name), None
 
-    def _unique(self, name: str) -> str:
-        unique, number = name, 2
-        while unique in self._names:
-            unique, number = f"{name}_{number}", number + 1
-        self._names.add(unique)
-        return unique
+    def _free(self, name: str) -> str:
+        free, number = name, 2
+        while free in self._names:
+            free, number = f"{name}_{number}", number + 1
+        return free
 
 
 def _refuse(stream: DeferredStream, graph: str | None) -> Callable[[], None]:

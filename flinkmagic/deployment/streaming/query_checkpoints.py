@@ -1,4 +1,4 @@
-"""The folders for checkpoints that a job makes for queries without one."""
+"""The folders for checkpoints that are made for a query without one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAUSE_S = 0.1
 
 
 class QueryCheckpoints:
-    """Keeps what a query has done over the restarts of one job; at the job's end nothing of it remains.
+    """Keeps what a query has done over the restarts of its job; at the job's end nothing of it remains.
 
     A query whose sink begins empty with each start (memory, unless its mode is complete) gets a new folder each time:
     it starts over, and its table has exact rows. On a cluster Spark makes the folder, and such a query is not
@@ -30,37 +30,33 @@ class QueryCheckpoints:
 
     Parameters
     ----------
+    stream : DeferredStream
+        The query.
     sc : SparkContext
         The session's.
     restarts : bool
-        Whether failed queries are restarted.
+        Whether it is restarted when it fails.
+
+    Raises
+    ------
+    StreamRestartError
+        If it has no checkpoint location, and executors cannot read this machine's folders to restart it.
     """
 
-    def __init__(self, sc: SparkContext, *, restarts: bool) -> None:
+    def __init__(self, stream: DeferredStream, sc: SparkContext, *, restarts: bool) -> None:
+        self._stream = stream
         self._is_local = (sc.master or "").startswith("local")
-        self._restarts = restarts
-        self._folders: dict[str, Path] = {}
         self._made: list[Path] = []
-
-    def check(self, stream: DeferredStream) -> None:
-        """Refuse a query that could not be restarted as it should.
-
-        Raises
-        ------
-        StreamRestartError
-            If it has no checkpoint location, and executors cannot read this machine's folders.
-        """
-        if self._restarts and not stream.checkpoint and not self._is_local:
+        if restarts and not stream.checkpoint and not self._is_local:
             raise StreamRestartError(stream.name, stream.location)
 
-    def folder(self, stream: DeferredStream) -> str | None:
-        """Return the folder for the next start of a query; None if it has its own, or Spark makes one."""
-        if stream.checkpoint or not self._is_local:
+    def folder(self) -> str | None:
+        """Return the folder for the next start of the query; None if it has its own, or Spark makes (or demands) one."""
+        if self._stream.checkpoint or not self._is_local or not self._stream.is_scratch:
             return None
-        if stream.starts_over or stream.name not in self._folders:
-            self._folders[stream.name] = Path(tempfile.mkdtemp(prefix="flinkmagic-query-"))
-            self._made.append(self._folders[stream.name])
-        return self._folders[stream.name].as_uri()
+        if self._stream.starts_over or not self._made:
+            self._made.append(Path(tempfile.mkdtemp(prefix="flinkmagic-query-")))
+        return self._made[-1].as_uri()
 
     def remove(self) -> None:
         """Remove what was made; a task that Spark has just ended may still write there for a moment."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.deployment.deployment import Deployment
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
 from flinkmagic.deployment.stages.stage_threads import StageThreads
-from flinkmagic.deployment.streaming.query_checkpoints import QueryCheckpoints
 from flinkmagic.deployment.streaming.query_executor import QueryTasks, SessionExecutor, SessionSlotPool
 from flinkmagic.deployment.streaming.query_progress import QueryProgress, QuerySeen
 from flinkmagic.deployment.streaming.query_run import QueryRun
+from flinkmagic.deployment.streaming.query_starter import QueryStarter
 from flinkmagic.deployment.vertices.failures import vertex_failed
 from flinkmagic.deployment.watching.task_records import TaskRecord
 from flinkmagic.errors.deployment import SessionLostError
@@ -79,6 +79,26 @@ class SessionRestarts:
 
 
 @dataclass(frozen=True)
+class StartedQuery:
+    """A query that has started before the job that takes it over.
+
+    Attributes
+    ----------
+    java_query : py4j.java_gateway.JavaObject
+        Spark's query.
+    starter : QueryStarter
+        Has started it, and starts it again.
+    """
+
+    java_query: Any
+    starter: QueryStarter
+
+    def is_active(self) -> bool:
+        """Return whether it runs."""
+        return bool(self.java_query.isActive())
+
+
+@dataclass(frozen=True)
 class StreamingSchedulerFactory:
     """Makes the slots of a streaming job, and Flink's scheduler over them (a `SlotPoolServiceSchedulerFactory`)."""
 
@@ -108,7 +128,7 @@ class StreamingSchedulerFactory:
 
 
 class StreamingDeployment(Deployment):
-    """Runs the queries of a compiled job.
+    """Runs the queries of a compiled job, which have started: whoever starts them is told by Spark what it refuses.
 
     Spark runs each query as a whole, batch by batch; for the scheduler it is the tasks of one pipelined region, which
     start, fail and restart together.
@@ -119,6 +139,8 @@ class StreamingDeployment(Deployment):
         What was planned, with its streams.
     execution_graph, spark
         As of a `Deployment`.
+    started : mapping of int to StartedQuery
+        The queries of this run, by the index of their sink.
     slots : int, optional
         How many slots the job is said to have; by default all of the session's.
     restart_strategy : RestartBackoffTimeStrategy, optional
@@ -131,22 +153,19 @@ class StreamingDeployment(Deployment):
         execution_graph: ExecutionGraph,
         *,
         spark: SparkSession,
+        started: Mapping[int, StartedQuery],
         slots: int | None = None,
         restart_strategy: RestartBackoffTimeStrategy | None = None,
     ) -> None:
         super().__init__(planned_job, execution_graph, spark, slots)
-        self._streams, self._parallelism = planned_job.streams, planned_job.parallelism
-        self._checkpoints = QueryCheckpoints(spark.sparkContext, restarts=restart_strategy is not None)
-        try:
-            for stream in self._own_streams():
-                self._checkpoints.check(stream)
-        except BaseException:
-            self.main_thread.stop()
-            raise
+        self._streams = planned_job.streams
+        self._starters = {index: one.starter for index, one in started.items()}
+        self._queries = {index: one.java_query for index, one in started.items()}
+        """Spark's queries, by the index of their sink: at first those to take over."""
+        self._to_take_over = set(started)
         self._restart_strategy = SessionRestarts(restart_strategy or NoRestartBackoffTimeStrategy())
         self._threads = StageThreads()
         self._failures: dict[int, BaseException] = {}
-        self._pool = spark.sparkContext.getLocalProperty("spark.scheduler.pool")
         self._tasks: dict[int, QueryTasks] = {}
         self._progress = {stream.index: QueryProgress(spark) for stream in self._own_streams()}
 
@@ -155,13 +174,13 @@ class StreamingDeployment(Deployment):
     def start(self) -> None:
         """Begin, and return immediately."""
         for stream in self._own_streams():
-            stream.query.submitted()
+            stream.query.taken_over()
         try:
             self._submit()
-        except BaseException as error:
+        except BaseException:
             self.main_thread.stop()
             for stream in self._own_streams():
-                stream.query.ended(error)
+                stream.query.taken_over(has_job=False)
             raise
 
     def create_job_master_service(
@@ -223,6 +242,10 @@ class StreamingDeployment(Deployment):
         """
         raise UnknownNameError("result", name, [])
 
+    def has_active_queries(self) -> bool:
+        """Return whether a query runs in Spark, or has failed and may be started again."""
+        return any(query.isActive() or query.exception().isDefined() for query in self._queries.values())
+
     def queries(self) -> dict[int, QuerySeen]:
         """Return the last batches of each query, and the tasks of the running one, by the index of its sink."""
         return {index: one.seen() for index, one in self._progress.items()}
@@ -244,24 +267,25 @@ class StreamingDeployment(Deployment):
         return [stream for stream, vertex in zip(self._streams, self._vertices, strict=True) if vertex is not None]
 
     def _start_query(self, stream: DeferredStream, sink: ExecutionJobVertex, tasks: QueryTasks) -> QueryRun:
+        index, starter = stream.index, self._starters[stream.index]
+
+        def start() -> Any:
+            if index in self._to_take_over:
+                self._to_take_over.remove(index)
+            else:
+                self._queries[index] = starter.start()
+                stream.query.started(self._queries[index])
+            return self._queries[index]
+
         def started(java_query: Any) -> None:
-            self._progress[stream.index].follow(java_query)
-            stream.query.started(java_query)
+            self._progress[index].follow(java_query)
             self._run(lambda: self._started(stream, tasks))
 
         def ended(error: BaseException | None) -> None:
-            self._progress[stream.index].end()
+            self._progress[index].end()
             self._run(lambda: self._query_ended(stream, sink, tasks, error))
 
-        run = QueryRun(
-            stream,
-            self._spark,
-            checkpoint=self._checkpoints.folder(stream),
-            parallelism=self._parallelism,
-            pool=self._pool,
-            on_started=started,
-            on_ended=ended,
-        )
+        run = QueryRun(stream.name, start, on_started=started, on_ended=ended)
         self.event_log.add("queries", f"{stream.name} goes to Spark")
         run.start(self._threads)
         return run
@@ -296,8 +320,11 @@ class StreamingDeployment(Deployment):
     def _over(self, on_over: OnCompletion, info: ExecutionGraphInfo) -> None:
         """Note, on the job's thread, that the job is over and no query runs."""
         try:
+            for index in self._to_take_over:  # the job was over before it came to them
+                self._queries[index].stop()
             self._threads.close()
-            self._checkpoints.remove()
+            for starter in self._starters.values():
+                starter.close()
             for stream in self._own_streams():
                 is_failed = info.job_status is JobStatus.FAILED
                 stream.query.ended(self._failures.get(stream.index) if is_failed else None)

@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.PlanLater;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -154,7 +155,10 @@ public class PlanReader {
     private List visitAll(Iterator plans) throws Exception {
         List found = new ArrayList();
         while (plans.hasNext()) {
-            found.add(visit((SparkPlan) plans.next()));
+            SparkPlan plan = (SparkPlan) plans.next();
+            if (!(plan instanceof PlanLater)) {  // an initial state that a keyed process function does not have
+                found.add(visit(plan));
+            }
         }
         return found;
     }

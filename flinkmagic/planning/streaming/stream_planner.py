@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.errors.deployment import SessionEndedError
-from flinkmagic.errors.streaming import NoStreamError, StreamCheckpointError
+from flinkmagic.errors.streaming import NoStreamError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode, StreamExchangeMode
 from flinkmagic.graph.transformations import SinkTransformation
@@ -22,6 +22,8 @@ from flinkmagic.planning.streaming.stream_sources import StreamPartitionCounts
 from flinkmagic.planning.translation import Translator
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
 
@@ -58,21 +60,15 @@ def plan_streams(
     ------
     NoStreamError
         If it starts none.
-    StreamCheckpointError
-        If the sink of one needs a checkpoint location.
     """
     spark, name = program.spark, name or program.name or "job"
     if not program.streams:
         raise NoStreamError(name)
     if spark.sparkContext._jsc is None:
         raise SessionEndedError(name)
-    for stream in program.streams:
-        if not stream.checkpoint and not stream.is_scratch:
-            raise StreamCheckpointError(stream.name, stream.format, stream.location)
     total = spark.sparkContext.defaultParallelism
     slots = slots or total
-    if parallelism is None:
-        parallelism = max(1, min(int(str(spark.conf.get(SHUFFLE_PARTITIONS))), slots))
+    parallelism = stream_parallelism(spark, parallelism, slots)
     planner = _StreamPlanner(program, parallelism, slots)
     made = []
     for index, stream in enumerate(program.streams):
@@ -80,6 +76,14 @@ def plan_streams(
         if on_progress is not None:
             on_progress(index + 1, len(program.streams))
     return planner.job(name, made, total)
+
+
+def stream_parallelism(spark: SparkSession, parallelism: int | None, slots: int | None) -> int:
+    """Return how many partitions the shuffles of a stream make."""
+    if parallelism is not None:
+        return parallelism
+    slots = slots or spark.sparkContext.defaultParallelism
+    return max(1, min(int(str(spark.conf.get(SHUFFLE_PARTITIONS))), slots))
 
 
 class _StreamPlanner:

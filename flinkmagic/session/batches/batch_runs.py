@@ -22,7 +22,7 @@ import linecache
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -56,21 +56,23 @@ _INTERRUPT_S = 1.0
 
 
 def carry_out_batches(
-    streams: Sequence[DeferredStream], program: Any, options: JobOptions, make: MakeGraph
-) -> tuple[BatchRuns, ...]:
-    """Let a job carry out the functions of its streams from now on.
+    stream: DeferredStream, cell: CellSource | None, options: JobOptions, make: MakeGraph
+) -> BatchRuns | None:
+    """Let what is returned carry out the function of a stream from now on; None if it has none.
 
     Parameters
     ----------
-    streams : sequence of DeferredStream
-        The job's.
-    program : Program
-        The cell that they were captured in.
+    stream : DeferredStream
+        One that is about to start.
+    cell : CellSource, optional
+        The cell that it was captured in.
     options : JobOptions
         Those of the job.
     make : callable
         Compiles a batch's program.
     """
+    if stream.batches is None:
+        return None
     own = JobOptions(
         parallelism=options.parallelism,
         slots=options.slots,
@@ -78,13 +80,9 @@ def carry_out_batches(
         storage_level=options.storage_level,
         retain=NO_RETENTION,
     )
-    made = []
-    for stream in streams:
-        if stream.batches is not None:
-            runs = BatchRuns(stream.name, program.cell, own, make)
-            stream.batches.carry_out = runs.run
-            made.append(runs)
-    return tuple(made)
+    runs = BatchRuns(stream.name, cell, own, make)
+    stream.batches.carry_out = runs.run
+    return runs
 
 
 class BatchRuns:

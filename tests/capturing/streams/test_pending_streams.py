@@ -16,7 +16,7 @@ def test_a_start_is_deferred_and_keeps_the_settings_of_its_line(spark, tmp_path)
         first = writer.start()
         writer.queryName("second").option("checkpointLocation", str(tmp_path))
         writer.start()
-        third = ticks.writeStream.toTable("of_ticks")
+        third = ticks.writeStream.option("checkpointLocation", str(tmp_path / "third")).toTable("of_ticks")
     assert spark.streams.active == []
     found = [(one.name, one.format, one.output_mode, one.checkpoint) for one in program.streams]
     assert found[:2] == [("first", "memory", "append", ""), ("second", "memory", "append", str(tmp_path))]
@@ -64,6 +64,18 @@ def test_what_no_stream_can_do_is_refused_on_its_line(spark) -> None:
     counts = spark.readStream.format("rate").load().groupBy("value").count()
     with pytest.raises(AnalysisException), capture(spark, mode="streaming"):
         counts.writeStream.format("memory").queryName("no_watermark").start()
+    assert spark.streams.active == []
+
+
+def test_what_spark_refuses_to_start_is_refused_on_its_line_by_spark(spark, tmp_path) -> None:
+    with capture(spark, mode="streaming") as program:
+        ticks = spark.readStream.format("rate").load()
+        with pytest.raises(AnalysisException, match="checkpointLocation"):
+            ticks.writeStream.format("parquet").start(str(tmp_path / "out"))
+        with pytest.raises(AnalysisException, match="queryName"):
+            ticks.writeStream.format("memory").start()
+        ticks.writeStream.format("noop").start()
+    assert [stream.name for stream in program.streams] == ["noop"]
     assert spark.streams.active == []
 
 

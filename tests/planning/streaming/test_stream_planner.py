@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+from pyspark.sql import GroupedData
 from pyspark.sql import functions as F
 
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.session import capture, compile
 
 
@@ -58,3 +61,63 @@ def test_shuffles_are_as_wide_as_the_slots_unless_one_says_otherwise(spark) -> N
         ticks.groupBy("value").count().writeStream.format("noop").outputMode("complete").start()
     widest = max(vertex.parallelism for vertex in compiled(spark, program).job_graph.vertices.values())
     assert widest == spark.sparkContext.defaultParallelism
+
+
+@pytest.mark.parametrize("method", ["transformWithState", "transformWithStateInPandas"])
+@pytest.mark.parametrize("times", ["None", "ProcessingTime", "EventTime"])
+def test_a_function_with_state_is_a_keyed_process(spark, method, times) -> None:
+    if not hasattr(GroupedData, method):
+        pytest.skip("Spark 4 has it")
+    from pyspark.sql.streaming import StatefulProcessor
+
+    class Counts(StatefulProcessor):
+        def init(self, handle):
+            self.counts = handle.getValueState("counts", "n long", None if times == "None" else 60_000)
+
+        def handleInputRows(self, key, rows, timerValues):  # noqa: N802, N803 - Spark's names
+            yield from rows
+
+        def close(self):
+            pass
+
+    with capture(spark, mode="streaming") as program:
+        ticks = spark.readStream.format("rate").load().withWatermark("timestamp", "10 seconds")
+        keyed = ticks.withColumn("k", F.col("value") % 3).groupBy("k")
+        counts = getattr(keyed, method)(Counts(), "k long, value long", "Append", times)
+        counts.writeStream.format("noop").start()
+    graph = compiled(spark, program, parallelism=2)
+    (node,) = (one for one in graph.stream_graph.nodes.values() if one.name == "KeyedProcess")
+    facts = node.metadata or {}
+    assert facts["operator"] == "KeyedProcess (TransformWithStateInPySpark)"
+    assert facts["call"].startswith('groupBy("k").')
+    assert facts["line"] == program.streams[0].location.line - 1
+    (edge,) = (edge for vertex in graph.job_graph.vertices.values() for edge in vertex.inputs)
+    assert edge.partitioner.kind is PartitionerKind.HASH
+    assert [vertex.name for vertex in graph.job_graph.vertices_in_topological_order()][1].endswith(
+        "KeyedProcess -> Sink: noop"
+    )
+
+
+def test_the_initial_state_of_a_keyed_process_is_its_second_input(spark) -> None:
+    if not hasattr(GroupedData, "transformWithStateInPandas"):
+        pytest.skip("Spark 4 has it")
+    from pyspark.sql.streaming import StatefulProcessor
+
+    class Nothing(StatefulProcessor):
+        def init(self, handle):
+            pass
+
+        def handleInputRows(self, key, rows, timerValues):  # noqa: N802, N803 - Spark's names
+            yield from rows
+
+        def close(self):
+            pass
+
+    with capture(spark, mode="streaming") as program:
+        first = spark.range(4).selectExpr("id AS k", "id AS n").groupBy("k")
+        keyed = spark.readStream.format("rate").load().selectExpr("value AS k", "value").groupBy("k")
+        kept = keyed.transformWithStateInPandas(Nothing(), "k long, value long", "Append", "None", first)
+        kept.writeStream.format("noop").start()
+    graph = compiled(spark, program, parallelism=2)
+    (node,) = (one for one in graph.stream_graph.nodes.values() if one.name == "KeyedProcess")
+    assert len(node.in_edges) == 2

@@ -1,0 +1,136 @@
+"""The starts of a graph's streaming queries.
+
+`start()` raises what Spark refuses, and returns when the query stands. So each is started on the thread that asks for
+it, in the order of the cell, before a job takes over those that stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from flinkmagic.deployment.streaming.query_starter import QueryStarter
+from flinkmagic.deployment.streaming.streaming_deployment import StartedQuery
+from flinkmagic.errors.base import add_note
+from flinkmagic.planning.streaming.stream_planner import stream_parallelism
+from flinkmagic.session.batches.batch_runs import MakeGraph, carry_out_batches
+from flinkmagic.session.options import NO_RESTART, PIPELINED, JobOptions
+from flinkmagic.session.planned_sinks import check_pipelined
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from flinkmagic.capturing.source_code.source_location import CellSource
+    from flinkmagic.capturing.streams.deferred_stream import DeferredStream
+    from flinkmagic.session.batches.batch_report import BatchRuns
+
+
+@dataclass(frozen=True)
+class StreamStart:
+    """How a query has started.
+
+    Attributes
+    ----------
+    query : StartedQuery
+        What a job takes over.
+    batches : BatchRuns, optional
+        Of a `foreachBatch`: what carries its function out.
+    """
+
+    query: StartedQuery
+    batches: BatchRuns | None
+
+
+@dataclass
+class StreamStarts:
+    """What became of the starts of a run.
+
+    Attributes
+    ----------
+    made : dict of int to StreamStart
+        By the index of their sink those that stand.
+    errors : list of Exception
+        What Spark raised for the others.
+    refused : set of int
+        The indices of their sinks.
+    """
+
+    made: dict[int, StreamStart] = field(default_factory=dict)
+    errors: list[Exception] = field(default_factory=list)
+    refused: set[int] = field(default_factory=set)
+
+    def stop(self) -> None:
+        """Stop what no job takes over."""
+        for start in self.made.values():
+            start.query.java_query.stop()
+            start.query.starter.close()
+
+
+NOTHING_STARTED = StreamStarts()
+"""Of a job without queries."""
+
+
+def begin_stream(
+    stream: DeferredStream, spark: SparkSession, cell: CellSource | None, options: JobOptions, make: MakeGraph
+) -> StreamStart:
+    """Start a query as `start()` does; its handle then knows how, for the job that takes it over.
+
+    Parameters
+    ----------
+    stream : DeferredStream
+        The query.
+    spark : SparkSession
+        The user's session.
+    cell : CellSource, optional
+        The cell of the query.
+    options : JobOptions
+        Those of its graph.
+    make : callable
+        Compiles the writes of a batch.
+    """
+    return _begin(stream, _starter(stream, spark, options), carry_out_batches(stream, cell, options, make))
+
+
+def begin_streams(
+    streams: Iterable[DeferredStream],
+    spark: SparkSession,
+    cell: CellSource | None,
+    options: JobOptions,
+    make: MakeGraph,
+) -> StreamStarts:
+    """Start those of a graph's queries that have not started yet: one that Spark refuses leaves the others alone."""
+    starts = StreamStarts()
+    waiting = []
+    for stream in streams:
+        begun = stream.query.start_to_take_over()
+        if begun is not None:
+            starts.made[stream.index] = begun
+        else:  # what this package refuses is refused before any of them starts
+            waiting.append((stream, _starter(stream, spark, options)))
+    for stream, starter in waiting:
+        try:
+            starts.made[stream.index] = _begin(stream, starter, carry_out_batches(stream, cell, options, make))
+        except Exception as error:  # noqa: BLE001 - raised when the others have started
+            add_note(error, f"{stream.location}: {stream.text}")
+            starts.errors.append(error)
+            starts.refused.add(stream.index)
+    return starts
+
+
+def _starter(stream: DeferredStream, spark: SparkSession, options: JobOptions) -> QueryStarter:
+    if options.exchange == PIPELINED:
+        check_pipelined(spark.sparkContext, options.mode)
+    parallelism = stream_parallelism(spark, options.parallelism, options.slots)
+    return QueryStarter(stream, spark, parallelism=parallelism, restarts=options.restart != NO_RESTART)
+
+
+def _begin(stream: DeferredStream, starter: QueryStarter, batches: BatchRuns | None) -> StreamStart:
+    try:
+        query = starter.start()
+    except BaseException:
+        starter.close()
+        raise
+    start = StreamStart(StartedQuery(query, starter), batches)
+    stream.query.begun(query, start)
+    return start
