@@ -44,11 +44,11 @@ class OperatorLabel:
     description : str
         One line: ``groupBy("hour").agg(...) (cell 3, line 4): HashAggregate``.
     metadata : dict
-        ``operator`` (Spark's name, behind Flink's for a keyed process function), ``text`` (Spark's own words, shortened), ``kind`` (Spark's class), ``node``, and,
-        if the user's call is known: ``call``, ``cell``, ``line``, ``code``, ``variable``; ``also``, if Spark made one
-        operator from several calls, the earlier ones with their places; for a SQL text ``does`` and ``reads``, what it
-        does and the tables that it reads. ``partitions`` if Spark will run another number of tasks than the operator
-        has subtasks, ``exact`` false if it decides that later.
+        ``operator`` (Spark's name, behind Flink's for a keyed process function), ``text`` (Spark's own words,
+        shortened), ``kind`` (Spark's class), ``node``, and, if the user's call is known: ``call``, ``cell``, ``line``,
+        ``code``, ``variable``; ``also``, if Spark made one operator from several calls, the earlier ones with their
+        places; for a SQL text ``does`` and ``reads``, what it does and the tables that it reads. ``partitions`` if
+        Spark will run another number of tasks than the operator has subtasks, ``exact`` false if it decides that later.
     """
 
     description: str

@@ -51,7 +51,7 @@ class QueryCheckpoints:
             raise StreamRestartError(stream.name, stream.location)
 
     def folder(self) -> str | None:
-        """Return the folder for the next start of the query; None if it has its own, or Spark makes (or demands) one."""
+        """Return the folder for the next start of the query; None if it has one, or Spark makes, or demands, one."""
         if self._stream.checkpoint or not self._is_local or not self._stream.is_scratch:
             return None
         if self._stream.starts_over or not self._made:
