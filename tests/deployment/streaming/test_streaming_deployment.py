@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql import GroupedData
 from pyspark.sql import functions as F
 
 from flinkmagic.errors.deployment import VertexFailedError
@@ -266,3 +267,45 @@ def test_the_tasks_of_the_running_batch_are_seen_and_late_rows_move_the_watermar
     assert job.wait(30) is JobStatus.CANCELED
     assert job.report()[1].startswith("  ⊘ gated: memory, update")
     assert ";" not in job.snapshot().queries[0].doing
+
+
+@pytest.mark.parametrize("method", ["transformWithState", "transformWithStateInPandas"])
+def test_a_keyed_process_keeps_its_state_from_batch_to_batch(spark, tmp_path, method) -> None:
+    pytest.importorskip("google.protobuf", reason="Spark's functions with state need it")
+    if not hasattr(GroupedData, method):
+        pytest.skip("Spark 4 has it")
+    import pandas as pd
+    from pyspark.sql import Row
+    from pyspark.sql.streaming import StatefulProcessor
+
+    is_pandas = method.endswith("InPandas")
+
+    class Totals(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self.total = handle.getValueState("total", "s long")
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802, N803 - Spark's names
+            added = sum(int(each["value"].sum()) if is_pandas else each.value for each in rows)
+            self.total.update(((self.total.get() or (0,))[0] + added,))
+            made = {"k": key[0], "s": self.total.get()[0]}
+            yield pd.DataFrame([made]) if is_pandas else Row(**made)
+
+        def close(self) -> None:
+            pass
+
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    spark.conf.set(provider, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    try:
+        with capture(spark, name="keyed", mode="streaming") as program:
+            keyed = file_by_file(spark, made_files(tmp_path / "in", 2)).withColumn("k", F.col("value") % 2).groupBy("k")
+            totals = getattr(keyed, method)(Totals(), "k long, s long", "Update", "None")
+            writer = totals.writeStream.format("memory").queryName(f"keyed_{is_pandas}").outputMode("update")
+            writer.trigger(availableNow=True).start()
+        job = compile(program, mode="streaming", parallelism=2).run(wait=False)
+        assert job.wait(120) is JobStatus.FINISHED
+    finally:
+        spark.conf.unset(provider)
+    rows = spark.table(f"keyed_{is_pandas}").collect()
+    assert sorted((row.k, row.s) for row in rows) == [
+        (k, sum(range(k, 10 * files, 2))) for k in range(2) for files in (1, 2)
+    ]
