@@ -302,7 +302,7 @@ def test_a_keyed_process_keeps_its_state_from_batch_to_batch(spark, tmp_path, me
             writer = totals.writeStream.format("memory").queryName(f"keyed_{is_pandas}").outputMode("update")
             writer.trigger(availableNow=True).start()
         job = compile(program, mode="streaming", parallelism=2).run(wait=False)
-        assert job.wait(120) is JobStatus.FINISHED
+        assert job.wait(120) is JobStatus.FINISHED, job.exceptions()
     finally:
         spark.conf.unset(provider)
     rows = spark.table(f"keyed_{is_pandas}").collect()
