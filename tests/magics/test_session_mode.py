@@ -458,3 +458,19 @@ def test_a_loop_runs_on_its_line_and_names_it(on) -> None:
     assert cell.value == 8
     assert on.run("flinkmagic.iterations()[-1].outcome").value == "3 supersteps, not converged"
     assert sorted(row.id for row in on.run("end.orderBy('id').collect()").value) == list(range(3, 11))
+
+
+@pytest.mark.parametrize("mode", ["on", "off"])
+def test_a_frame_sees_an_appended_file_as_plain_spark_does(on, tmp_path, mode: str) -> None:
+    on.run(f"%flinkgraph {mode}")
+    on.run("rows = spark.range(0, 10, 1, 2)\nrows.write.parquet(f'{at}/days')\ndays = spark.read.parquet(f'{at}/days')")
+    ask = "days.count(), days.groupBy('id').count().count(), spark.read.parquet(f'{at}/days').count()"
+    assert on.run(ask).value == (10, 10, 10)
+    (tmp_path / "days" / "more.parquet").write_bytes(next((tmp_path / "days").glob("part-*")).read_bytes())
+    assert on.run(ask).value == (10, 10, 15), "from elsewhere: it has listed its files when it was made"
+    on.run("rows.write.mode('append').parquet(f'{at}/days')")
+    assert on.run(ask).value == (10, 10, 25), "by the session itself"
+    on.run("days = spark.read.parquet(f'{at}/days').cache()\ndays.count()")
+    on.run("rows.write.mode('append').parquet(f'{at}/days')")
+    assert on.run("days.count(), days.groupBy('id').count().count()").value == (35, 10), "it was cached again"
+    on.run("days.unpersist()")

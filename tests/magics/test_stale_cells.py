@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +202,11 @@ def test_in_a_kernel_outputs_appear_below_the_running_cell(kernel, folder) -> No
     kernel.run("import asyncio\nawait asyncio.sleep(0)\nawaited = numbers.count()", cell="awaits")
     assert kernel.run("%flinkrun --stale", cell="list").stdout.startswith("No cell is stale, of ")
     kernel.run("%flinkgraph off")
+
+
+def test_a_function_that_imports_a_library_is_no_other_one_once_it_has_been_called(on, monkeypatch) -> None:
+    monkeypatch.delitem(sys.modules, "graphviz", raising=False)
+    ran(on, "def shown(df):\n    import graphviz\n    return df.count()")
+    ran(on, "n = shown(spark.range(3))")
+    assert "graphviz" in sys.modules
+    assert stale(on) == {}
