@@ -89,7 +89,7 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         for job in jobs:
             if job.status.is_terminal:
                 continue
-            if not job.has_active_queries():
+            if job.is_ending():
                 job.wait(_ENDING_S)
             if not job.status.is_terminal:
                 raise JobRunningError(name)

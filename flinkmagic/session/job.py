@@ -101,9 +101,9 @@ class Job:
         if self._start_errors:
             raise self._start_errors[0]
 
-    def has_active_queries(self) -> bool:
-        """Return whether a streaming query of this job runs, or may be started again."""
-        return isinstance(self._deployment, StreamingDeployment) and self._deployment.has_active_queries()
+    def is_ending(self) -> bool:
+        """Return whether the streaming queries of this job have all ended, and none will be started again."""
+        return isinstance(self._deployment, StreamingDeployment) and not self._deployment.has_active_queries()
 
     def cancel(self) -> None:
         """End all of this job's Spark work, and nothing else of the session's; return immediately."""

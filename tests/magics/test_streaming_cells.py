@@ -132,3 +132,43 @@ def test_queries_of_which_no_graph_can_be_made_run_as_plain_spark_runs_them(stre
     assert "line 3: the stream runs as plain Spark, because no graph of it could be made" in cell.stdout
     assert streamed.names["ended"] is True
     assert streamed.names["spark"].table("plainly_rows").count() == 3
+
+
+def test_a_cell_that_runs_again_replaces_queries_that_it_has_stopped_but_no_running_ones(streamed) -> None:
+    cell = "%%flinkgraph again --mode streaming --run\n" + TICKS + QUERY.format("again_rows")
+    assert streamed.run(cell).error is None
+    first = streamed.names["q"]
+    refused = streamed.run(cell)
+    assert type(refused.error).__name__ == "JobRunningError"
+    assert first.isActive
+    assert streamed.run(cell.replace("ticks =", "q.stop()\nticks =")).error is None
+    assert not first.isActive
+    assert streamed.run("q.processAllAvailable()\nn = spark.table('again_rows').count()").error is None
+    assert streamed.names["n"] == 3
+    assert "again is CANCELED" in streamed.run("%flinkcancel again").stdout
+
+
+@pytest.mark.long
+def test_a_query_that_fails_before_its_job_takes_it_over_is_restarted(streamed, tmp_path) -> None:
+    streamed.names["marker"] = str(tmp_path / "raised")
+    cell = streamed.run(
+        "%%flinkgraph fragile --mode streaming --run --restart fixed-delay:1:100ms\n"
+        + TICKS
+        + "def take(rows, number):\n"
+        "    import pathlib\n"
+        "    if not pathlib.Path(marker).exists():\n"
+        "        pathlib.Path(marker).touch()\n"
+        "        raise ValueError('torn')\n"
+        "    rows.write.mode('append').json(folder + '/out')\n"
+        "q = ticks.writeStream.foreachBatch(take).trigger(availableNow=True).start()\n"
+        "query = q._jsq\n"
+        "try:\n"
+        "    query.awaitTermination()\n"
+        "except Exception as error:\n"
+        "    failed = str(error)\n"
+        "q.awaitTermination()\n"
+    )
+    assert cell.error is None
+    assert "torn" in streamed.names["failed"]
+    assert streamed.names["fragile"].jobs[-1].wait(30).name == "FINISHED"
+    assert streamed.names["spark"].read.json(str(tmp_path / "out")).count() == 3
