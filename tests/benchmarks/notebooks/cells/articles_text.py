@@ -176,8 +176,4 @@ spark.read.json("out/articles/keywords").groupBy("rank").count().orderBy("rank")
 UNORDERED = {1}
 EXPERT = {
     4: ('print("words:", words.count())', 'words.cache()\nprint("words:", words.count())'),
-    8: ('stems.groupBy("stem")', 'stems.cache()\nstems.groupBy("stem")'),
-    12: ("tfidf.count()", "tfidf.cache()\ntfidf.count()"),
-    13: ('top.filter("id < 4")', 'top.cache()\ntop.filter("id < 4")'),
-    15: ("print(edges.count())", "edges.cache()\nprint(edges.count())"),
 }

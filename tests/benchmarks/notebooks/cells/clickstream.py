@@ -183,6 +183,4 @@ s.groupBy("bought").agg(F.count("*").alias("n"), F.max("seconds").alias("longest
 UNORDERED = {3}
 EXPERT = {
     4: ('flat.groupBy("type")', 'flat.cache()\nflat.groupBy("type")'),
-    7: ('marked.select("session_id")', 'marked.cache()\nmarked.select("session_id")'),
-    8: ("sessions.select(", "sessions.cache()\nsessions.select("),
 }

@@ -203,5 +203,4 @@ check.groupBy("category").agg(F.count("*").alias("n"), F.round(F.sum("net"), 2).
 UNORDERED = {2, 8}
 EXPERT = {
     7: ("lines.count()", "lines.cache()\nlines.count()"),
-    14: ("print(cust.count())", "cust.cache()\nprint(cust.count())"),
 }

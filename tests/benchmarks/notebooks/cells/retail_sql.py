@@ -207,5 +207,4 @@ EXPERT = {
         'spark.sql("select count(*) from store_month").show()',
         'spark.catalog.cacheTable("store_month")\nspark.sql("select count(*) from store_month").show()',
     ),
-    15: ('spark.sql("select reason', 'spark.catalog.cacheTable("returned")\nspark.sql("select reason'),
 }

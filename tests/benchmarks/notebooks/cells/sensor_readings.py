@@ -153,11 +153,4 @@ back.groupBy("day").agg(F.countDistinct("room").alias("rooms"), F.count("*").ali
 UNORDERED = {2, 4}
 EXPERT = {
     1: ("readings.printSchema()", "readings.cache()\nreadings.printSchema()"),
-    7: ('gaps.filter("gap_s > 1800").count()', 'gaps.cache()\ngaps.filter("gap_s > 1800").count()'),
-    9: ('print("spikes:", spikes.count())', 'rolled.cache()\nprint("spikes:", spikes.count())'),
-    14: ("hourly.count()", "hourly.cache()\nhourly.count()"),
-    18: (
-        'slopes.orderBy("per_day", "device_id").show(5)',
-        'slopes.cache()\nslopes.orderBy("per_day", "device_id").show(5)',
-    ),
 }

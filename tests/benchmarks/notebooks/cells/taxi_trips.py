@@ -191,5 +191,4 @@ round(clean.filter("payment_type = 1").stat.corr("trip_distance", "tip_amount"),
 UNORDERED = {1, 2, 3}
 EXPERT = {
     5: ("before, after", "clean.cache()\nbefore, after"),
-    11: ("routes.count()", "routes.cache()\nroutes.count()"),
 }

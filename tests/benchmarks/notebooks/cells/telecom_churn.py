@@ -174,10 +174,4 @@ scored.filter("p > 0.5").write.mode("overwrite").csv("out/telecom/at_risk", head
 UNORDERED = {2, 5, 7, 18, 19}
 EXPERT = {
     1: ("customers.printSchema()", "customers.cache()\nusage.cache()\ncustomers.printSchema()"),
-    7: ('use.describe("avg_minutes"', 'use.cache()\nuse.describe("avg_minutes"'),
-    10: ("features.count()", "features.cache()\nfeatures.count()"),
-    14: (
-        'train_f.select("features").first()[0].size',
-        'train_f.cache()\ntest_f.cache()\ntrain_f.select("features").first()[0].size',
-    ),
 }
