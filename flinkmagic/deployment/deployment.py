@@ -161,6 +161,10 @@ class Deployment(ABC):
         """Return how a stage's run differed from its plan, by the id of its job vertex."""
         return {}
 
+    def failed_to_keep(self) -> list[PlannedBoundary]:
+        """Return the boundaries for which alone the job has failed: plain Spark does not run the stage that failed."""
+        return []
+
     def kept_boundaries(self) -> list[tuple[PlannedBoundary, DataFrame]]:
         """Return the boundaries whose rows are kept whole, each with a DataFrame of the user's session over them."""
         return []

@@ -22,10 +22,17 @@ from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
 from flinkmagic.deployment.vertices.stage_subtasks import NO_TASK
 from flinkmagic.deployment.watching.task_monitor import TaskMonitor
 from flinkmagic.deployment.watching.task_records import TaskRecord
-from flinkmagic.errors.deployment import ResultLeftOutError, ResultNotReadyError, ResultReleasedError, SessionLostError
+from flinkmagic.errors.deployment import (
+    ResultLeftOutError,
+    ResultNotReadyError,
+    ResultReleasedError,
+    SessionLostError,
+    is_out_of_room,
+)
 from flinkmagic.errors.job_store import CheckpointInUseError, JobLedElsewhereError
 from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.job_graph import JobVertex
 from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
 from flinkmagic.planning.planner import PlannedJob
@@ -285,6 +292,21 @@ class SparkDeployment(Deployment):
         assert isinstance(handle, ResultStageHandle)
         return self._kept.frame(handle)
 
+    def failed_to_keep(self) -> list[PlannedBoundary]:
+        """Return the boundaries for which alone the job has failed: plain Spark does not run the stage that failed.
+
+        If it computes the same rows anyway, it raises the same; but it may have room on disk where we had none.
+        """
+        entries = self.exceptions()
+        if self.status is not JobStatus.FAILED or not entries or entries[-1].root.vertex is None:
+            return []
+        root = entries[-1].root
+        assert root.vertex is not None
+        failed = self.execution_graph.execution_vertex(root.vertex).job_vertex.job_vertex
+        found = [boundary for boundary, tail in self._boundaries if _reads(tail.job_vertex, failed)]
+        is_plains = any(boundary.is_computed_anyway for boundary in found)
+        return [] if is_plains and not is_out_of_room(root.error) else found
+
     def kept_boundaries(self) -> list[tuple[PlannedBoundary, DataFrame]]:
         """Return the boundaries whose rows are kept whole, each with a DataFrame of the user's session over them."""
         found = []
@@ -345,3 +367,8 @@ class SparkDeployment(Deployment):
         finally:  # whoever waits for the job hears of its end, whatever fails here
             on_over(info)
             self.main_thread.stop()
+
+
+def _reads(vertex: JobVertex, other: JobVertex) -> bool:
+    """Return whether a vertex is another one, or reads what that produces, directly or through others."""
+    return vertex is other or any(_reads(edge.producer, other) for edge in vertex.inputs)

@@ -56,6 +56,20 @@ class VertexFailedError(UserError):
         super().__init__(f"{vertex} failed{at}: {cause}{line}{trace}")
 
 
+_OUT_OF_ROOM = ("OutOfMemory", "UNABLE_TO_ACQUIRE_MEMORY", "No space left on device", "ExecutorLostFailure")
+
+
+def is_out_of_room(error: BaseException) -> bool:
+    """Return whether memory or disk was missing, not something in the user's query."""
+    return any(text in str(error) for text in _OUT_OF_ROOM)
+
+
+def computed_apart(names: str, cause: BaseException) -> str:
+    """Return the note on a job that runs again without computing DataFrames once for several sinks."""
+    reason = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
+    return f"{names} could not be computed once for several sinks ({reason}): each sink computes it by itself"
+
+
 class StageAbortedError(FlinkMagicError):
     """A task that Spark ended because another one of its stage failed."""
 

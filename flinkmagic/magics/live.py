@@ -29,6 +29,8 @@ def run_live(
 ) -> Job:
     """Run a graph and show its progress; a picture with the final states remains.
 
+    A run that fails only for what several sinks share is followed by one in which they share nothing.
+
     Parameters
     ----------
     graph : CompiledGraph
@@ -52,14 +54,22 @@ def run_live(
         What Spark raised for a streaming query that it refused to start; the others run.
     """
     job = graph.launch(only=only, full=full)
-    shown: Shown
-    if not in_notebook():
-        shown = _TerminalLine(graph, job, detached=detach)
-    elif widget:
-        shown = LiveView(graph, job)
-    else:
-        shown = _NotebookLine(graph, job)
-    follow(graph, job, shown, detach=detach)
+    while True:
+        shown: Shown
+        if not in_notebook():
+            shown = _TerminalLine(graph, job, detached=detach)
+        elif widget:
+            shown = LiveView(graph, job)
+        else:
+            shown = _NotebookLine(graph, job)
+        try:
+            follow(graph, job, shown, detach=detach)
+            break
+        except JobFailedError:
+            apart = graph.run_apart()
+            if apart is None:
+                raise
+            job = apart
     job.check_starts()
     return job
 

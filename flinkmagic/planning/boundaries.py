@@ -113,6 +113,8 @@ class Boundary:
         The ``InMemoryRelation`` on which its consumers are planned.
     columns : frozenset of int
         The positions of the columns that it holds; the others are null, and nobody reads them (rule 8).
+    is_computed_anyway : bool
+        Whether plain Spark computes just these, too, for the first sink that reads it: what raises raises in both.
     """
 
     frame: int
@@ -124,6 +126,7 @@ class Boundary:
     query_execution: JavaObject = field(repr=False)
     relation: JavaObject = field(repr=False)
     columns: frozenset[int]
+    is_computed_anyway: bool
 
     @property
     def plan(self) -> JavaObject:
@@ -274,6 +277,7 @@ class Boundaries:
                 relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
                 columns = _positions(frame)
                 is_whole = number in is_split or self._share == "always"
+                is_firsts = False
                 if not is_whole and not self._totality.isTotal(query_execution.optimizedPlan()):
                     readers = [sinks[at] for at, first in enumerate(used) if _reaches(first, number, below)]
                     cuts.cut(number, relation)
@@ -287,12 +291,15 @@ class Boundaries:
                     if not columns:
                         refused.append(number)
                         continue
+                    is_firsts = set(columns) == set(used_by[0][1])
                     query_execution = self._clones.plan(self._parts.filled(plan, columns), clone)
                     relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
                 cuts.cut(number, relation)
                 kept = frozenset(columns)
                 dataframes = tuple(frame.dataframes)
-                yield Boundary(frame.number, dataframes, name, why, scope, dataset_id, query_execution, relation, kept)
+                yield Boundary(
+                    frame.number, dataframes, name, why, scope, dataset_id, query_execution, relation, kept, is_firsts
+                )
             # What a refused one is made of may be kept in its place.
             waiting = {one for number in refused for one in below[number]} - seen
             seen |= waiting

@@ -71,6 +71,7 @@ def planned_boundaries(
             name=boundary.name,
             dataframes=boundary.dataframes,
             columns=boundary.columns,
+            is_computed_anyway=boundary.is_computed_anyway,
             tail_id=stage.cache.inputs[0].id,
             sinks=_sinks_of(stage.readers, len(requests), kept),
         )

@@ -77,6 +77,8 @@ class PlannedBoundary:
         The last operator of its stage.
     sinks : tuple of int
         Indices of the sinks that use it, directly or through others.
+    is_computed_anyway : bool
+        Whether plain Spark computes just these columns, too, for the first sink that reads them.
     """
 
     name: str
@@ -84,6 +86,7 @@ class PlannedBoundary:
     columns: frozenset[int]
     tail_id: int
     sinks: tuple[int, ...]
+    is_computed_anyway: bool
 
     @property
     def is_whole(self) -> bool:

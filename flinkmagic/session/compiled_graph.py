@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from flinkmagic.display import (
     to_text,
 )
 from flinkmagic.display.printable import lines_visible
+from flinkmagic.errors.deployment import computed_apart
 from flinkmagic.errors.usage import InvalidValueError, JobRunningError, UnknownNameError
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
@@ -160,6 +162,7 @@ class CompiledGraph:
         self._starting = threading.Lock()
         self._views: tuple[GraphView, ...] | None = None
         self._unused_plan: PlannedJob | None = None
+        self._apart_note = ""
         self._clones = clones  # those of graphs with the same options, of which this one is the next
         self.stream_graph: StreamGraph
         self.job_graph: JobGraph
@@ -207,9 +210,13 @@ class CompiledGraph:
         """
         job = self.launch(only=only, full=full)
         job.check_starts()
-        if wait:
-            job.wait()
-        return job
+        if not wait:
+            return job
+        job.wait()
+        apart = self.run_apart()
+        if apart is not None:
+            apart.wait()
+        return apart or job
 
     def launch(self, *, only: Iterable[str] | None = None, full: bool = False) -> Job:
         """Run the graph and return immediately, also where some of its queries could not start: the job knows that."""
@@ -232,6 +239,7 @@ class CompiledGraph:
             run -= starts.refused
             graph = build_execution_graph(self._part(run), SystemClock().now_ms())
             notes = selected_notes(self.sinks, selected) if selected is not None else []
+            notes += [self._apart_note] if self._apart_note else []
             try:
                 job = Job(
                     self.name, planned, graph, self.spark, self.options, names, notes=notes, full=full, starts=starts
@@ -247,6 +255,26 @@ class CompiledGraph:
         for tell in tuple(self.started):
             tell(job)
         return job
+
+    def run_apart(self) -> Job | None:
+        """Run what the last run has not done, and share nothing any more, if it has failed only for what it shared.
+
+        Plain Spark computes nothing for several sinks, so nothing of that may fail them. Returns immediately.
+
+        Returns
+        -------
+        Job, optional
+            None if that is not why it has failed, or if it has not.
+        """
+        last = self.jobs[-1]
+        names = last.failed_to_keep()
+        if not names or (isinstance(self.program, Program) and self.program.selections):  # which have to share
+            return None
+        self._apart_note = computed_apart(", ".join(names), last.exceptions()[-1].root.error)
+        self.options = replace(self.options, share="never")
+        done = {sink.index for sink in (*last.finished_sinks(), *last.left_out())}
+        left = [word for word, sink in zip(self.sink_names(), self.sinks, strict=True) if sink.index not in done]
+        return self.launch(only=left if done else None)
 
     def _begin_streams(self, planned: PlannedJob, run: frozenset[int]) -> StreamStarts:
         """Start the queries of a run, or raise why none of them could start."""

@@ -217,6 +217,10 @@ class Job:
         """How long it took to make what this job did not compute again."""
         return self._deployment.taken_up.saved_seconds
 
+    def failed_to_keep(self) -> list[str]:
+        """Return the names of the shared DataFrames for whose rows alone the job has failed."""
+        return [boundary.name for boundary in self._deployment.failed_to_keep()]
+
     def not_retained(self) -> dict[str, str]:
         """Return, by the name of a stage, why no later run can use its result."""
         return self._deployment.not_retained

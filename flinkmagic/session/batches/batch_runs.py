@@ -191,6 +191,10 @@ class _Batch:
             self._write_plainly(program, error)
             return
         self._wait(job, program)
+        if (apart := graph.run_apart()) is not None:
+            job.release()
+            job = apart
+            self._wait(job, program)
         if job.status is JobStatus.FINISHED:
             job.release()
             self.graphs.append(graph)
