@@ -383,13 +383,14 @@ def _vertices_by_handle(graph: ExecutionGraph) -> dict[int, int]:
 
 
 def _users_name(vertex: JobVertex) -> str:
-    """Return what the user calls the last operator of a vertex that has a name, or that is a call of the user's."""
-    facts = [node.metadata or {} for node in vertex.operators]
-    for word in ("name", "variable", "call"):
-        known = [str(one[word]) for one in facts if one.get(word)]
-        if known:
-            return known[-1]
-    return vertex.name
+    """Return what the user calls the last operator of a vertex that has a name, or that is a call of the user's.
+
+    Without any it is the last operator.
+    """
+    facts = [node.metadata or {} for node in vertex.operators]  # the last one is first
+    words = ("name", "variable", "call")
+    known = [str(one[word]) for word in words for one in facts if one.get(word)]
+    return known[0] if known else str(facts[0].get("operator") or vertex.operators[0].name)
 
 
 def _not_needed(graph: ExecutionGraph, there: set[int]) -> set[int]:

@@ -507,3 +507,16 @@ def test_a_run_in_full_repeats_what_a_failed_run_had_written(spark, cell, number
     assert (full.status, full.reused) == (JobStatus.FINISHED, 0)
     assert total(spark, names["out"] + "/sound") == 2 * TOTAL
     assert total(spark, names["out"] + "/failing") == TOTAL
+
+
+def test_what_is_retained_bears_the_users_last_name_and_no_chain_of_operators(spark, tmp_path):
+    names = {}
+    with flinkmagic.capture(spark, namespace=names) as program:
+        names["numbers"] = spark.range(90).select((F.col("id") % 9).alias("k"), "id").where("id > 3")
+        names["sums"] = names["numbers"].groupBy("k").agg(F.sum("id").alias("s"))
+        names["sums"].write.parquet(str(tmp_path / "sums"))
+    assert flinkmagic.compile(program, name="named").run().status is JobStatus.FINISHED
+    bare = spark.range(90).groupBy((F.col("id") % 9).alias("k")).count()
+    assert flinkmagic.compile({"counted": bare}, name="bare").run().status is JobStatus.FINISHED
+    kept = {one.graph: one.what for one in retained_of(spark) if one.kind == "shuffle"}
+    assert kept == {"named": "sums", "bare": "HashAggregate"}
