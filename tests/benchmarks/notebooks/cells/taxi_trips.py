@@ -189,6 +189,3 @@ round(clean.filter("payment_type = 1").stat.corr("trip_distance", "tip_amount"),
 ]
 # 1, 2: first rows of a frame with no order; 3: every digit of a mean or stddev
 UNORDERED = {1, 2, 3}
-EXPERT = {
-    5: ("before, after", "clean.cache()\nbefore, after"),
-}
