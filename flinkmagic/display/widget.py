@@ -159,6 +159,7 @@ class JobView(PlacedWidget):
             return
         try:
             action()
-        except FlinkMagicError as error:
-            shown = {"message": str(error), "where": "", "vertex": "", "subtask": None, "traceback": ""}
+        except Exception as error:  # noqa: BLE001 - whoever clicks sees nothing else of it
+            told = str(error) if isinstance(error, FlinkMagicError) else f"{type(error).__name__}: {error}"
+            shown = {"message": told, "where": "", "vertex": "", "subtask": None, "traceback": ""}
             self._frame = {**self._make_frame(), "errors": [shown]}

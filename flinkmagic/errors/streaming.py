@@ -103,12 +103,20 @@ def batch_ran_plainly(query: str, where: str, cause: BaseException) -> str:
     return f"{where}: batches of {query} run as plain Spark, because their graph could not be deployed {_why(cause)}"
 
 
+def stream_not_started(query: str, cause: BaseException) -> str:
+    """Return the line about a query that Spark has refused to start."""
+    return f"{query} has not started ({_first_line(cause)})"
+
+
 def stream_runs_plainly(where: str, cause: BaseException) -> str:
     """Return the line about streams that have started, and of which no graph could be made."""
     return f"{where}: the stream runs as plain Spark, because no graph of it could be made {_why(cause)}"
 
 
 def _why(cause: BaseException) -> str:
+    return f"({_first_line(cause)})." + ("" if isinstance(cause, UserError) else " Please report this as a bug.")
+
+
+def _first_line(cause: BaseException) -> str:
     reason = str(cause).strip().splitlines()
-    told = f"{type(cause).__name__}: {reason[0]}" if reason else type(cause).__name__
-    return f"({told})." + ("" if isinstance(cause, UserError) else " Please report this as a bug.")
+    return f"{type(cause).__name__}: {reason[0]}" if reason else type(cause).__name__

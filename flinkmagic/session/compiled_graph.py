@@ -236,7 +236,7 @@ class CompiledGraph:
             planned.result_level = self._result_level()
             names = rebinding(self.program, self.options)
             starts = self._begin_streams(planned, run)
-            run -= starts.refused
+            run -= starts.errors.keys()
             graph = build_execution_graph(self._part(run), SystemClock().now_ms())
             notes = selected_notes(self.sinks, selected) if selected is not None else []
             notes += [self._apart_note] if self._apart_note else []
@@ -284,7 +284,7 @@ class CompiledGraph:
         streams = [stream for stream in planned.streams if stream.index in run]
         starts = begin_streams(streams, self.spark, self.program.cell, self.options, CompiledGraph)
         if not starts.made:
-            raise starts.errors[0]
+            raise next(iter(starts.errors.values()))
         return starts
 
     def sink_names(self) -> list[str]:

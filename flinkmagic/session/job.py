@@ -73,11 +73,11 @@ class Job:
         starts: StreamStarts = NOTHING_STARTED,
     ) -> None:
         self.name = name
-        self._own_notes = tuple(notes)
+        self._own_notes = (*notes, *starts.notes)
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
         self.streams = tuple(start.batches for start in starts.made.values() if start.batches is not None)
-        self._start_errors = tuple(starts.errors)
+        self._start_errors = tuple(starts.errors.values())
         self._deployment = _deployment(name, planned, execution_graph, spark, options, starts, full=full)
         # Kept rows and shuffle files live as long as this job can be asked for them.
         self._names = names

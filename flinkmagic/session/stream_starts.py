@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from flinkmagic.deployment.streaming.query_starter import QueryStarter
 from flinkmagic.deployment.streaming.streaming_deployment import StartedQuery
 from flinkmagic.errors.base import add_note
+from flinkmagic.errors.streaming import stream_not_started
 from flinkmagic.planning.streaming.stream_planner import stream_parallelism
 from flinkmagic.session.batches.batch_runs import MakeGraph, carry_out_batches
 from flinkmagic.session.options import NO_RESTART, PIPELINED, JobOptions
@@ -50,15 +51,15 @@ class StreamStarts:
     ----------
     made : dict of int to StreamStart
         By the index of their sink those that stand.
-    errors : list of Exception
+    errors : dict of int to Exception
         What Spark raised for the others.
-    refused : set of int
-        The indices of their sinks.
+    notes : list of str
+        That, in a line each.
     """
 
     made: dict[int, StreamStart] = field(default_factory=dict)
-    errors: list[Exception] = field(default_factory=list)
-    refused: set[int] = field(default_factory=set)
+    errors: dict[int, Exception] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def stop(self) -> None:
         """Stop what no job takes over."""
@@ -113,8 +114,8 @@ def begin_streams(
             starts.made[stream.index] = _begin(stream, starter, carry_out_batches(stream, cell, options, make))
         except Exception as error:  # noqa: BLE001 - raised when the others have started
             add_note(error, f"{stream.location}: {stream.text}")
-            starts.errors.append(error)
-            starts.refused.add(stream.index)
+            starts.errors[stream.index] = error
+            starts.notes.append(stream_not_started(stream.name, error))
     return starts
 
 

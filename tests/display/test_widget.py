@@ -84,9 +84,10 @@ def test_without_callbacks_there_are_no_buttons(made: Callable[..., JobView], sn
     click(widget, "run")
 
 
-def test_a_refusal_is_shown(made: Callable[..., JobView]) -> None:
+@pytest.mark.parametrize("error", [JobFailedError("delays", ["<b>no</b>"]), RuntimeError("<b>no</b>")])
+def test_a_refusal_is_shown(made: Callable[..., JobView], error: Exception) -> None:
     def refuse() -> None:
-        raise JobFailedError("delays", ["<b>no</b>"])
+        raise error
 
     widget = made(on_run=refuse)
     click(widget, "run")

@@ -98,6 +98,7 @@ def test_a_deferred_start_that_spark_refuses_leaves_the_others_of_its_graph_alon
     ran = streamed.run("%flinkrun mixed")
     assert "nosuch" in str(ran.error)
     assert "line 3" in "".join(ran.error.__notes__)
+    assert "nosuch has not started (" in streamed.names["mixed"].jobs[-1].snapshot().note
     assert streamed.run("q.processAllAvailable()\nn = spark.table('mixed_rows').count()").error is None
     assert streamed.names["n"] == 3
     assert "StreamNotStartedError" in type(streamed.run("bad.id").error).__name__

@@ -45,8 +45,9 @@ class StreamStart(Hook):
             location=location,
             session=recorder.snapshot(args[0]._df.sparkSession),
         )
-        if recorder.streams.begin is None and recorder.handler() is not None:  # it waits for what a start raises
-            recorder.streams.start()
+        streams = recorder.streams
+        if streams.can_deploy and streams.begin is None and recorder.handler() is not None:
+            streams.start()  # the handler waits for what a start raises
         return query
 
 

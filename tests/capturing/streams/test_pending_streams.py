@@ -67,6 +67,17 @@ def test_what_no_stream_can_do_is_refused_on_its_line(spark) -> None:
     assert spark.streams.active == []
 
 
+def test_a_start_that_is_put_off_does_not_raise_where_a_handler_waits_for_it(spark) -> None:
+    ticks = spark.readStream.format("rate").load()
+    query = None
+    with capture(spark, mode="streaming") as program:
+        try:
+            query = ticks.writeStream.format("noop").start()
+        except Exception:  # noqa: BLE001 - as users write it
+            query = "the handler ran"
+    assert [stream.query for stream in program.streams] == [query]
+
+
 def test_what_spark_refuses_to_start_is_refused_on_its_line_by_spark(spark, tmp_path) -> None:
     with capture(spark, mode="streaming") as program:
         ticks = spark.readStream.format("rate").load()
