@@ -85,6 +85,7 @@ def merge(programs: Sequence[Program]) -> Program:
         namespace=last.namespace,
         reread=last.reread,
         stops_early=last.stops_early,
+        sources=last.sources,
     )
     numberings: dict[Program, Callable[[int], int]] = {}
     calls: list[RecordedCall] = []

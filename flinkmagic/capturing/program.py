@@ -146,6 +146,8 @@ class Program:
     reread : mapping of DataFrame to frozenset of int
         Of an action's program: the DataFrames that earlier actions have read, and the positions of those columns of
         them that were kept then; None if none were.
+    sources : reuse.source_columns.SourceQuery, optional
+        Of an action's program: the text sources of which kept columns may be read.
     stops_early : bool
         Of an action's program: whether it may be done before it has read all rows, as ``toLocalIterator`` may.
     """
@@ -178,6 +180,7 @@ class Program:
     registry: FrameRegistry = field(default_factory=FrameRegistry, repr=False)
     reread: Mapping[DataFrame, frozenset[int] | None] = field(default_factory=dict, repr=False)
     stops_early: bool = False
+    sources: Any = field(default=None, repr=False)
 
     @property
     def deployed(self) -> tuple[DeferredWrite, ...]:

@@ -42,6 +42,16 @@ def not_kept(names: str, cause: BaseException) -> str:
     return f"{names} could not be kept for later actions ({told}): this one ran again without, as they will"
 
 
+def columns_kept(names: str) -> str:
+    """Return the note on an action that keeps columns of text files for later ones."""
+    return f"keeps the columns that it reads of {names} for later actions"
+
+
+def columns_read(names: str) -> str:
+    """Return the note on an action that reads kept columns of text files."""
+    return f"reads kept columns of {names}"
+
+
 def failed_in(where: str, vertex: str) -> str:
     """Return the note on an error that Spark raised in a stage."""
     return f"{where}: raised in {vertex}"

@@ -232,8 +232,11 @@ class Boundaries:
                 "readers (free some, or set spark.local.dir to a larger disk)."
             )
 
-    def _level(self, cuts: JavaObject) -> JavaObject:
+    def level(self, clone: JavaObject) -> JavaObject:
         """Return where rows are kept (rule 9)."""
+        return self._level(self._cuts(clone))
+
+    def _level(self, cuts: JavaObject) -> JavaObject:
         is_open = self._storage_level == DEFAULT_STORAGE_LEVEL
         on_disk = is_open and cuts.userKeepsRows(self._sc._jsc.sc(), NAME_OF_RUN.pattern)
         return self._sc._getJavaStorageLevel(getattr(StorageLevel, "DISK_ONLY" if on_disk else self._storage_level))

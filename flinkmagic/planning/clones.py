@@ -149,6 +149,10 @@ class SessionClones:
         """Return the QueryExecution of an analysed plan; a command on top is planned and not run. On 3.5 and 4.x."""
         return query_execution(self._spark._jvm, self._known(clone).state, logical_plan)
 
+    def state(self, clone: JavaObject) -> JavaObject:
+        """Return the ``SessionState`` of a clone."""
+        return self._known(clone).state
+
     def reuses_exchanges(self, clone: JavaObject) -> bool:
         """Return whether the user lets Spark reuse equal exchanges."""
         return self._known(clone).reuses_exchanges

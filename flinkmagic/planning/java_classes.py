@@ -22,6 +22,7 @@ CLASSES = DriverClasses(
         "PlanRebuilder",
         "SelectedRows",
         "SingleStages",
+        "SourceColumns",
         "TotalExpressions",
         "TotalPlans",
     ),
@@ -33,6 +34,7 @@ CLASSES = DriverClasses(
         "PlanReader": ("LeafPartitions", "SelectedRows"),
         "PlanRebuilder": ("AdaptiveJoins", "CoalescedReads", "PipelinedExchanges", "PlanNodes"),
         "SelectedRows": ("PlanNodes",),
+        "SourceColumns": ("FrameParts", "PlanLeaves", "PlanNodes", "TotalExpressions"),
         "TotalPlans": ("TotalExpressions",),
     },
 )

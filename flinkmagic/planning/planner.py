@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -267,7 +267,7 @@ class _Planner:
             warnings=(*self._warnings(requests), *marked, *blocking),
             boundaries=planned_boundaries(requests, boundaries, self._kept),
             results=tuple(self._handles.results),
-            relations=tuple(boundary.relation for boundary in boundaries),
+            relations=(*(boundary.relation for boundary in boundaries), *self._relations()),
             collected=any(request.collected for request in requests),
         )
 
@@ -291,16 +291,32 @@ class _Planner:
 
         def plan_one(index: int) -> tuple[str, JavaObject, JavaObject]:
             clone, scope = clones[index]
-            query_execution = self._clones.plan(logical_plans[index], clone)
+            with self._reads_columns(clone):
+                query_execution = self._clones.plan(logical_plans[index], clone)
+                physical = query_execution.executedPlan()
             if self._share == "never" or not self._clones.reuses_exchanges(clone):
                 scope = f"{scope}/{index}"
-            return scope, query_execution, query_execution.executedPlan()
+            return scope, query_execution, physical
 
         if len(requests) < _SIDE_BY_SIDE_FROM:
             yield map(plan_one, range(len(requests)))
             return
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             yield pool.map(plan_one, range(len(requests)))
+
+    def _reads_columns(self, clone: JavaObject) -> AbstractContextManager[None]:
+        """Let what is planned on a clone read kept columns of text sources, if the program has any."""
+        sources = self._program.sources if self._program is not None else None
+        if sources is None:
+            return nullcontext()
+        planned: AbstractContextManager[None] = sources.planned(
+            self._clones.state(clone), lambda: self._boundaries.level(clone)
+        )
+        return planned
+
+    def _relations(self) -> list[JavaObject]:
+        sources = self._program.sources if self._program is not None else None
+        return [] if sources is None else sources.relations()
 
     def _keep(self, boundary: Boundary) -> None:
         """Read a boundary's plan, and let the plans of its consumers read its rows."""

@@ -16,7 +16,7 @@ from flinkmagic.planning.handles import StageHandle
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
-ResultKind = Literal["shuffle", "broadcast", "subquery", "boundary", "result", "write"]
+ResultKind = Literal["shuffle", "broadcast", "subquery", "boundary", "result", "write", "columns"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -185,6 +185,16 @@ class ResultKeys:
         files = (ListedFiles(tuple(one["roots"]), tuple(one["files"]), one["filtered"]) for one in answer["files"])
         return QueryFacts(answer.get("digest", ""), tuple(files))
 
+    def of_source(self, leaf: JavaObject, session: JavaObject) -> str:
+        """Return the key of a source's rows as a session reads them, by its ``LogicalRelation``; empty if it has none.
+
+        It has none either if the files are no longer what was listed.
+        """
+        facts = self.of_query(leaf)
+        if not facts.digest or self._listings.changedSince(leaf.relation().location(), self._hadoop_conf()):
+            return ""
+        return hashlib.sha256(json.dumps([facts.digest, self._settings_of(session)]).encode()).hexdigest()
+
     def changed_file(self, key: ResultKey) -> str:
         """Return the first file that is no longer what the plans of this key listed; empty if all are."""
         if not key.files:

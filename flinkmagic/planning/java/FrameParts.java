@@ -230,13 +230,13 @@ public class FrameParts {
         return isTotal;
     }
 
-    private static boolean isLimit(LogicalPlan plan) {
+    public static boolean isLimit(LogicalPlan plan) {
         return plan instanceof LocalLimit || plan instanceof GlobalLimit
             || plan.getClass().getSimpleName().equals("Tail");
     }
 
     /** Whether an operator surely reads all rows of its inputs for its first one, because an exchange lies between. */
-    private static boolean readsAll(LogicalPlan plan, boolean isShuffled) {
+    public static boolean readsAll(LogicalPlan plan, boolean isShuffled) {
         if (plan instanceof Aggregate) {
             return ((Aggregate) plan).groupingExpressions().isEmpty() || !isShuffled;
         }
@@ -246,7 +246,7 @@ public class FrameParts {
     }
 
     /** Whether rows may be where an aggregate above needs them already. */
-    private static boolean isShuffled(LogicalPlan plan) {
+    public static boolean isShuffled(LogicalPlan plan) {
         if (plan instanceof Aggregate || plan instanceof Join || plan instanceof Window
             || plan instanceof RepartitionOperation) {
             return true;

@@ -72,7 +72,7 @@ public class FileListings {
     public String changedFile(List numbers, Configuration conf) throws Exception {
         for (int i = 0; i < numbers.size(); i++) {
             int number = ((Number) numbers.get(i)).intValue();
-            String changed = changedFile((PartitioningAwareFileIndex) indexes.get(number), conf);
+            String changed = changedSince((PartitioningAwareFileIndex) indexes.get(number), conf);
             if (changed.length() > 0) {
                 return changed;
             }
@@ -80,7 +80,8 @@ public class FileListings {
         return "";
     }
 
-    private static String changedFile(PartitioningAwareFileIndex index, Configuration conf) throws Exception {
+    /** The first file of an index that is no longer what was listed; empty if all are. */
+    public String changedSince(PartitioningAwareFileIndex index, Configuration conf) throws Exception {
         HashMap now = new HashMap();
         Iterator files = index.allFiles().iterator();
         while (files.hasNext()) {

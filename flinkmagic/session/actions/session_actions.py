@@ -8,7 +8,8 @@ The rules, as the code keeps them:
    Spark fails as well, whose error is the user's then.
 4. What Spark raises in a stage is raised as the plain call raises it, with a note that names the line and the vertex.
 5. If a job that keeps rows for later actions fails, the query runs again without keeping any: what plain Spark does not
-   compute for the action must not make it fail. What fails then, too, is plain Spark's own error.
+   compute for the action must not make it fail. What fails then, too, is plain Spark's own error. If the last stage
+   fails, which may keep columns of text files, the action is made as it is.
 6. What the action itself runs, all of it or its last stage, has a job tag of its own, so that it can be followed and
    cancelled.
 """
@@ -40,7 +41,9 @@ from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind
 from flinkmagic.session.actions.action_report import ONE_STAGE, ActionListener, ActionReport
+from flinkmagic.session.actions.ledger import Ledger
 from flinkmagic.session.actions.reread_frames import RereadFrames
+from flinkmagic.session.actions.text_reads import TextReads
 from flinkmagic.session.options import JobOptions
 
 if TYPE_CHECKING:
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.capturing.program import Program
+    from flinkmagic.reuse.source_columns import SourceQuery
     from flinkmagic.session.job import Job
 
 SPARKS_ERRORS = (PySparkException, Py4JJavaError)
@@ -64,6 +68,9 @@ _MOST_GRAPHS = 20
 
 _STOP_EARLY = frozenset({"tail", "toLocalIterator"})
 """Actions that read partition after partition, and may not read all; others say so by a limit in their query."""
+
+_HAS_EFFECTS = frozenset({"foreach", "foreachPartition"})
+"""Actions that call the user's functions for their effects, in the last stage: it is not run again."""
 
 OBSERVED = "its rows are observed, which Spark itself has to see"
 STREAMING = "it is a stream"
@@ -95,17 +102,22 @@ class SessionActions:
         """Carry out an action, and return what plain PySpark returns."""
         started = time.monotonic()
         report = ActionReport(call.method, call.text, call.location, 0.0, False)
+        texts = TextReads(call)
         try:
-            graph: ActionGraph | str = self._graph(call)
+            graph: ActionGraph | str = self._graph(call, texts)
         except PlainCallError:
             return _run_plainly(call)
         except Exception as error:  # noqa: BLE001 - rule 3
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
-        if isinstance(graph, str):
-            return self._leave_to_spark(call, replace(report, reason=graph), started)
-        return self._drive(call, graph, report, started)
+        try:
+            if isinstance(graph, str):
+                return self._leave_to_spark(call, replace(report, reason=graph), started)
+            return self._drive(call, graph, replace(report, note=texts.note), texts, started)
+        finally:
+            seconds = time.monotonic() - started
+            Ledger.of(call.df.sparkSession.sparkContext).note(seconds, texts.ended(seconds))
 
-    def _graph(self, call: ActionCall) -> ActionGraph | str:
+    def _graph(self, call: ActionCall, texts: TextReads) -> ActionGraph | str:
         """Compile an action's query; return why not, if it has no stages for us."""
         kind = action_kind(call.method)
         if kind is None:
@@ -115,20 +127,22 @@ class SessionActions:
         df = kind.query(call)
         if is_observed(df.sparkSession.sparkContext, df._jdf.queryExecution().analyzed()):
             return OBSERVED
-        if _is_surely_one_stage(df):
+        if self._options.retain == "session":
+            texts.of(df)
+        if _is_surely_one_stage(df) and not texts.pay_alone:
             return ONE_STAGE
-        graph = self._compiled(call, df)
-        return ONE_STAGE if graph.is_single_stage else graph
+        graph = self._compiled(call, df, texts)
+        return ONE_STAGE if graph.is_single_stage and not texts.are_columns else graph
 
-    def _compiled(self, call: ActionCall, df: DataFrame) -> ActionGraph:
+    def _compiled(self, call: ActionCall, df: DataFrame, texts: TextReads) -> ActionGraph:
         """Compile a query; what it keeps for later actions has a key by which they find it."""
         reread = RereadFrames.of(df.sparkSession.sparkContext)
-        graph = ActionGraph(self._program(call, df), call.method, self._options)
+        graph = ActionGraph(self._program(call, df, texts.query), call.method, self._options)
         while reread.revise(graph):
-            graph = ActionGraph(self._program(call, df), call.method, self._options)
+            graph = ActionGraph(self._program(call, df, texts.of(df)), call.method, self._options)
         return graph
 
-    def _program(self, call: ActionCall, df: DataFrame) -> Program:
+    def _program(self, call: ActionCall, df: DataFrame, sources: SourceQuery | None = None) -> Program:
         """Return the cell's program with the query as its only result: its calls are the labels of operators."""
         program = call.program()
         program.spark = df.sparkSession
@@ -137,6 +151,7 @@ class SessionActions:
             reread = RereadFrames.of(df.sparkSession.sparkContext)
             reread.leave_to_spark(df.sparkSession)
             program.reread = reread.within_reach()
+            program.sources = sources
             program.stops_early = call.method in _STOP_EARLY
         return program
 
@@ -157,18 +172,23 @@ class SessionActions:
             self._note(report, started)
         return answer
 
-    def _drive(self, call: ActionCall, graph: ActionGraph, report: ActionReport, started: float) -> Any:
-        kind, df = _kind_of(call), next(iter(graph.program.results.values()))  # type: ignore[union-attr]
+    def _drive(
+        self, call: ActionCall, graph: ActionGraph, report: ActionReport, texts: TextReads, started: float
+    ) -> Any:
+        df = next(iter(graph.program.results.values()))  # type: ignore[union-attr]
+        if graph.is_single_stage:  # it reads kept columns, or keeps some
+            return self._answer(call, df, graph, replace(report, reason=ONE_STAGE), texts, started)
         try:
             job = graph.run_stages(partial(self._tell, call, graph))
-            if job.status is JobStatus.FAILED and graph.boundaries:
+            if job.status is JobStatus.FAILED and (graph.boundaries or texts.are_columns):
                 failed, error = graph, job.exceptions()[-1].root.error
+                given_up = [*(boundary.name for boundary in failed.boundaries), *texts.names]
+                texts.give_up()
                 graph = self._without_keeping(call, graph)
                 job = graph.run_stages(partial(self._tell, call, graph))
                 if job.status is JobStatus.FINISHED:  # else it fails in plain Spark, too
                     RereadFrames.of(df.sparkSession.sparkContext).give_up(failed)
-                    given_up = ", ".join(dict.fromkeys(boundary.name for boundary in failed.boundaries))
-                    report = replace(report, note=not_kept(given_up, error))
+                    report = replace(report, note=not_kept(", ".join(dict.fromkeys(given_up)), error))
         except Exception as error:  # noqa: BLE001 - rule 3: nothing was submitted
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
         except BaseException as interrupt:
@@ -180,20 +200,36 @@ class SessionActions:
                 self._note(replace(report, is_driven=True, graph=graph), started, raised)
                 raise raised
             return self._fall_back(call, replace(report, reason=str(raised)), started, raised)
-        report = _driven(report, graph, job)
+        answer = self._answer(call, df, graph, _driven(report, graph, job), texts, started)
+        RereadFrames.of(df.sparkSession.sparkContext).note(graph, job, call.df)
+        return answer
+
+    def _answer(
+        self,
+        call: ActionCall,
+        df: DataFrame,
+        graph: ActionGraph,
+        report: ActionReport,
+        texts: TextReads,
+        started: float,
+    ) -> Any:
+        """Run the last stage of a query, and return what the action returns."""
         try:
             query = _finished(call, df, graph)
             with self._watched(call), _stack_of(call, df.sparkSession.sparkContext):
-                answer = kind.answer(call, query)
+                answer = _kind_of(call).answer(call, query)
             self._note(report, started)
         except BaseException as error:
+            if isinstance(error, SPARKS_ERRORS) and texts.are_columns and call.method not in _HAS_EFFECTS:
+                names = ", ".join(texts.names)
+                texts.give_up()
+                return self._leave_to_spark(call, replace(report, note=not_kept(names, error)), started)
             if isinstance(error, SPARKS_ERRORS):
                 add_note(error, failed_in(str(call.location), graph.last_vertex_name))
             self._note(report, started, error)
             raise
         finally:
             graph.release()
-        RereadFrames.of(df.sparkSession.sparkContext).note(graph, job, call.df)
         return answer
 
     def _fall_back(self, call: ActionCall, report: ActionReport, started: float, error: Exception) -> Any:

@@ -1,0 +1,220 @@
+"""The columns of text sources (CSV, JSON, text), kept as columns while queries read them.
+
+To parse text takes longer than most of what is then done with it, and notebooks parse the same files for each action.
+What a query reads of them, and what it computes of them that cannot raise, is kept in memory as column batches while
+the query itself reads it, so no stage is added and nothing is read for its own sake (``planning/java/
+SourceColumns.java``, a rule of the optimiser of our clones of the session). The rules:
+
+1. Columns belong to the rows of a source: to its files as they were listed, by length and modification time, its
+   schema, its options, and the settings. No DataFrame and no view counts. They are read only while the files are
+   still the same.
+2. The first query that reads a source reads it as plain Spark does. From the second one on columns are kept, as far as
+   the caller allows it (`share`): of a source with 20 columns of which 5 are needed, a quarter.
+3. What a query needs beside what is kept already is read from the files once more, with all that was kept before.
+4. A query that may stop early keeps nothing, and a query that asks for the names of files reads the files.
+5. If a query fails that reads or keeps columns, nothing of their source is kept again.
+6. Kept columns are retained results (`retained_results`): bounded, listed and released with them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
+
+from flinkmagic.planning.java_classes import CLASSES
+from flinkmagic.planning.plan_reader import name_of_run
+from flinkmagic.reuse.result_keys import ResultKeys
+from flinkmagic.reuse.retained_results import RetainedResult, retained_results
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
+
+PARSED_A_SECOND = 100 * 2**20
+"""How many bytes of text one core parses in a second, if a few of the columns are needed; seen on 4.3.0 with CSV."""
+
+KEPT_A_SECOND = 40 * 2**20
+"""How many bytes of text one core turns into kept columns in a second, if all of them are kept."""
+
+LEAST_BYTES = 2**18
+"""Smaller sources are read faster than anything else can be done about them."""
+
+MEMORY_SHARE = 0.5
+"""Of the memory that Spark has for cached rows, what the text of one source may take at most."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text source that a query reads.
+
+    Attributes
+    ----------
+    key : str
+        The key of its rows.
+    name : str
+        Its files, as the user gave them, without their folder.
+    bytes : int
+        The length of its files.
+    is_kept : bool
+        Whether columns of it are kept.
+    reads : int
+        How many queries have read it from its files.
+    """
+
+    key: str
+    name: str
+    bytes: int
+    is_kept: bool
+    reads: int
+
+
+class SourceColumns:
+    """The kept columns of one SparkContext's text sources; see `of`."""
+
+    _OF_CONTEXTS: ClassVar[WeakKeyDictionary[SparkContext, SourceColumns]] = WeakKeyDictionary()
+
+    def __init__(self, sc: SparkContext) -> None:
+        self._sc = sc
+        self.rule: Any = CLASSES.new_instance(sc._gateway, "SourceColumns")
+        self.reads: dict[str, int] = {}
+        """By the key of a source, how many queries have read it from its files."""
+        self.given_up: set[str] = set()
+        """The keys of sources of which nothing is kept any more."""
+
+    @classmethod
+    def of(cls, sc: SparkContext) -> SourceColumns:
+        """Return those of a SparkContext."""
+        known = cls._OF_CONTEXTS.get(sc)
+        if known is None:
+            known = cls._OF_CONTEXTS[sc] = cls(sc)
+        return known
+
+    def query(self, df: DataFrame, share: Callable[[Source], float]) -> SourceQuery | None:
+        """Return what a query may read of kept columns; None if it reads no text source that is worth it.
+
+        Parameters
+        ----------
+        df : DataFrame
+            The query.
+        share : callable
+            How many columns of a source, as a share of all, may be kept while the query reads it; 0.0 if none.
+        """
+        leaves = self.rule.sources(df._jdf.queryExecution().analyzed())
+        if leaves.isEmpty():
+            return None
+        keys = ResultKeys(self._sc)
+        session = df.sparkSession._jsparkSession
+        query = SourceQuery(self, self._sc)
+        for leaf in leaves:
+            length = int(self.rule.bytes(leaf))
+            key = keys.of_source(leaf, session) if length >= LEAST_BYTES else ""
+            if key and key not in self.given_up:
+                is_kept = bool(self.rule.isKept(key))
+                name = os.path.basename(str(self.rule.paths(leaf)).rstrip("/"))
+                source = Source(key, name, length, is_kept, self.reads.get(key, 0))
+                query.add(leaf, source, share(source) if self._fits(length) else 0.0)
+        return query if query.sources else None
+
+    def _fits(self, length: int) -> bool:
+        memory = self._sc._jsc.sc().getExecutorMemoryStatus().valuesIterator()
+        most = 0
+        while memory.hasNext():
+            most += int(memory.next()._1())
+        return length <= most * MEMORY_SHARE
+
+
+class SourceQuery:
+    """A query that reads text sources; made by `SourceColumns.query`."""
+
+    def __init__(self, columns: SourceColumns, sc: SparkContext) -> None:
+        self._columns = columns
+        self._sc = sc
+        self._planning: Any = columns.rule.planning()
+        self.sources: list[Source] = []
+
+    def add(self, leaf: JavaObject, source: Source, share: float) -> None:
+        """Let it read kept columns of a source, and keep such a share of them."""
+        self._planning.know(leaf, source.key, name_of_run(f"columns of {source.name}"), share)
+        self.sources.append(source)
+
+    @contextmanager
+    def planned(self, state: JavaObject, level: Callable[[], JavaObject]) -> Iterator[None]:
+        """Let what this thread plans on a session's state read kept columns, and keep them at a storage level."""
+        self._planning.on(state, level())
+        self._columns.rule.open(self._planning)
+        try:
+            yield
+        finally:
+            self._columns.rule.close()
+
+    @property
+    def reads_columns(self) -> bool:
+        """Whether its plan reads kept columns, or keeps them."""
+        return any(self._planning.reads(at) or self._planning.keeps(at) for at in range(len(self.sources)))
+
+    def relations(self) -> list[JavaObject]:
+        """Return the ``InMemoryRelation`` s that its plan may read."""
+        return list(self._planning.relations())
+
+    def read(self) -> list[Source]:
+        """Return the sources of which its plan reads kept columns."""
+        return [source for at, source in enumerate(self.sources) if self._planning.reads(at)]
+
+    def kept(self) -> list[Source]:
+        """Return the sources of which its plan keeps columns."""
+        return [source for at, source in enumerate(self.sources) if self._planning.keeps(at)]
+
+    def ended(self, *, stops_early: bool) -> Iterator[tuple[Source, float]]:
+        """Note that the query is over: what it has kept whole is there for others, anything else is released.
+
+        Yields each source of which it has kept columns, and how many as a share of all.
+        """
+        store = retained_results(self._sc)
+        for at, source in enumerate(self.sources):
+            relation = self._planning.keeps(at)
+            if relation is None:
+                if not stops_early and self._planning.readsWhole(at) and not self._planning.reads(at):
+                    self._columns.reads[source.key] = source.reads + 1
+                continue
+            builder = relation.cacheBuilder()
+            if not builder.isCachedColumnBuffersLoaded():
+                builder.clearCache(False)
+                continue
+            self._planning.hand(at)
+            store.add(self._retained(source, builder))
+            yield source, float(self._planning.share(at))
+
+    def give_up(self) -> None:
+        """Release what it reads and keeps, and keep nothing of these sources again: a query failed with it."""
+        store = retained_results(self._sc)
+        for at, source in enumerate(self.sources):
+            relation = self._planning.keeps(at)
+            if relation is None and not self._planning.reads(at):
+                continue
+            self._columns.given_up.add(source.key)
+            store.drop(lambda one, key=source.key: one.kind == "columns" and one.key == key)  # type: ignore[misc]
+            if relation is not None:
+                relation.cacheBuilder().clearCache(False)
+
+    def _retained(self, source: Source, builder: JavaObject) -> RetainedResult:
+        def let_go() -> None:
+            self._columns.rule.forget(source.key, builder)
+            builder.clearCache(False)
+
+        rdd = builder.cachedColumnBuffers().id()
+        stored = (info for info in self._sc._jsc.sc().getRDDStorageInfo() if info.id() == rdd)
+        return RetainedResult(
+            key=source.key,
+            kind="columns",
+            graph=source.name,
+            what=f"columns of {source.name}",
+            for_session=True,
+            computed=builder,
+            bytes=sum(int(info.memSize()) + int(info.diskSize()) for info in stored),
+            let_go=let_go,
+        )

@@ -1,0 +1,106 @@
+"""What an action reads of text sources, and what of their columns it keeps for later ones (`reuse.source_columns`).
+
+1. The first action that reads a source reads it as plain Spark does; the next ones may keep the columns that they read.
+2. What that costs is a stake, and what kept columns save pays it back (`ledger`).
+3. An action that asks for a few rows keeps nothing, and if its query is one stage it is left to Spark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flinkmagic.errors.actions import columns_kept, columns_read
+from flinkmagic.reuse.source_columns import KEPT_A_SECOND, PARSED_A_SECOND, Source, SourceColumns, SourceQuery
+from flinkmagic.session.actions.ledger import Ledger
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flinkmagic.capturing.hooks.action_call import ActionCall
+
+_A_FEW_ROWS = frozenset(
+    {"show", "take", "head", "first", "isEmpty", "tail", "toLocalIterator", "__repr__", "_repr_html_"}
+)
+
+LEAST_SECONDS = 0.1
+"""What is parsed faster than this is not worth planning a query of one stage ourselves."""
+
+
+class TextReads:
+    """The text sources of one action.
+
+    Parameters
+    ----------
+    call : ActionCall
+        The action.
+    """
+
+    def __init__(self, call: ActionCall) -> None:
+        self._sc = call.df.sparkSession.sparkContext
+        self._cores = max(1, self._sc.defaultParallelism)
+        self._ledger = Ledger.of(self._sc)
+        self._takes_few = call.method in _A_FEW_ROWS
+        self.query: SourceQuery | None = None
+
+    def of(self, df: DataFrame) -> SourceQuery | None:
+        """Find those of its query, anew each time that it is compiled."""
+        self.query = SourceColumns.of(self._sc).query(df, self._share)
+        return self.query
+
+    def _share(self, source: Source) -> float:
+        if not source.reads and not source.is_kept:
+            return 0.0
+        return self._ledger.room(self._ledger.expected(source.key)) / self._seconds(source, KEPT_A_SECOND)
+
+    def _seconds(self, source: Source, rate: int) -> float:
+        return source.bytes / (rate * self._cores)
+
+    @property
+    def pay_alone(self) -> bool:
+        """Whether a query of one stage is worth planning for them."""
+        if self.query is None or self._takes_few:
+            return False
+        return any(
+            self._seconds(source, PARSED_A_SECOND) > LEAST_SECONDS and (source.is_kept or source.reads)
+            for source in self.query.sources
+        )
+
+    @property
+    def are_columns(self) -> bool:
+        """Whether kept columns of them are read, or columns are kept."""
+        return self.query is not None and self.query.reads_columns
+
+    @property
+    def names(self) -> list[str]:
+        """The sources of which kept columns are read, or columns are kept."""
+        return [] if self.query is None else [source.name for source in (*self.query.read(), *self.query.kept())]
+
+    @property
+    def note(self) -> str:
+        """What the user should know of them."""
+        if self.query is None:
+            return ""
+        told = ((self.query.read(), columns_read), (self.query.kept(), columns_kept))
+        return "; ".join(text(", ".join(one.name for one in sources)) for sources, text in told if sources)
+
+    def give_up(self) -> None:
+        """Neither read nor keep columns of them any more: with these the action failed."""
+        if self.query is not None:
+            self.query.give_up()
+            self.query = None
+
+    def ended(self, seconds: float) -> float:
+        """Note that the action is over, which took some seconds; return how many it has saved."""
+        if self.query is None:
+            return 0.0
+        saved = 0.0
+        for source in self.query.read():
+            spared = self._seconds(source, PARSED_A_SECOND)
+            self._ledger.pays(source.key, spared)
+            saved += spared
+        for source, share in self.query.ended(stops_early=self._takes_few):
+            self._ledger.stake(source.key, share * self._seconds(source, KEPT_A_SECOND))
+        for source in self.query.sources:
+            if not source.is_kept and not self._takes_few:
+                self._ledger.expect(source.key, seconds)
+        return saved
