@@ -74,6 +74,7 @@ LEAST_FREE_DISK = 2**30
 
 _SHUFFLES = HIDDEN_SHUFFLES | {SHUFFLE_EXCHANGE}
 _ALL_WITH_ALL = frozenset({"BroadcastNestedLoopJoinExec", "CartesianProductExec"})
+_MULTIPLYING = _ALL_WITH_ALL | {"GenerateExec"}
 _READ_ONCE = {
     "RowDataSourceScanExec": "its source may give other rows when it is read again",
     "PythonRDD": "its rows come from Python",
@@ -115,6 +116,8 @@ class Boundary:
         The positions of the columns that it holds; the others are null, and nobody reads them (rule 8).
     is_computed_anyway : bool
         Whether plain Spark computes just these, too, for the first sink that reads it: what raises raises in both.
+    multiplies : bool
+        Whether it may have many more rows than what it is made from.
     """
 
     frame: int
@@ -127,6 +130,7 @@ class Boundary:
     relation: JavaObject = field(repr=False)
     columns: frozenset[int]
     is_computed_anyway: bool
+    multiplies: bool = False
 
     @property
     def plan(self) -> JavaObject:
@@ -269,7 +273,8 @@ class Boundaries:
             for number in [number for number in order if number in waiting]:
                 plan = cuts.rewrite(frames[number].plan, False)
                 query_execution = self._clones.plan(plan, clone)
-                why = worth_keeping(kinds.of(query_execution.executedPlan()).splitlines(), self._share)
+                operators = kinds.of(query_execution.executedPlan()).splitlines()
+                why = worth_keeping(operators, self._share)
                 if number in is_split:
                     why = why or "it is split"
                 if not why:
@@ -301,8 +306,9 @@ class Boundaries:
                 kept = frozenset(columns)
                 dataframes = tuple(frame.dataframes)
                 yield Boundary(
-                    frame.number, dataframes, name, why, scope, dataset_id, query_execution, relation, kept, is_firsts
-                )
+                    frame.number, dataframes, name, why, scope, dataset_id, query_execution, relation, kept, is_firsts,
+                    multiplies=any(one.rpartition(".")[2] in _MULTIPLYING for one in operators),
+                )  # fmt: skip
             # What a refused one is made of may be kept in its place.
             waiting = {one for number in refused for one in below[number]} - seen
             seen |= waiting

@@ -74,6 +74,7 @@ def planned_boundaries(
             is_computed_anyway=boundary.is_computed_anyway,
             tail_id=stage.cache.inputs[0].id,
             sinks=_sinks_of(stage.readers, len(requests), kept),
+            multiplies=boundary.multiplies,
         )
         for boundary, stage in found
         if stage.cache is not None and stage.cache.inputs[0].id is not None

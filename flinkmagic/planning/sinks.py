@@ -79,6 +79,8 @@ class PlannedBoundary:
         Indices of the sinks that use it, directly or through others.
     is_computed_anyway : bool
         Whether plain Spark computes just these columns, too, for the first sink that reads them.
+    multiplies : bool
+        Whether it may have many more rows than what it is made from.
     """
 
     name: str
@@ -87,6 +89,7 @@ class PlannedBoundary:
     tail_id: int
     sinks: tuple[int, ...]
     is_computed_anyway: bool
+    multiplies: bool = False
 
     @property
     def is_whole(self) -> bool:

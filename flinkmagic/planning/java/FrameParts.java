@@ -25,6 +25,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
+import org.apache.spark.util.AccumulatorV2;
 import scala.collection.Iterator;
 import scala.collection.immutable.Nil$;
 
@@ -70,6 +71,34 @@ public class FrameParts {
             reads |= addRead((SparkPlan) subqueries.next(), relation, found);
         }
         return reads;
+    }
+
+    /**
+     * How many rows of a DataFrame a query had when it ran: those of the uppermost operators that give nothing but its
+     * columns; -1 if none of these has counted any.
+     */
+    public long rowsOf(SparkPlan ran, LogicalPlan frame) {
+        if (ran.nodeName().indexOf("Limit") >= 0) {
+            return -1L;  // what is below stops early
+        }
+        if (!ran.outputSet().isEmpty() && ran.outputSet().subsetOf(frame.outputSet())) {
+            return rowsOf(ran);
+        }
+        long most = -1L;
+        Iterator children = ran.children().iterator();
+        while (children.hasNext()) {
+            most = Math.max(most, rowsOf((SparkPlan) children.next(), frame));
+        }
+        return most;
+    }
+
+    private static long rowsOf(SparkPlan ran) {
+        scala.Option metric = ran.metrics().get("numOutputRows");
+        if (metric.isDefined()) {
+            long rows = ((Number) ((AccumulatorV2) metric.get()).value()).longValue();
+            return rows > 0L ? rows : -1L;  // another query may have run it
+        }
+        return ran.children().size() == 1 ? rowsOf((SparkPlan) ran.children().head()) : -1L;
     }
 
     /** A plan of some of the columns, by their positions, and of nothing else. */

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.planning.handles import ResultStageHandle
+from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.session.compiled_graph import CompiledGraph
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from flinkmagic.session.job import Job
 
 
@@ -45,6 +48,12 @@ class ActionGraph(CompiledGraph):
     def release(self) -> None:
         """Release what the last stage holds in the JVM: the action has its rows."""
         self.last_stage.let_go()
+
+    def rows_of(self, df: DataFrame) -> int | None:
+        """Return how many rows of a DataFrame the query had when it ran; None if they were not counted."""
+        parts: Any = CLASSES.shared_instance(self.spark.sparkContext._gateway, "FrameParts")
+        rows = int(parts.rowsOf(self.last_stage.plan, df._jdf.logicalPlan()))
+        return None if rows < 0 else rows
 
     @property
     def is_single_stage(self) -> bool:

@@ -5,9 +5,12 @@
    ones (`planning.boundaries`, rule 5).
 3. Of a DataFrame that evaluates what may raise only those columns are kept that the action computes for all rows
    anyway (`planning.boundaries`, rule 8).
-4. What failed while it was being kept is not kept again.
-5. What the user caches is Spark's to keep: ours is released.
-6. What has no key, because its rows could be others each time, is planned as plain Spark does, always.
+4. A DataFrame of which so many rows were counted that keeping them would cost more than the session may stake now
+   (`ledger`) is not kept, until the session may stake more. One that may have many more rows than what it is made from
+   (``crossJoin``, ``explode``) is not kept before an action has counted them.
+5. What failed while it was being kept is not kept again.
+6. What the user caches is Spark's to keep: ours is released.
+7. What has no key, because its rows could be others each time, is planned as plain Spark does, always.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from flinkmagic.capturing.merging import spanning
 from flinkmagic.reuse.result_keys import NoKey
 from flinkmagic.reuse.retained_results import retained_results
+from flinkmagic.session.actions.ledger import Ledger
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
     from flinkmagic.session.actions.action_graph import ActionGraph
     from flinkmagic.session.job import Job
+
+KEPT_A_SECOND = 100 * 2**20
+"""How many bytes of rows, by the default sizes of their types, one core keeps in a second; seen on 4.3.0."""
 
 _MOST = 50
 """How many DataFrames are looked for in a query, the last read first."""
@@ -37,7 +44,12 @@ class RereadFrames:
 
     _OF_CONTEXTS: ClassVar[WeakKeyDictionary[SparkContext, RereadFrames]] = WeakKeyDictionary()
 
-    def __init__(self) -> None:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        # The seconds that keeping the rows would cost, of what was counted, and those that the last action took.
+        self._costs: WeakKeyDictionary[DataFrame, float] = WeakKeyDictionary()
+        self._seconds: WeakKeyDictionary[DataFrame, float] = WeakKeyDictionary()
+        self._multiplied: WeakSet[DataFrame] = WeakSet()
         # The positions of the columns that are kept; None if none are.
         self._kept: WeakKeyDictionary[DataFrame, frozenset[int] | None] = WeakKeyDictionary()
         self._never: WeakSet[DataFrame] = WeakSet()
@@ -47,26 +59,63 @@ class RereadFrames:
     @classmethod
     def of(cls, sc: SparkContext) -> RereadFrames:
         """Return those of a SparkContext."""
-        return cls._OF_CONTEXTS.setdefault(sc, cls())
+        known = cls._OF_CONTEXTS.get(sc)
+        if known is None:
+            known = cls._OF_CONTEXTS[sc] = cls(Ledger.of(sc))
+        return known
 
     def within_reach(self) -> Mapping[DataFrame, frozenset[int] | None]:
         """Return those that a query may use, each with the positions of the columns that were kept, if any were."""
-        return dict(list(self._kept.items())[-_MOST:])
+        reach = list(self._kept.items())[-_MOST:]
+        return {df: columns for df, columns in reach if columns is not None or self._may_stake(df)}
 
-    def note(self, graph: ActionGraph, job: Job, df: DataFrame) -> None:
-        """Note what an action that was called on a DataFrame has read and kept."""
+    def _may_stake(self, df: DataFrame) -> bool:
+        """Return whether the rows of a DataFrame may be kept now (rule 4)."""
+        if df in self._multiplied and df not in self._costs:
+            return False
+        return self._costs.get(df, 0.0) <= self._ledger.room(self._seconds.get(df, 0.0))
+
+    def note(self, graph: ActionGraph, job: Job, df: DataFrame, seconds: float, count: int | None) -> None:
+        """Note what an action that was called on a DataFrame has read and kept.
+
+        Parameters
+        ----------
+        seconds : float
+            How long it took.
+        count : int, optional
+            How many rows the DataFrame has, if that was asked.
+        """
         not_retained = job.not_retained()
         for boundary in graph.boundaries:
             if boundary.name not in not_retained:
                 for one in boundary.dataframes:
+                    self._account(one, job)
                     self._put(one, boundary.columns)
         assert not isinstance(graph.program, dict)
         for one in _read_by(graph.program, df):
             if one not in self._never:
                 self._put(one, self._kept.get(one))
+                if self._kept[one] is None:
+                    rows = count if one is df and count is not None else graph.rows_of(one)
+                    self._measure(one, rows, seconds)
+
+    def _account(self, df: DataFrame, job: Job) -> None:
+        """Note what keeping a DataFrame has cost, or has saved."""
+        name = self._digests.get(df, "")
+        if self._kept.get(df) is None:
+            self._ledger.stake(name, self._costs.get(df, 0.0))
+        else:
+            self._ledger.pays(name, job.saved_seconds)
+
+    def _measure(self, df: DataFrame, rows: int | None, seconds: float) -> None:
+        """Note how long an action took that read a DataFrame as plain Spark does, and how many rows that had."""
+        self._seconds[df] = seconds
+        if rows is not None:
+            width, cores = df._jdf.schema().defaultSize(), df.sparkSession.sparkContext.defaultParallelism
+            self._costs[df] = rows * width / (KEPT_A_SECOND * max(1, cores))
 
     def leave_to_spark(self, spark: SparkSession) -> None:
-        """Release the rows of what the user has cached since they were kept (rule 5)."""
+        """Release the rows of what the user has cached since they were kept (rule 6)."""
         kept = [df for df, columns in self._kept.items() if columns is not None]
         if not kept:
             return
@@ -83,7 +132,7 @@ class RereadFrames:
         self._kept[df] = columns
 
     def give_up(self, graph: ActionGraph) -> None:
-        """Never keep again what a query would have kept (rule 4)."""
+        """Never keep again what a query would have kept (rule 5)."""
         for boundary in graph.boundaries:
             for df in boundary.dataframes:
                 self._never.add(df)
@@ -101,6 +150,9 @@ class RereadFrames:
                     self._kept.pop(df, None)
                 continue
             self._digests.update((df, key.digest) for df in boundary.dataframes)
+            if boundary.multiplies:
+                self._multiplied.update(boundary.dataframes)
+                is_revised |= not any(self._may_stake(df) or self._kept.get(df) for df in boundary.dataframes)
             if any(self._kept.get(df) is not None for df in boundary.dataframes):
                 is_gone = store.find("", key.digest, of_session=True) is None
                 is_revised |= is_gone

@@ -115,7 +115,8 @@ class SessionActions:
             return self._drive(call, graph, replace(report, note=texts.note), texts, started)
         finally:
             seconds = time.monotonic() - started
-            Ledger.of(call.df.sparkSession.sparkContext).note(seconds, texts.ended(seconds))
+            Ledger.of(call.df.sparkSession.sparkContext).note(seconds)
+            texts.ended(seconds)
 
     def _graph(self, call: ActionCall, texts: TextReads) -> ActionGraph | str:
         """Compile an action's query; return why not, if it has no stages for us."""
@@ -177,7 +178,10 @@ class SessionActions:
     ) -> Any:
         df = next(iter(graph.program.results.values()))  # type: ignore[union-attr]
         if graph.is_single_stage:  # it reads kept columns, or keeps some
-            return self._answer(call, df, graph, replace(report, reason=ONE_STAGE), texts, started)
+            try:
+                return self._answer(call, df, graph, replace(report, reason=ONE_STAGE), texts, started)
+            finally:
+                graph.release()
         try:
             job = graph.run_stages(partial(self._tell, call, graph))
             if job.status is JobStatus.FAILED and (graph.boundaries or texts.are_columns):
@@ -200,8 +204,14 @@ class SessionActions:
                 self._note(replace(report, is_driven=True, graph=graph), started, raised)
                 raise raised
             return self._fall_back(call, replace(report, reason=str(raised)), started, raised)
-        answer = self._answer(call, df, graph, _driven(report, graph, job), texts, started)
-        RereadFrames.of(df.sparkSession.sparkContext).note(graph, job, call.df)
+        try:
+            answer = self._answer(call, df, graph, _driven(report, graph, job), texts, started)
+            Ledger.of(df.sparkSession.sparkContext).note(0.0, job.saved_seconds)
+            count = answer if call.method == "count" else None
+            reread = RereadFrames.of(df.sparkSession.sparkContext)
+            reread.note(graph, job, call.df, time.monotonic() - started, count)
+        finally:
+            graph.release()
         return answer
 
     def _answer(
@@ -228,8 +238,6 @@ class SessionActions:
                 add_note(error, failed_in(str(call.location), graph.last_vertex_name))
             self._note(report, started, error)
             raise
-        finally:
-            graph.release()
         return answer
 
     def _fall_back(self, call: ActionCall, report: ActionReport, started: float, error: Exception) -> Any:

@@ -89,18 +89,16 @@ class TextReads:
             self.query.give_up()
             self.query = None
 
-    def ended(self, seconds: float) -> float:
-        """Note that the action is over, which took some seconds; return how many it has saved."""
+    def ended(self, seconds: float) -> None:
+        """Note that the action is over, which took some seconds."""
         if self.query is None:
-            return 0.0
-        saved = 0.0
+            return
         for source in self.query.read():
             spared = self._seconds(source, PARSED_A_SECOND)
             self._ledger.pays(source.key, spared)
-            saved += spared
+            self._ledger.note(0.0, spared)
         for source, share in self.query.ended(stops_early=self._takes_few):
             self._ledger.stake(source.key, share * self._seconds(source, KEPT_A_SECOND))
         for source in self.query.sources:
             if not source.is_kept and not self._takes_few:
                 self._ledger.expect(source.key, seconds)
-        return saved

@@ -11,6 +11,8 @@ from flinkmagic.planning import boundaries
 from flinkmagic.planning.plan_reader import NAME_OF_RUN
 from flinkmagic.reuse import retained_results
 from flinkmagic.session import SessionActions, release_retained, retained
+from flinkmagic.session.actions import reread_frames
+from flinkmagic.session.actions.ledger import Ledger
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.options import JobOptions
 
@@ -300,3 +302,29 @@ def test_a_long_session_keeps_a_bounded_number_of_results(session, files, monkey
         counts.append((session.report.reused, len(retained(session.spark))))
     # The first one keeps the rows of `late`. What is used again stays; what is not goes.
     assert counts == [(1, 3), (2, 4), (2, 4), (2, 4), (2, 4), (2, 4)]
+
+
+def kept_frames(session):
+    return [one for one in retained(session.spark) if one.kind == "boundary"]
+
+
+def test_what_has_more_rows_than_it_pays_to_keep_is_not_kept(session, files, monkeypatch) -> None:
+    monkeypatch.setattr(reread_frames, "KEPT_A_SECOND", 1)  # as if its rows were wider
+    monkeypatch.setattr(Ledger, "room", lambda _self, expected: 1.0)
+    for _ in range(2):
+        session.cell("late.count()")
+    session.cell("late.groupBy('k').count().collect()")
+    assert kept_frames(session) == []
+    monkeypatch.setattr(Ledger, "room", lambda _self, expected: 1000.0)
+    session.cell("late.groupBy(F.expr('total % 2')).count().collect()")
+    assert [one.graph for one in kept_frames(session)] == ["collect"]
+
+
+def test_what_multiplies_rows_is_kept_once_its_rows_are_counted(session, files) -> None:
+    session.plain("pairs = late.crossJoin(late.select(F.col('k').alias('other')))\nNone")
+    for _ in range(2):
+        assert len(session.cell("pairs.limit(2).collect()")) == 2  # counts no rows of all
+    assert len(session.cell("pairs.groupBy('k').count().collect()")) == 10
+    assert not any("other" in one.computed[0].cachedPlan().output().toString() for one in kept_frames(session))
+    session.cell("pairs.groupBy('other').count().collect()")
+    assert any("other" in one.computed[0].cachedPlan().output().toString() for one in kept_frames(session))
