@@ -311,6 +311,7 @@ def kept_frames(session):
 def test_what_has_more_rows_than_it_pays_to_keep_is_not_kept(session, files, monkeypatch) -> None:
     monkeypatch.setattr(reread_frames, "KEPT_A_SECOND", 1)  # as if its rows were wider
     monkeypatch.setattr(Ledger, "room", lambda _self, expected: 1.0)
+    monkeypatch.setattr(Ledger, "stake", lambda _self, what, seconds: None)  # it is the ledger of other tests, too
     for _ in range(2):
         session.cell("late.count()")
     session.cell("late.groupBy('k').count().collect()")
