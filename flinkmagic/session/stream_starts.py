@@ -129,7 +129,7 @@ def _starter(stream: DeferredStream, spark: SparkSession, options: JobOptions) -
 def _begin(stream: DeferredStream, starter: QueryStarter, batches: BatchRuns | None) -> StreamStart:
     try:
         query = starter.start()
-    except BaseException:
+    except Exception:  # after an interrupt it may run
         starter.close()
         raise
     start = StreamStart(StartedQuery(query, starter), batches)
