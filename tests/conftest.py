@@ -11,7 +11,7 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -43,6 +43,30 @@ EARLY = ("conformance", "graph")
 
 LAST = ("display", "functions", "scheduling", "simulation")
 """Folders of such tests that fill up what is left."""
+
+LISTENER = """
+import java.util.ArrayList;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.util.QueryExecutionListener;
+
+public class Heard implements QueryExecutionListener {
+    private final ArrayList all = new ArrayList();
+
+    public synchronized void onSuccess(String name, QueryExecution query, long nanos) {
+        all.add(name);
+        all.add(query);
+    }
+
+    public synchronized void onFailure(String name, QueryExecution query, Exception error) {
+        all.add(name + " failed");
+        all.add(query);
+    }
+
+    public synchronized Object next() {
+        return all.isEmpty() ? null : all.remove(0);
+    }
+}
+"""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -130,6 +154,26 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     quicken(session)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def listener_class(spark: SparkSession) -> Any:
+    """Compiled once: py4j remembers methods by a class's name."""
+    jvm: Any = spark._jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    compiler.cook(LISTENER)
+    return compiler.getClassLoader().loadClass("Heard")
+
+
+@pytest.fixture
+def query_listener(spark: Any, listener_class: Any) -> Iterator[Any]:
+    """A listener of the session's queries: `next()` gives the name of one, then the query, then the next one's name."""
+    manager = spark._jsparkSession.listenerManager()
+    listener = listener_class.newInstance()
+    manager.register(listener)
+    yield listener
+    manager.unregister(listener)
 
 
 @pytest.fixture

@@ -29,31 +29,6 @@ _load("fake_spark")
 _load("own_process")
 
 
-LISTENER = """
-import java.util.ArrayList;
-import org.apache.spark.sql.execution.QueryExecution;
-import org.apache.spark.sql.util.QueryExecutionListener;
-
-public class Heard implements QueryExecutionListener {
-    private final ArrayList all = new ArrayList();
-
-    public synchronized void onSuccess(String name, QueryExecution query, long nanos) {
-        all.add(name);
-        all.add(query);
-    }
-
-    public synchronized void onFailure(String name, QueryExecution query, Exception error) {
-        all.add(name + " failed");
-        all.add(query);
-    }
-
-    public synchronized Object next() {
-        return all.isEmpty() ? null : all.remove(0);
-    }
-}
-"""
-
-
 class SparkWork(StatusStore):
     """The Spark jobs and stages of one session."""
 
@@ -159,22 +134,3 @@ def no_threads_left():
     while any(thread.name.startswith("flinkmagic-") for thread in threading.enumerate()):
         assert time.monotonic() < deadline, [thread.name for thread in threading.enumerate()]
         time.sleep(0.01)
-
-
-@pytest.fixture(scope="session")
-def listener_class(spark):
-    """Compiled once: py4j remembers methods by a class's name."""
-    compiler = spark._jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(spark._jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
-    compiler.cook(LISTENER)
-    return compiler.getClassLoader().loadClass("Heard")
-
-
-@pytest.fixture
-def query_listener(spark, listener_class):
-    """A listener of the session's queries: `next()` gives the name of one, then the query, then the next one's name."""
-    manager = spark._jsparkSession.listenerManager()
-    listener = listener_class.newInstance()
-    manager.register(listener)
-    yield listener
-    manager.unregister(listener)

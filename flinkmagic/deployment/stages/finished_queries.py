@@ -49,8 +49,8 @@ class FinishedQuery:
         """Collect the rows, and return a DataFrame over them that runs nothing."""
         body = CLASSES.new_instance(self._sc._gateway, "CollectedRows", self._plan, self._query.output())
         run = static_method(self._sc._jvm, "org.apache.spark.sql.execution.SQLExecution", "withNewExecutionId")
-        # Without a name, listeners are not told of it: they are of the action that follows.
-        rows = run(self._execution, option(self._sc._jvm, None), body)
+        # By Spark's name for what `show` runs; what listeners hear of the action that follows does not say the sources.
+        rows = run(self._execution, option(self._sc._jvm, "head"), body)
         return self._as_frame(dataset_class(self._sc._jvm).ofRows(self._spark._jsparkSession, rows))
 
     def rows_frame(self) -> DataFrame:

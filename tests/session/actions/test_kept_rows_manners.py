@@ -1,0 +1,115 @@
+"""What users count on and nobody names: rows that are kept for later actions change nothing but the time these take."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from flinkmagic.session import release_retained, retained
+
+
+@pytest.fixture
+def late(session, tmp_path):
+    """A DataFrame of whose rows two actions have been called, so that later ones read kept rows."""
+    session.namespace["path"] = str(tmp_path / "numbers")
+    session.plain("spark.range(0, 100, 1, 2).write.parquet(path)")
+    session.plain("late = spark.read.parquet(path).groupBy(F.expr('id % 10 AS k')).agg(F.max('id').alias('top'))\nNone")
+    before = [told(session, line) for line in TOLD]
+    for number in (2, 3):
+        session.cell(f"late.groupBy(F.expr('top % {number}')).count().collect()")
+    assert "boundary" in {one.kind for one in retained(session.spark)}
+    yield before
+    for graph in {one.graph for one in retained(session.spark)}:
+        release_retained(session.spark, graph)
+
+
+TOLD = [
+    "late.explain()",
+    "late.explain('extended')",
+    "print(late.inputFiles(), late.storageLevel, late.is_cached)",
+]
+
+
+def told(session, line):
+    """What a line prints, without the numbers that differ each time."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        session.namespace["answer"] = session.plain(line)
+    return re.sub(r"#\d+L?|plan_id=\d+|\[id=#?\d+\]", "#", out.getvalue())
+
+
+def test_plans_and_files_are_told_as_before(session, late) -> None:
+    assert [told(session, line) for line in TOLD] == late
+    assert "parquet" in late[0]
+    assert "numbers" in late[2]
+
+
+ACTIONS = {
+    "late.collect()": "collect",
+    "late.count()": "collect",
+    "late.take(3)": "collect",
+    "late.first()": "collect",
+    "late.toPandas()": "collect",
+    "late.where('k > 3').show()": "head",
+    "late.tail(2)": "tail",
+}
+
+
+def test_a_listener_sees_the_sources_of_what_is_kept(session, late, query_listener) -> None:
+    bus = session.spark.sparkContext._jsc.sc().listenerBus()
+    for action, name in ACTIONS.items():
+        session.cell(action)
+        assert session.report.reused > 0, action
+        bus.waitUntilEmpty()
+        heard = []
+        while (each := query_listener.next()) is not None:
+            query = query_listener.next()
+            if query.sparkSession().equals(session.spark._jsparkSession):
+                heard.append((each, query.analyzed().collectLeaves().toString(), query.optimizedPlan().toString()))
+        assert name in heard[0][0], action
+        for plan in heard[0][1:]:
+            assert "parquet" in plan, action  # the files, and no rows of ours
+            assert "InMemoryRelation" not in plan, action
+
+
+def test_rows_without_an_order_are_the_frames(session, late, capsys) -> None:
+    rows = {(k, 90 + k) for k in range(10)}
+    shown = session.cell("late.limit(4).collect()")
+    assert len({tuple(row) for row in shown} & rows) == 4
+    assert tuple(session.cell("late.first()")) in rows
+    assert len({tuple(row) for row in session.cell("late.take(3)")} & rows) == 3
+    session.cell("late.show(2)")
+    assert len(re.findall(r"\|\s*(\d)\|\s*9\1\|", capsys.readouterr().out)) == 2
+
+
+@pytest.mark.long
+def test_actions_of_several_threads_at_once(session, late) -> None:
+    plain = sorted(map(tuple, session.plain("late.collect()")))
+    session.namespace["pool"] = pool = ThreadPoolExecutor(4)
+    with pool:
+        answers = session.cell(
+            """
+            made = [pool.submit(late.where(f"k != {number % 3}").collect) for number in range(6)]
+            own = late.collect()
+            [own, *(one.result() for one in made)]
+            """
+        )
+    assert sorted(map(tuple, answers[0])) == plain
+    for number, answer in enumerate(answers[1:]):
+        assert sorted(map(tuple, answer)) == [row for row in plain if row[0] != number % 3]
+
+
+@pytest.mark.long
+def test_spark_lists_one_query_for_each_action(session, late) -> None:
+    store = session.spark._jsparkSession.sharedState().statusStore()
+    bus = session.spark.sparkContext._jsc.sc().listenerBus()
+    for action in ("late.count()", "late.collect()", "late.first()"):
+        bus.waitUntilEmpty()
+        before = store.executionsCount()
+        session.cell(action)
+        assert session.report.reused > 0
+        bus.waitUntilEmpty()
+        assert store.executionsCount() == before + 1
