@@ -119,7 +119,7 @@ CLAIMS: dict[str, dict[str, tuple[str, ...]]] = {
         "late.orderBy": (r"show\(",),
         "late.groupBy": (r"toPandas\(\) .* reused 3 stages",),
         "for month in": (r"first\(\) · line 2 · 12 times · .* reused 36 stages",),
-        "%flinkrun --stale": (r"cell 4: carriers = ", "file data/airlines.parquet changed"),
+        "%flinkrun --stale": (r"cell 4 +carriers +file data/airlines.parquet changed",),
         "%flinkrun --stale --yes": ("No cell is stale now", "JETBLUE AIRWAYS"),
         "wrong =": (r"✗ toPandas\(\) · line 2 · FAILED",),
         "%flinkgraph": ("session · Job graph", r"cell 5, line \d"),

@@ -43,6 +43,7 @@ def test_with_run_a_line_that_needs_the_query_starts_it(streamed) -> None:
     assert cell.error is None
     assert streamed.names["n"] == 3
     assert streamed.names["q"].isActive
+    assert "nothing to compile" not in cell.stdout
     assert "needs is CANCELED" in streamed.run("%flinkcancel needs").stdout
 
 
