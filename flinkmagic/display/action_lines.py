@@ -36,8 +36,12 @@ class ActionLine:
         Of how many.
     reused : int
         How many stages did not run, because their results existed.
+    answered : int
+        How many were answered as before, and ran nothing.
+    answered_at : str
+        When the last one of these was computed.
     saved_seconds : float
-        How long these took when they ran.
+        How long that took when it ran.
     note : str
         What else there is to say, such as why plain Spark ran it.
     """
@@ -52,6 +56,8 @@ class ActionLine:
     done: int = 0
     of: int = 0
     reused: int = 0
+    answered: int = 0
+    answered_at: str = ""
     saved_seconds: float = 0.0
     note: str = ""
 
@@ -75,9 +81,12 @@ class ActionLine:
             parts.append(amounts.count(self.stages, "stage") + tasks)
         if self.seconds:
             parts.append(amounts.duration(1000 * self.seconds))
-        if self.reused:
+        found = [f"reused {amounts.count(self.reused, 'stage')}"] if self.reused else []
+        if self.answered:
+            found.append(f"answered as at {self.answered_at}")
+        if found:
             saved = f", saved {amounts.duration(1000 * self.saved_seconds)}" if self.saved_seconds else ""
-            parts.append(f"reused {amounts.count(self.reused, 'stage')}{saved}")
+            parts.append(" · ".join(found) + saved)
         if self.note:
             parts.append(printable.visible(self.note))
         return " · ".join(parts)

@@ -80,11 +80,12 @@ class CellCard:
 
     def action_done(self, report: ActionReport) -> None:
         """Note what became of an action (`ActionListener`)."""
-        note = report.note if report.is_driven or report.is_one_stage else f"plain Spark: {report.reason}"
+        note = f"plain Spark: {report.reason}" if report.is_left_to_spark else report.note
+        at = time.strftime("%H:%M:%S", time.localtime(report.kept_at)) if report.kept_at else ""
         stages = 1 if report.is_one_stage else report.stages - report.reused
         one = ActionLine(
             report.text, _number(report), report.status, seconds=report.seconds, stages=stages, tasks=report.tasks,
-            reused=report.reused, saved_seconds=report.saved_seconds, note=note,
+            reused=report.reused, answered=bool(at), answered_at=at, saved_seconds=report.saved_seconds, note=note,
         )  # fmt: skip
         self.finish(self._line(one.call, one.line), one)
 

@@ -72,6 +72,8 @@ class CardLine:
             stages=total.stages + one.stages,
             tasks=total.tasks + one.tasks,
             reused=total.reused + one.reused,
+            answered=total.answered + one.answered,
+            answered_at=one.answered_at or total.answered_at,
             saved_seconds=total.saved_seconds + one.saved_seconds,
         )
 

@@ -10,12 +10,14 @@ CLASSES = DriverClasses(
         "ColumnNames",
         "Digests",
         "FileListings",
+        "LocalRows",
         "PersistedRdds",
         "PlanFact",
         "PlanKeys",
     ),
     uses={
         "FileListings": ("Digests",),
-        "PlanKeys": ("ColumnNames", "Digests", "FileListings", "PersistedRdds", "PlanFact"),
+        "LocalRows": ("Digests",),
+        "PlanKeys": ("ColumnNames", "Digests", "FileListings", "LocalRows", "PersistedRdds", "PlanFact"),
     },
 )

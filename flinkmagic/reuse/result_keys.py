@@ -173,6 +173,30 @@ class ResultKeys:
         whole = json.dumps([answer["digest"], self._settings_of(plan.session()), *more])
         return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), answer["portable"], tuple(answer["files"]))
 
+    def of_answer(self, query_execution: JavaObject, *more: str) -> ResultKey | NoKey:
+        """Return the key of what a query answers under the settings of its session; nothing is planned for it.
+
+        What the user has cached counts as it is read now. What depends on the order of rows or on their places in
+        partitions has a key, too: it tells whether plain Spark could give what it gave before.
+
+        Parameters
+        ----------
+        query_execution : py4j.java_gateway.JavaObject
+            The query's ``QueryExecution``.
+        *more : str
+            What else the answer depends on, such as the action.
+        """
+        try:
+            answer = json.loads(self._keys.keyOfAnswer(query_execution))
+            if "digest" not in answer and self._look_at_functions():
+                answer = json.loads(self._keys.keyOfAnswer(query_execution))
+        except Py4JJavaError as error:
+            return NoKey(f"its query could not be read: {str(error.java_exception)[:200]}")  # as in `of`
+        if "digest" not in answer:
+            return NoKey(answer["reason"])
+        whole = json.dumps([answer["digest"], self._settings_of(query_execution.sparkSession()), *more])
+        return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), False, tuple(answer["files"]))
+
     def of_query(self, query: JavaObject) -> QueryFacts:
         """Return what an analysed ``LogicalPlan`` says, by the rules of keys; nothing is planned for it."""
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flinkmagic.errors.usage import UnknownNameError
+from flinkmagic.reuse.kept_answers import NAME, KeptAnswer, kept_answers
 from flinkmagic.reuse.retained_results import RetainedResult, retained_results
 
 if TYPE_CHECKING:
@@ -15,22 +16,24 @@ ALL = "all"
 """What all results are released by."""
 
 
-def retained(spark: SparkSession) -> list[RetainedResult]:
-    """Return the results that later jobs of the session need not compute again, last used first."""
-    return retained_results(spark.sparkContext).entries()
+def retained(spark: SparkSession) -> list[RetainedResult | KeptAnswer]:
+    """Return what later jobs of the session need not compute again: results, then answers, each last used first."""
+    sc = spark.sparkContext
+    return [*retained_results(sc).entries(), *kept_answers(sc).entries()]
 
 
-def release_retained(spark: SparkSession, name: str) -> list[RetainedResult]:
+def release_retained(spark: SparkSession, name: str) -> list[RetainedResult | KeptAnswer]:
     """Release one retained result, all of a graph's, or all that there are; they are computed again when needed.
 
     Parameters
     ----------
     name : str
-        As `retained` returns it: a result's name, or a graph's; ``"all"``, unless something has that name.
+        As `retained` returns it: a result's name, or a graph's; ``"answers"`` for all answers; ``"all"``, unless
+        something has that name.
 
     Returns
     -------
-    list of RetainedResult
+    list of RetainedResult and KeptAnswer
         What was released.
 
     Raises
@@ -38,8 +41,13 @@ def release_retained(spark: SparkSession, name: str) -> list[RetainedResult]:
     UnknownNameError
         If nothing is retained under the name.
     """
-    store = retained_results(spark.sparkContext)
-    gone = store.release(name) or (store.drop(lambda one: True) if name == ALL else [])
+    results, answers = retained_results(spark.sparkContext), kept_answers(spark.sparkContext)
+    gone: list[RetainedResult | KeptAnswer] = [
+        *results.release(name),
+        *answers.drop(lambda one: name in (NAME, one.name)),
+    ]
+    if not gone and name == ALL:
+        gone = [*results.drop(lambda one: True), *answers.drop(lambda one: True)]
     if not gone:
-        raise UnknownNameError("retained result", name, [one.name for one in store.entries()])
+        raise UnknownNameError("retained result", name, [one.name for one in retained(spark)])
     return gone

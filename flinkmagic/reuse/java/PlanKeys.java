@@ -17,32 +17,44 @@ import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.api.python.PythonRDD;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedLambdaVariable;
+import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
 import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData;
 import org.apache.spark.sql.catalyst.expressions.UnsafeMapData;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.CTERelationDef;
+import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
+import org.apache.spark.sql.catalyst.plans.logical.CollectMetrics;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.execution.BaseSubqueryExec;
 import org.apache.spark.sql.execution.CollectMetricsExec;
+import org.apache.spark.sql.execution.CommandExecutionMode;
+import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DatetimeType;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.ObjectType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.collection.BitSet;
 import scala.Product;
@@ -72,6 +84,22 @@ public class PlanKeys {
     /** Expressions that mean another value in each run. */
     private static final Pattern NOW = Pattern.compile("Current(?!Row)[A-Z]\\w*|Now|LocalTimestamp");
 
+    /** Texts that mean another date or time in each run where they are cast to one. */
+    private static final Pattern MOMENT = Pattern.compile("\\s*(?i:epoch|now|today|tomorrow|yesterday)\\b.*", Pattern.DOTALL);
+
+    /** Leaves of queries whose rows can be told; the state of other sources cannot be seen. */
+    private static final String[] LEAVES = {
+        "CTERelationRef", "EmptyRelation", "InMemoryRelation", "LocalRelation", "LogicalRDD", "LogicalRelation",
+        "OneRowRelation", "Range"
+    };
+
+    /** Expressions whose values depend on the order of rows or on how they lie in partitions, or on a seed. */
+    private static final String[] BY_PLACE = {
+        "CollectList", "CollectSet", "First", "InputFileBlockLength", "InputFileBlockStart", "InputFileName", "Last",
+        "ListAgg", "MonotonicallyIncreasingID", "Rand", "Randn", "RandStr", "Shuffle", "SparkPartitionID", "Uniform",
+        "Uuid"
+    };
+
     /** What Spark notes about the DataFrame through which a column was named. */
     private static final Pattern DATASET = Pattern.compile("\"__(dataset_id|col_position)\":\\d+,?");
 
@@ -83,7 +111,9 @@ public class PlanKeys {
     private final HashMap functions = new HashMap();
     private final LinkedHashMap unknown = new LinkedHashMap();
     private final IdentityHashMap own = new IdentityHashMap();
+    private final HashMap definitions = new HashMap();
     private boolean ofQuery = false;
+    private boolean ofAnswer = false;
 
     public PlanKeys(FileListings listings, PersistedRdds persisted) {
         this.listings = listings;
@@ -115,6 +145,37 @@ public class PlanKeys {
             files.add(listings.facts(((Number) numbers.next()).intValue()));
         }
         answer.put("files", files);
+        return JSON.writeValueAsString(answer);
+    }
+
+    /**
+     * As `keyOf`, of an analysed query whose answer was given, and may be given again: each run of a query is free in
+     * what depends on the order of its rows. What the user has cached is part of the query, as for Spark.
+     */
+    public String keyOfAnswer(QueryExecution query) throws Exception {
+        ofQuery = true;
+        ofAnswer = true;
+        LogicalPlan plan = query.analyzed();
+        if (!query.sparkSession().sharedState().cacheManager().isEmpty()) {
+            // What the query's own execution has looked up may have been let go of.
+            plan = query.sparkSession().sessionState().executePlan(plan, CommandExecutionMode.SKIP()).withCachedData();
+        }
+        PlanFact fact = new PlanFact();
+        Object[] listeners = query.sparkSession().listenerManager().listListeners();
+        for (int i = 0; i < listeners.length; i++) {
+            if (!listeners[i].getClass().getName().startsWith("org.apache.spark.")) {
+                fact.refuse("a query listener follows what runs");
+            }
+        }
+        if (plan.isStreaming()) {
+            fact.refuse("it is a stream");
+        }
+        if (fact.reason == null) {
+            fact = factOf(plan);
+        }
+        Map answer = new LinkedHashMap();
+        answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
+        answer.put("files", new ArrayList(fact.files));
         return JSON.writeValueAsString(answer);
     }
 
@@ -156,7 +217,7 @@ public class PlanKeys {
         StringBuilder text = new StringBuilder();
         writeArguments(plan, text, fact);
         columns = outer;
-        if (plan instanceof CollectMetricsExec) {
+        if (plan instanceof CollectMetricsExec || plan instanceof CollectMetrics) {
             fact.refuse("it is observed (observe), and metrics are those of a query that ran");
         }
         fact.digest = Digests.sha(text.toString().getBytes("UTF-8"));
@@ -166,13 +227,10 @@ public class PlanKeys {
 
     private void writeArguments(Product product, StringBuilder out, PlanFact fact) throws Exception {
         out.append(product.getClass().getName()).append('(');
-        Iterator arguments = product.productIterator();
-        if (ofQuery && product instanceof LogicalRelation) {
-            // A table's description holds when it was made, and by whom.
-            write(((LogicalRelation) product).relation(), out, fact);
-            writeAll(((LogicalRelation) product).output().iterator(), out, fact);
+        if (product instanceof LogicalPlan && writeLogically((LogicalPlan) product, out, fact)) {
             return;
         }
+        Iterator arguments = product.productIterator();
         if (product instanceof BaseSubqueryExec || product instanceof NamedLambdaVariable) {
             arguments.next();  // a name that is made up, with a number
         }
@@ -187,7 +245,60 @@ public class PlanKeys {
         if (product instanceof TreeNode && !isPlan(product)) {
             writeAll(((TreeNode) product).otherCopyArgs().iterator(), out, fact);
         }
+        if (product instanceof RuntimeReplaceable) {
+            write(((RuntimeReplaceable) product).replacement(), out, fact);  // not always an argument
+        }
         out.append(')');
+    }
+
+    /** Writes what operators of queries hold that is not to be written as it is; false for all others. */
+    private boolean writeLogically(LogicalPlan plan, StringBuilder out, PlanFact fact) throws Exception {
+        if (plan.children().isEmpty() && !isOneOf(plan, LEAVES)) {
+            fact.refuse("it reads a " + plan.nodeName() + ", whose state cannot be seen");
+            return true;
+        }
+        if (plan instanceof LogicalRelation) {
+            LogicalRelation relation = (LogicalRelation) plan;
+            if (!(relation.relation() instanceof HadoopFsRelation)) {
+                fact.refuse("it reads a " + relation.relation().getClass().getSimpleName() + ", whose state cannot be seen");
+                return true;
+            }
+            // A table's description holds when it was made, and by whom.
+            write(relation.relation(), out, fact);
+            writeAll(relation.output().iterator(), out, fact);
+        } else if (plan instanceof InMemoryRelation) {
+            cached(((InMemoryRelation) plan).cacheBuilder(), out, fact);
+            writeAll(((QueryPlan) plan).output().iterator(), out, fact);
+        } else if (plan instanceof WithCTE) {
+            Iterator ctes = ((WithCTE) plan).cteDefs().iterator();
+            while (ctes.hasNext()) {
+                CTERelationDef cte = (CTERelationDef) ctes.next();
+                PlanFact part = factOf((QueryPlan) cte.child());
+                fact.merge(part);
+                definitions.put(Long.valueOf(cte.id()), part.digest);
+                out.append("defined ").append(part.digest);
+            }
+            write(((WithCTE) plan).plan(), out, fact);
+        } else if (plan instanceof CTERelationRef) {
+            Object defined = definitions.get(Long.valueOf(((CTERelationRef) plan).cteId()));
+            if (defined == null) {
+                fact.refuse("it is defined by recursion");
+            }
+            out.append("defined ").append(defined);
+            writeAll(((QueryPlan) plan).output().iterator(), out, fact);
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    private static boolean isOneOf(Object value, String[] names) {
+        for (int i = 0; i < names.length; i++) {
+            if (value.getClass().getSimpleName().equals(names[i])) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private boolean isPlan(Object value) {
@@ -236,9 +347,31 @@ public class PlanKeys {
      * that gives one is not distinguished: that costs a computation. What depends on the moment is a literal once a plan
      * is physical, but not before.
      */
-    private static boolean isDeterministic(Expression expression) {
-        return expression.deterministic() && !NOW.matcher(expression.getClass().getSimpleName()).matches() && !(expression instanceof StaticInvoke
-            && ((StaticInvoke) expression).functionName().equals("aesEncrypt"));
+    private boolean isDeterministic(Expression expression) throws Exception {
+        if (NOW.matcher(expression.getClass().getSimpleName()).matches() || isOfTheMoment(expression)) {
+            return false;
+        }
+        if (expression instanceof StaticInvoke && ((StaticInvoke) expression).functionName().equals("aesEncrypt")) {
+            return false;
+        }
+        if (expression.deterministic() || ofAnswer && isOneOf(expression, BY_PLACE)) {
+            return true;
+        }
+        // Most are what their children are, which are looked at, too.
+        return ofAnswer && expression.getClass().getMethod("deterministic").getDeclaringClass() == Expression.class;
+    }
+
+    /** Whether an expression casts a text that means the time of the run: the optimizer evaluates it. */
+    private static boolean isOfTheMoment(Expression expression) {
+        if (!(expression instanceof Cast) || !(expression.dataType() instanceof DatetimeType)) {
+            return false;
+        }
+        Expression text = ((Cast) expression).child();
+        if (!text.foldable() || !(text.dataType() instanceof StringType)) {
+            return false;
+        }
+        Object value = text instanceof Literal ? ((Literal) text).value() : "now";
+        return value != null && MOMENT.matcher(value.toString()).matches();
     }
 
     /** Values of rows. */
@@ -379,8 +512,12 @@ public class PlanKeys {
             out.append("kept ").append(part.digest);
             return;
         }
-        if (!builder.isCachedColumnBuffersLoaded()) {
+        boolean isLoaded = builder.isCachedColumnBuffersLoaded();
+        if (!isLoaded || ofAnswer) {
             fact.merge(factOf(builder.cachedPlan()));
+        }
+        if (!isLoaded && ofAnswer) {
+            fact.refuse("the query fills a cache");
         }
         fact.portable = false;
         Digests.text("cache", String.valueOf(Digests.identity(builder)), out);
@@ -388,16 +525,25 @@ public class PlanKeys {
 
     private void rdd(RDD rdd, StringBuilder out, PlanFact fact) throws Exception {
         StringBuilder kept = new StringBuilder();
-        String reading = readingRdd(rdd, kept, fact);
+        StringBuilder rows = new StringBuilder();
+        String reading = readingRdd(rdd, kept, rows, fact);
         if (reading != null) {
             fact.refuse("it reads an RDD through a " + reading + ", whose state cannot be seen");
         }
         fact.portable = false;
-        Digests.text("rdd", rdd.id() + " of " + Digests.identity(rdd.sparkContext()) + kept, out);
+        if (rows.length() > 0) {
+            Digests.text("rows", Digests.sha(rows.toString().getBytes("UTF-8")), out);
+        } else {
+            Digests.text("rdd", rdd.id() + " of " + Digests.identity(rdd.sparkContext()) + kept, out);
+        }
     }
 
-    /** The kind of an RDD in the lineage whose rows may differ when they are computed again; null if there is none. */
-    private String readingRdd(RDD rdd, StringBuilder kept, PlanFact fact) throws Exception {
+    /**
+     * The kind of an RDD in the lineage whose rows may differ when they are computed again; null if there is none. If
+     * the driver's own rows are all that it is made from, `rows` describes them and what is made of them.
+     */
+    private String readingRdd(RDD rdd, StringBuilder kept, StringBuilder rows, PlanFact fact) throws Exception {
+        boolean isLocal = true;
         IdentityHashMap seen = new IdentityHashMap();
         ArrayList open = new ArrayList();
         open.add(rdd);
@@ -407,11 +553,12 @@ public class PlanKeys {
                 continue;
             }
             if (current.getStorageLevel().isValid()) {
-                String rows = persisted.rowsOf(current.id());
-                if (rows == null) {
+                String counted = persisted.rowsOf(current.id());
+                if (counted == null) {
                     return "persisted RDD that may have been unpersisted";
                 }
-                kept.append(", ").append(rows);
+                kept.append(", ").append(counted);
+                isLocal = false;
                 continue;
             }
             for (int i = 0; i < READING_RDDS.length; i++) {
@@ -422,7 +569,9 @@ public class PlanKeys {
             if (current instanceof PythonRDD) {
                 java.lang.reflect.Field function = PythonRDD.class.getDeclaredField("func");
                 function.setAccessible(true);
-                function((PythonFunction) function.get(current), new StringBuilder(), fact);
+                function((PythonFunction) function.get(current), rows, fact);
+            } else if (isLocal) {
+                isLocal = LocalRows.describe(current, rows);
             }
             if (seen.size() > MOST_RDDS) {
                 return "very long lineage";
@@ -431,6 +580,9 @@ public class PlanKeys {
             while (dependencies.hasNext()) {
                 open.add(((Dependency) dependencies.next()).rdd());
             }
+        }
+        if (!isLocal) {
+            rows.setLength(0);
         }
         return null;
     }

@@ -35,13 +35,15 @@ class ActionReport:
     is_driven : bool
         Whether its stages, except the last, ran under our scheduler.
     reason : str
-        Why not; empty if they did.
+        Why not; empty if they did, or if there was nothing to run.
     stages, tasks : int
         How many stages its query has, and how many tasks those ran that ran under our scheduler; 0 if none did.
     reused : int
         How many stages did not run, because their results existed.
     saved_seconds : float
-        How long these took when they ran.
+        How long these took when they ran; or the action, if it was answered as before.
+    kept_at : float
+        When the answer was computed, if it was answered as before; else 0.
     graph : ActionGraph, optional
         Its graphs, with the job in them.
     status : str
@@ -60,6 +62,7 @@ class ActionReport:
     tasks: int = 0
     reused: int = 0
     saved_seconds: float = 0.0
+    kept_at: float = 0.0
     graph: ActionGraph | None = None
     status: str = "FINISHED"
     note: str = ""
@@ -68,6 +71,11 @@ class ActionReport:
     def is_one_stage(self) -> bool:
         """Whether its query is a single stage."""
         return self.reason == ONE_STAGE
+
+    @property
+    def is_left_to_spark(self) -> bool:
+        """Whether plain Spark ran it, for another reason than that it is a single stage."""
+        return not (self.is_driven or self.is_one_stage or self.kept_at)
 
 
 class ActionListener(Protocol):

@@ -12,10 +12,12 @@ The rules, as the code keeps them:
    fails, which may keep columns of text files, the action is made as it is.
 6. What the action itself runs, all of it or its last stage, has a job tag of its own, so that it can be followed and
    cancelled.
+7. An action whose small answer is known, because the same was asked before, runs nothing (`asked_answers`).
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections import deque
@@ -41,6 +43,7 @@ from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind
 from flinkmagic.session.actions.action_report import ONE_STAGE, ActionListener, ActionReport
+from flinkmagic.session.actions.asked_answers import AskedAnswer, asked
 from flinkmagic.session.actions.ledger import Ledger
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
@@ -56,6 +59,8 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
     from flinkmagic.reuse.source_columns import SourceQuery
     from flinkmagic.session.job import Job
+
+_LOG = logging.getLogger(__name__)
 
 SPARKS_ERRORS = (PySparkException, Py4JJavaError)
 """What plain PySpark raises; py4j's own for what PySpark does not know."""
@@ -102,6 +107,29 @@ class SessionActions:
         """Carry out an action, and return what plain PySpark returns."""
         started = time.monotonic()
         report = ActionReport(call.method, call.text, call.location, 0.0, False)
+        asked = self._asked(call)
+        if asked is None:
+            return self._carry_out(call, report, started)
+        kept = asked.before()
+        if kept is not None:
+            answer = asked.give(kept)
+            self._note(replace(report, kept_at=kept.made_at, saved_seconds=kept.seconds), started)
+            return answer
+        answer = self._carry_out(asked.call, report, started)
+        asked.keep(answer, time.monotonic() - started)
+        return answer
+
+    def _asked(self, call: ActionCall) -> AskedAnswer | None:
+        """Return what an action asks for, if it may have been answered before."""
+        if self._options.retain != "session":
+            return None
+        try:
+            return asked(call)
+        except Exception as error:  # noqa: BLE001 - the action finds out by itself what is wrong
+            _LOG.debug("the answer of %s is not looked for: %s", call.text, error)
+            return None
+
+    def _carry_out(self, call: ActionCall, report: ActionReport, started: float) -> Any:
         texts = TextReads(call)
         try:
             graph: ActionGraph | str = self._graph(call, texts)

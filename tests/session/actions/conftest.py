@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 import flinkmagic
 from flinkmagic.capturing.source_code.source_location import CellSource
+from flinkmagic.reuse import kept_answers
 from flinkmagic.session import SessionActions
 from tests.status_store import StatusStore
 
@@ -63,5 +64,13 @@ class Session:
 
 
 @pytest.fixture
-def session(spark):
+def session(spark, monkeypatch):
+    """A session that computes each answer, if only by its last stage."""
+    monkeypatch.setattr(kept_answers, "LARGEST", 0)
+    return Session(spark)
+
+
+@pytest.fixture
+def answering(spark):
+    """A session that gives small answers again."""
     return Session(spark)

@@ -1,0 +1,199 @@
+"""Small answers of actions, kept in the driver's memory to be given again without running anything.
+
+An answer is what an action returned: a number, rows, a pandas frame, a text that was shown. It is kept as a pickle that
+this process has made, so that each time it is given it is an object of its own. Only what is surely small and of types
+whose copies are equal is kept; that something is large is known without a look at all of it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import pickle
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import Row
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+LARGEST = 2**20
+"""How many bytes of memory an answer may take."""
+
+MOST_BYTES = 64 * 2**20
+"""How many bytes all answers may take: the one that was used least recently goes first."""
+
+NAME = "answers"
+"""What they are called together, as the results of a graph are called by its name."""
+
+_OWN_BYTES = 1024
+"""What an answer takes beside its pickle."""
+
+_PLAIN = frozenset(
+    {
+        bool,
+        bytearray,
+        bytes,
+        datetime.date,
+        datetime.datetime,
+        datetime.time,
+        datetime.timedelta,
+        decimal.Decimal,
+        float,
+        int,
+        str,
+        type(None),
+    }
+)
+
+
+@dataclass(eq=False)
+class KeptAnswer:
+    """An answer that was given before.
+
+    Attributes
+    ----------
+    key : str
+        The key of its rows, with the action and its arguments.
+    what : str
+        The call as it was written.
+    pickled : bytes
+        The answer.
+    seconds : float
+        How long it took when it was computed.
+    name : str
+        By which it can be released.
+    made_at, used_at : float
+        When it was computed, and when it was given last.
+    """
+
+    key: str
+    what: str
+    pickled: bytes = field(repr=False)
+    seconds: float
+    name: str = ""
+    made_at: float = field(default_factory=time.time)
+    used_at: float = field(default_factory=time.time)
+
+    kind = "answer"
+    graph = NAME
+    for_session = True
+
+    @property
+    def bytes(self) -> int:
+        """How much memory it takes."""
+        return len(self.pickled) + _OWN_BYTES
+
+    def value(self) -> Any:
+        """Return the answer, as a new object."""
+        return pickle.loads(self.pickled)  # noqa: S301 - made by this process
+
+
+class KeptAnswers:
+    """The answers that are kept for one SparkContext; can be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._number = 0
+        self._kept: dict[str, KeptAnswer] = {}
+        """By key, the least recently used one first."""
+
+    def entries(self) -> list[KeptAnswer]:
+        """Return what is kept, last used first."""
+        with self._lock:
+            return list(reversed(self._kept.values()))
+
+    def find(self, key: str) -> KeptAnswer | None:
+        """Return the answer with a key, if there is one."""
+        with self._lock:
+            return self._kept.get(key)
+
+    def use(self, answer: KeptAnswer) -> None:
+        """Note that an answer is given again."""
+        with self._lock:
+            if self._kept.get(answer.key) is answer:
+                answer.used_at = time.time()
+                self._kept[answer.key] = self._kept.pop(answer.key)
+
+    def add(self, key: str, what: str, answer: Any, seconds: float) -> None:
+        """Keep an answer if it is small; what was used least recently makes room for it."""
+        pickled = packed(answer)
+        if pickled is None:
+            return
+        with self._lock:
+            former = self._kept.pop(key, None)
+            self._number += former is None
+            name = f"{NAME}.{self._number}" if former is None else former.name
+            self._kept[key] = KeptAnswer(key, what, pickled, seconds, name)
+            total = sum(one.bytes for one in self._kept.values())
+            while total > MOST_BYTES:
+                total -= self._kept.pop(next(iter(self._kept))).bytes
+
+    def drop(self, which: Callable[[KeptAnswer], bool]) -> list[KeptAnswer]:
+        """Release some answers; return what was released."""
+        with self._lock:
+            gone = [one for one in self._kept.values() if which(one)]
+            for one in gone:
+                del self._kept[one.key]
+        return gone
+
+
+def packed(answer: Any) -> bytes | None:
+    """Return an answer as a pickle; None if it is too large, or holds what is not known to have equal copies."""
+    if not _is_small(answer):
+        return None
+    pickled = pickle.dumps(answer, protocol=pickle.HIGHEST_PROTOCOL)
+    return pickled if len(pickled) <= LARGEST else None
+
+
+def _is_small(answer: Any) -> bool:
+    left, to_see = LARGEST, [answer]
+    while to_see:
+        value = to_see.pop()
+        kind = type(value)
+        library = kind.__module__.partition(".")[0]
+        if library in ("pandas", "pyarrow"):
+            left -= _library_bytes(value, left)
+        else:
+            left -= sys.getsizeof(value)
+        if left < 0:
+            return False
+        if kind in _PLAIN:
+            continue
+        if kind in (list, tuple, Row):
+            to_see += value
+        elif kind is dict:
+            to_see += [*value.keys(), *value.values()]
+        elif library == "numpy":
+            if value.dtype.hasobject:
+                to_see += value.ravel().tolist()
+        elif hasattr(value, "memory_usage"):
+            objects = (column for _, column in value.items() if column.dtype == object)
+            to_see += [column.to_numpy() for column in objects]
+        elif library not in ("pandas", "pyarrow"):
+            return False
+    return True
+
+
+def _library_bytes(value: Any, most: int) -> int:
+    """Return how many bytes a pandas or pyarrow object takes; it is looked into only if that may be few."""
+    if hasattr(value, "memory_usage"):
+        flat = int(value.memory_usage(deep=False).sum())
+        return flat if flat > most else int(value.memory_usage(deep=True).sum())
+    return int(value.nbytes) if hasattr(value, "nbytes") else sys.getsizeof(value)
+
+
+_STORES: WeakKeyDictionary[Any, KeptAnswers] = WeakKeyDictionary()
+_STORES_LOCK = threading.Lock()
+
+
+def kept_answers(sc: SparkContext) -> KeptAnswers:
+    """Return the answers that are kept for a SparkContext."""
+    with _STORES_LOCK:
+        return _STORES.setdefault(sc, KeptAnswers())

@@ -1,0 +1,155 @@
+"""Answers that actions have given before, and that are given again.
+
+1. An answer is found by the query of the DataFrame as it is analysed (`ResultKeys.of_answer`), the action's name and
+   arguments, and what of this process shapes the answer. Neither the DataFrame nor the cell matter.
+2. It is given only if all files that the query reads are what they were.
+3. What was answered is kept if the key is still the same then, and if it is small (`kept_answers`).
+4. An action that is asked for its effects is none of these. A query that would fill a cache of the user's, is observed,
+   or is followed by a query listener, has no key.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.reuse.kept_answers import KeptAnswer, kept_answers
+from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.hooks.action_call import ActionCall
+
+_LOG = logging.getLogger(__name__)
+
+_METHODS = frozenset(
+    {
+        "approxQuantile",
+        "collect",
+        "corr",
+        "count",
+        "cov",
+        "first",
+        "head",
+        "isEmpty",
+        "show",
+        "tail",
+        "take",
+        "toArrow",
+        "toPandas",
+    }
+)
+"""Actions that do nothing but answer."""
+
+_PANDAS_OPTIONS = ("future.infer_string", "mode.copy_on_write", "mode.string_storage")
+"""What pandas makes a frame's columns by."""
+
+
+class AskedAnswer:
+    """What an action asks for; see `asked`.
+
+    Parameters
+    ----------
+    call : ActionCall
+        The action.
+    key : str
+        The key of its answer.
+    keys : ResultKeys
+        The keys of the moment.
+    rows : ResultKey
+        The key of its DataFrame's rows.
+    """
+
+    def __init__(self, call: ActionCall, key: str, keys: ResultKeys, rows: ResultKey) -> None:
+        self._store = kept_answers(call.df.sparkSession.sparkContext)
+        self._keys, self._rows, self._key = keys, rows, key
+        self._shown: list[str] = []
+        self.call = replace(call, original=self._showing(call.original)) if call.method == "show" else call
+        """The action, to be carried out if no answer was given before."""
+
+    def before(self) -> KeptAnswer | None:
+        """Return what was answered before, if it would be answered again."""
+        kept = self._store.find(self._key)
+        if kept is None or self._keys.changed_file(self._rows):
+            return None
+        self._store.use(kept)
+        return kept
+
+    def give(self, kept: KeptAnswer) -> Any:
+        """Answer as before."""
+        answer = kept.value()
+        if self.call.method != "show":
+            return answer
+        print(answer)
+        return None
+
+    def keep(self, answer: Any, seconds: float) -> None:
+        """Keep an answer that the action took some time for (rule 3)."""
+        if self.call.method == "show":
+            answer = self._shown[-1] if self._shown else None
+        try:
+            if answer is None and self.call.method == "show":
+                return
+            again = asked(self.call)
+            if again is not None and again._key == self._key and not again._keys.changed_file(again._rows):
+                self._store.add(self._key, self.call.text, answer, seconds)
+        except Exception as error:  # noqa: BLE001 - a kept answer is no more than a chance to save work
+            _LOG.debug("the answer of %s is not kept: %s", self.call.text, error)
+
+    def _showing(self, original: Any) -> Any:
+        """Return what does as `show` does, and notes what it shows."""
+
+        @functools.wraps(original)
+        def show(df: Any, *args: Any, **kwargs: Any) -> None:
+            self._shown.append(df._show_string(*args, **kwargs))
+            print(self._shown[-1])
+
+        return show
+
+
+def asked(call: ActionCall) -> AskedAnswer | None:
+    """Return what an action asks for; None if that has no key."""
+    if call.method not in _METHODS or (call.method == "show" and not hasattr(call.df, "_show_string")):
+        return None
+    arguments = _text_of_arguments(call)
+    if arguments is None:
+        return None
+    keys = ResultKeys(call.df.sparkSession.sparkContext)
+    rows = keys.of_answer(call.df._jdf.queryExecution(), call.method, arguments, *_shaped_by(call.method))
+    if isinstance(rows, NoKey):
+        _LOG.debug("the answer of %s has no key: %s", call.text, rows.reason)
+        return None
+    return AskedAnswer(call, rows.digest, keys, rows)
+
+
+def _text_of_arguments(call: ActionCall) -> str | None:
+    """Return the arguments of a call, as equal calls have them; None if that cannot be told."""
+    try:
+        bound = inspect.signature(call.original).bind(call.df, *call.args, **call.kwargs)
+    except TypeError:
+        return None
+    bound.apply_defaults()
+    _, *values = bound.arguments.values()
+    return repr(values) if _is_plain(values) else None
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) in (list, tuple):
+        return all(map(_is_plain, value))
+    return type(value) in (bool, float, int, str, type(None))
+
+
+def _shaped_by(method: str) -> Sequence[str]:
+    """Return what of this process shapes an answer: moments of Spark's become moments of Python's local time."""
+    zone = [os.environ.get("TZ", ""), *time.tzname, str(time.timezone)]
+    pandas = sys.modules.get("pandas")
+    if method != "toPandas" or pandas is None:
+        return zone
+    known = pandas.describe_option(_print_desc=False)
+    return [*zone, *(str(pandas.get_option(one)) for one in _PANDAS_OPTIONS if f"{one} " in known)]
