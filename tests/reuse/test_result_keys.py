@@ -156,14 +156,35 @@ def test_a_table_counts_by_its_files(spark, numbers, key):
 # -- other sources ----------------------------------------------------------------------------------------
 
 
-def test_rows_of_the_driver_count_by_the_object(spark, key):
-    frame = spark.createDataFrame([(1, "a"), (2, "b")], "id int, name string")
-    found = key(frame.groupBy("name").count())
-    assert isinstance(found, ResultKey)
-    assert not found.portable
-    assert key(frame.groupBy("name").count()) == found
-    again = spark.createDataFrame([(1, "a"), (2, "b")], "id int, name string")
-    assert key(again.groupBy("name").count()) != found
+LOCAL = {
+    "rows": lambda spark: [spark.createDataFrame([(1, "a"), (2, name)], "id int, name string") for name in "bbc"],
+    "names": lambda spark: [spark.createDataFrame([(1, "a")], ["id", name]) for name in ("n", "n", "m")],
+    "types": lambda spark: [
+        spark.createDataFrame([(1, "a")], f"id {name}, n string") for name in ("int", "int", "long")
+    ],
+    "partitions": lambda spark: [
+        spark.sparkContext.parallelize([(1,), (2,), (3,)], number).toDF("id int") for number in (2, 2, 3)
+    ],
+    "functions": lambda spark: [
+        spark.sparkContext.parallelize([1, 2]).map(lambda n, m=number: (n + m,)).toDF("id int") for number in (2, 2, 3)
+    ],
+}
+
+
+@pytest.mark.parametrize("made", LOCAL.values(), ids=LOCAL)
+def test_rows_of_the_driver_count_by_what_they_are(spark, key, made):
+    first, again, other = map(key, made(spark))
+    assert isinstance(first, ResultKey)
+    assert not first.portable
+    assert first == again
+    assert first.digest != other.digest
+
+
+def test_many_rows_of_the_driver_count_by_the_object(spark, key):
+    one, other = ([("x" * 100, number) for number in range(200_000)] for _ in range(2))
+    one, other = (spark.createDataFrame(rows, "s string, n int") for rows in (one, other))
+    assert key(one) == key(one)
+    assert key(one) != key(other)
 
 
 def test_chance_in_an_rdd_has_no_key(spark, key):
@@ -403,3 +424,33 @@ def test_an_analysed_query_says_the_same_when_it_is_defined_again(spark, numbers
     assert facts(shape(spark.read.parquet(numbers)).selectExpr("*", "rand() AS r")).digest == ""
     listed = [one for files in facts(spark.read.parquet(numbers)).files for one in files.files]
     assert [one.rpartition("/")[0] for one in listed] == [f"file:{numbers}"] * 2
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["cast('now' AS timestamp)", "to_date('today')", "cast(concat('to', 'day') AS date)", "to_timestamp(' Now ')",
+     "unix_timestamp()", "cast('2020-01-01' AS date) > 'yesterday'"],
+)  # fmt: skip
+def test_an_analysed_query_that_means_a_moment_has_no_digest(spark, numbers, column) -> None:
+    frame = spark.read.parquet(numbers).selectExpr(f"{column} AS c")
+    keys = ResultKeys(spark.sparkContext)
+    assert keys.of_query(frame._jdf.queryExecution().analyzed()).digest == ""
+    found = keys.of_answer(frame._jdf.queryExecution())
+    assert isinstance(found, NoKey)
+    assert "nondeterministic" in found.reason
+
+
+def test_queries_that_define_others_count_by_what_these_are(spark, numbers) -> None:
+    def digest(condition):
+        spark.read.parquet(numbers).createOrReplaceTempView("fm_numbers")
+        frame = spark.sql(
+            f"WITH a AS (SELECT k FROM fm_numbers WHERE {condition}), b AS (SELECT k FROM a) "
+            "SELECT * FROM a JOIN b USING (k)"
+        )
+        return ResultKeys(spark.sparkContext).of_query(frame._jdf.queryExecution().analyzed()).digest
+
+    try:
+        assert digest("m > 1") == digest("m > 1") != digest("m > 2")
+        assert digest("m > 1")
+    finally:
+        spark.catalog.dropTempView("fm_numbers")

@@ -14,7 +14,9 @@ from flinkmagic.session import SessionActions, release_retained, retained
 from flinkmagic.session.options import JobOptions
 
 NUMBERS = "df = spark.read.parquet(path)\n"
-GROUPS = NUMBERS + "df = df.groupBy(F.expr('id % 3 AS k')).agg(F.expr('sum(id) AS total'), F.max('name').alias('name'))\n"
+GROUPS = (
+    NUMBERS + "df = df.groupBy(F.expr('id % 3 AS k')).agg(F.expr('sum(id) AS total'), F.max('name').alias('name'))\n"
+)
 
 
 @pytest.fixture
@@ -79,7 +81,9 @@ def test_what_is_shown_is_printed_again(answering, files, capsys) -> None:
 
 
 def test_frames_are_equal_and_separate(answering, files) -> None:
-    made = NUMBERS + "df = df.selectExpr('id', 'name', 'timestamp_seconds(id) AS at', 'array(id) AS a', 'id / 2 AS h')\n"
+    made = (
+        NUMBERS + "df = df.selectExpr('id', 'name', 'timestamp_seconds(id) AS at', 'array(id) AS a', 'id / 2 AS h')\n"
+    )
     plain = answering.plain(made + "df.toPandas()")
     frames = [answering.cell(made + "df.toPandas()") for _ in range(3)]
     assert is_answered(answering)
@@ -135,7 +139,9 @@ def test_common_queries_have_keys(answering, files, tmp_path, made) -> None:
 
 
 def _append(session, files):
-    session.plain("spark.range(100, 103, 1, 1).selectExpr('id', 'string(id) AS name').write.mode('append').parquet(path)")
+    session.plain(
+        "spark.range(100, 103, 1, 1).selectExpr('id', 'string(id) AS name').write.mode('append').parquet(path)"
+    )
 
 
 def _rewrite_with_the_same_size(session, files):
@@ -146,7 +152,9 @@ def _rewrite_with_the_same_size(session, files):
 
 
 def _in_another_table(session, files):
-    session.plain("spark.range(3).selectExpr('id', 'string(id) AS name').write.mode('overwrite').saveAsTable('asked_t')")
+    session.plain(
+        "spark.range(3).selectExpr('id', 'string(id) AS name').write.mode('overwrite').saveAsTable('asked_t')"
+    )
 
 
 def _name(name, value):
@@ -183,7 +191,7 @@ CHANGES = {
         "df = spark.read.option('nullValue', '7').csv(csv)\n",
         _nothing,
     ),
-    "order of columns": (NUMBERS + "df = df.select('id', 'name')\n", NUMBERS + "df = df.select('name', 'id')\n", _nothing),
+    "order": (NUMBERS + "df = df.select('id', 'name')\n", NUMBERS + "df = df.select('name', 'id')\n", _nothing),
     "name": (NUMBERS + "df = df.select('id')\n", NUMBERS + "df = df.selectExpr('id AS n')\n", _nothing),
     "literal": (NUMBERS + "df = df.where('id > 3')\n", NUMBERS + "df = df.where('id > 4')\n", _nothing),
     "view": (
@@ -239,7 +247,9 @@ def test_a_module_that_was_edited_is_another_one(answering, files, tmp_path, mon
     module = tmp_path / "fm_asked_helper.py"
     module.write_text("def changed(value):\n    return value * 2\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    definition = NUMBERS + "import fm_asked_helper\ndf = df.select(F.udf(lambda n: fm_asked_helper.changed(n), 'long')('id'))\n"
+    definition = (
+        NUMBERS + "import fm_asked_helper\ndf = df.select(F.udf(lambda n: fm_asked_helper.changed(n), 'long')('id'))\n"
+    )
     answering.spark.sparkContext.addPyFile(str(module))
     for _ in range(2):
         answering.cell(definition + "df.collect()")
@@ -328,10 +338,44 @@ def test_an_action_for_its_effects_has_them_each_time(answering, files) -> None:
         assert counted.value == 20 * times
 
 
+LISTENER = """
+public class Follows implements org.apache.spark.sql.util.QueryExecutionListener {
+    public int heard = 0;
+
+    public void onSuccess(String name, org.apache.spark.sql.execution.QueryExecution query, long nanos) {
+        heard++;
+    }
+
+    public void onFailure(String name, org.apache.spark.sql.execution.QueryExecution query, Exception error) {
+    }
+}
+"""
+
+
+def test_a_query_listener_hears_of_each_query(spark, answering, files) -> None:
+    compiler = spark._jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(spark._jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    compiler.cook(LISTENER)
+    listener = compiler.getClassLoader().loadClass("Follows").newInstance()
+    for _ in range(2):
+        answering.cell(GROUPS + "df.count()")
+    assert is_answered(answering)
+    manager = spark._jsparkSession.listenerManager()
+    manager.register(listener)
+    try:
+        for _ in range(2):
+            answering.cell(GROUPS + "df.count()")
+            assert not is_answered(answering)
+    finally:
+        manager.unregister(listener)
+    answering.cell(GROUPS + "df.count()")
+    assert is_answered(answering)
+
+
 def test_what_raises_raises_each_time(answering, files) -> None:
     failing = NUMBERS + "df.select(F.expr('raise_error(name)')).collect()"
     for _ in range(2):
-        with pytest.raises(Exception, match="USER_RAISED_EXCEPTION|java.lang.RuntimeException"):
+        with pytest.raises(Exception, match=r"USER_RAISED_EXCEPTION|java\.lang\.RuntimeException"):
             answering.cell(failing)
 
 

@@ -1,0 +1,114 @@
+"""What is small enough is kept as a copy, and what was used last is kept longest."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row
+
+from flinkmagic.reuse import kept_answers
+from flinkmagic.reuse.kept_answers import LARGEST, KeptAnswers, packed
+
+SMALL = [
+    3,
+    None,
+    [Row(a=1, b="x", c=[1.5, None], d={"k": b"\x00"}, e=Row(f=decimal.Decimal("1.20")))],
+    [Row(at=datetime.datetime(2024, 1, 2, 3), on=datetime.date(2024, 1, 2), for_=datetime.timedelta(1))],
+    [[0.5, 1.0]],
+    "+---+\n| a |\n",
+]
+
+
+@pytest.mark.parametrize("answer", SMALL)
+def test_an_answer_is_given_as_a_copy(answer) -> None:
+    answers = KeptAnswers()
+    answers.add("k", "collect()", answer, 1.5)
+    kept = answers.find("k")
+    assert kept.value() == answer
+    if isinstance(answer, list):
+        assert kept.value() is not kept.value()
+    assert (kept.what, kept.seconds, kept.name, kept.kind) == ("collect()", 1.5, "answers.1", "answer")
+
+
+FRAME = pd.DataFrame(
+    {
+        "n": np.array([1, 2], "int32"),
+        "s": pd.Series(["a", None], dtype=object),
+        "at": pd.to_datetime(["2024-01-01", None]),
+        "l": pd.Series([np.array([1, 2]), np.array([Row(a=1)], object)]),
+        "c": pd.Series(["x", "y"], dtype="category"),
+    }
+)
+
+
+def test_frames_and_tables_keep_their_types() -> None:
+    answers = KeptAnswers()
+    answers.add("frame", "toPandas()", FRAME, 0.1)
+    copy = answers.find("frame").value()
+    assert list(copy.dtypes) == list(FRAME.dtypes)
+    assert copy.astype(str).equals(FRAME.astype(str))
+    table = pa.table({"a": [1, 2], "b": ["x", None]})
+    answers.add("table", "toArrow()", table, 0.1)
+    assert answers.find("table").value().equals(table)
+
+
+class Unknown:
+    """Nothing is known of how it is copied."""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        list(range(LARGEST)),
+        ["x" * LARGEST],
+        "x" * LARGEST,
+        [Row(a="x" * 1000) for _ in range(2000)],
+        pd.DataFrame({"a": np.zeros(LARGEST // 8 + 1)}),
+        pd.DataFrame({"a": [f"{n:0100}" for n in range(20_000)]}),
+        pa.table({"a": np.zeros(LARGEST // 8 + 1)}),
+        [Unknown()],
+        [Row(a=Unknown())],
+        pd.DataFrame({"a": [Unknown()]}),
+        {"a": {1, 2}},
+    ],
+)
+def test_what_is_large_or_unknown_is_not_kept(answer) -> None:
+    assert packed(answer) is None
+
+
+def test_what_is_large_is_not_looked_through() -> None:
+    seen = []
+
+    class Seen(list):
+        def __iter__(self):
+            seen.append(1)
+            return super().__iter__()
+
+    assert packed([Seen()]) is None
+    assert packed([0] * LARGEST) is None
+    assert seen == []
+
+
+def test_what_was_used_last_stays(monkeypatch) -> None:
+    answers = KeptAnswers()
+    size = answers_of(answers, "a")
+    monkeypatch.setattr(kept_answers, "MOST_BYTES", 3 * size)
+    for key in "bc":
+        answers_of(answers, key)
+    answers.use(answers.find("a"))
+    answers_of(answers, "d")
+    assert [one.key for one in answers.entries()] == ["d", "a", "c"]
+    answers_of(answers, "c")
+    assert next((one.key, one.name) for one in answers.entries()) == ("c", "answers.3")
+    assert [one.key for one in answers.drop(lambda one: one.key == "a")] == ["a"]
+    assert [one.key for one in answers.entries()] == ["c", "d"]
+
+
+def answers_of(answers, key):
+    answers.add(key, "first()", "x" * 100, 0.1)
+    return answers.find(key).bytes
