@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flinkmagic.capturing.driver.java_classes import require_compiler
 from flinkmagic.capturing.hooks import patches
-from flinkmagic.capturing.hooks.action_call import ActionCall
+from flinkmagic.capturing.hooks.action_call import ActionCall, ReadCall
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.recorder import Recorder
 from flinkmagic.capturing.results import bound_frames
@@ -68,6 +68,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         Called with each action of the block's own thread (an `ActionCall`); returns what the action returns.
     on_stream : callable, optional
         With `run_pending` and mode streaming: starts each stream (a `DeferredStream`) on the line of its start.
+    on_read : callable, optional
+        Called with each call of that thread that reads files (a `ReadCall`); returns the DataFrame.
     never_refuses : bool
         With `run_pending`: a write that cannot be put off runs on its line, once what is pending has run.
 
@@ -104,6 +106,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         on_plain: Callable[[SourceLocation, str, Exception], None] | None = None,
         on_action: Callable[[ActionCall], Any] | None = None,
         on_stream: Callable[[DeferredStream], object] | None = None,
+        on_read: Callable[[ReadCall], DataFrame] | None = None,
         never_refuses: bool = False,
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
@@ -123,6 +126,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         if on_awaited is not None:
             self._recorder.awaited, self._recorder.on_awaited = list(awaited), on_awaited
         self._recorder.on_action = on_action
+        self._recorder.on_read = on_read
         self._recorder.never_refuses = never_refuses
         self._namespace = namespace
         self._before: dict[str, DataFrame] = {}

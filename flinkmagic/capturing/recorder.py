@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.driver import capture_reader
 from flinkmagic.capturing.frames import FrameRegistry
-from flinkmagic.capturing.hooks.action_call import ActionCall
+from flinkmagic.capturing.hooks.action_call import ActionCall, ReadCall
 from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.operator_options import OperatorOptions
 from flinkmagic.capturing.program import ImmediateStatement, Program, RecordedCall
@@ -65,6 +65,7 @@ class Recorder:
         self.on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None
         self.on_plain: Callable[[SourceLocation, str, Exception], None] | None = None
         self.on_action: Callable[[ActionCall], Any] | None = None
+        self.on_read: Callable[[ReadCall], DataFrame] | None = None
         self._earlier = earlier
         self.spark: Any = program.spark
         self.thread = threading.get_ident()

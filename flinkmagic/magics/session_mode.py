@@ -183,6 +183,7 @@ class SessionMode:
             immediate=True,
             on_plain=_say_plain,
             on_action=lambda call: self._act(cell, actions, call),
+            on_read=actions.read,
         )
         cell.program = entered.__enter__()
         cell.capture = entered

@@ -219,6 +219,14 @@ class ResultKeys:
             return ""
         return hashlib.sha256(json.dumps([facts.digest, self._settings_of(session)]).encode()).hexdigest()
 
+    def of_read(self, query_execution: JavaObject) -> ResultKey | NoKey:
+        """Return the key of what a query that only reads files reads, cached or not."""
+        answer = json.loads(self._keys.keyOfQuery(query_execution.analyzed()))
+        if "digest" not in answer:
+            return NoKey(answer["reason"])
+        whole = json.dumps([answer["digest"], self._settings_of(query_execution.sparkSession())])
+        return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), False, tuple(answer["numbers"]))
+
     def changed_file(self, key: ResultKey) -> str:
         """Return the first file that is no longer what the plans of this key listed; empty if all are."""
         if not key.files:

@@ -1,4 +1,4 @@
-"""Hand over an action as a whole call, for the session to carry out."""
+"""Hand over an action, or a read of files, as a whole call, for the session to carry out."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrameReader
+
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.source_code.source_location import SourceLocation
 
@@ -47,3 +49,31 @@ class ActionCall:
     def run_plainly(self) -> Any:
         """Make the call as it is."""
         return self.original(self.df, *self.args, **self.kwargs)
+
+
+@dataclass(frozen=True)
+class ReadCall:
+    """A call of the user's that makes a DataFrame of files: the outermost one, on the cell's own thread.
+
+    Attributes
+    ----------
+    method : str
+        The method's name.
+    reader : DataFrameReader
+        What it was called on.
+    args, kwargs : sequence, mapping
+        Its arguments, without the reader.
+    original : callable
+        PySpark's own function: ``original(reader, *args, **kwargs)`` is the plain call.
+    """
+
+    method: str
+    reader: DataFrameReader
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    original: Callable[..., Any] = field(repr=False)
+
+    def run_plainly(self) -> DataFrame:
+        """Make the call as it is."""
+        made: DataFrame = self.original(self.reader, *self.args, **self.kwargs)
+        return made

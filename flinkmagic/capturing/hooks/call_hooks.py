@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from pyspark import RDD
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.driver.impurity import impure_function, impure_reason
+from flinkmagic.capturing.hooks.action_call import ReadCall
 from flinkmagic.capturing.hooks.action_hooks import carried_out
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.capturing.sql import commands
@@ -201,6 +203,11 @@ class FileRead(Read):
             if options is not None and options.contains("path"):
                 paths.append(options.apply("path"))
         return paths
+
+    def call(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Any:
+        if recorder.on_read is None or threading.get_ident() != recorder.thread:
+            return super().call(recorder, args, kwargs)
+        return recorder.on_read(ReadCall(self.method, args[0], tuple(args[1:]), dict(kwargs), self.original))
 
 
 class RddRead(Read):

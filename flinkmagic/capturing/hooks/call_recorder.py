@@ -11,7 +11,7 @@ from flinkmagic.capturing.streams.pending_streams import PendingStreams
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flinkmagic.capturing.hooks.action_call import ActionCall
+    from flinkmagic.capturing.hooks.action_call import ActionCall, ReadCall
     from flinkmagic.capturing.operator_options import OperatorOptions
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.selections import Selected
@@ -51,6 +51,8 @@ class CallRecorder(StatementRecorder, Protocol):
         Writes that were captured before and have not run.
     on_action : callable, optional
         Carries out the actions of the cell's own thread: is called with each, and returns what the user gets.
+    on_read : callable, optional
+        Does so with what reads files.
     """
 
     ended: bool
@@ -64,6 +66,7 @@ class CallRecorder(StatementRecorder, Protocol):
     observations: list[Any]
     awaited: list[DeferredWrite]
     on_action: Callable[[ActionCall], Any] | None
+    on_read: Callable[[ReadCall], DataFrame] | None
 
     @property
     def depth(self) -> int: ...

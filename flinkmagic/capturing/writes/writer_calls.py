@@ -205,12 +205,18 @@ def is_transactional(spark: Any, catalog: str) -> bool:
 
 def writer_field(jwrite: Any, name: str) -> Any:
     """Return a setting of a Java ``DataFrameWriter`` or ``DataFrameReader``, which lack accessors in 3.5."""
-    jclass = jwrite.getClass()
+    field = declared_field(jwrite, name)
+    return None if field is None else field.get(jwrite)
+
+
+def declared_field(jobject: Any, name: str) -> Any:
+    """Return a field of a Java object, to be read or set; None if it has none of that name."""
+    jclass = jobject.getClass()
     while jclass is not None:
         for field in jclass.getDeclaredFields():
             if field.getName() == name:
                 field.setAccessible(True)
-                return field.get(jwrite)
+                return field
         jclass = jclass.getSuperclass()
     return None
 

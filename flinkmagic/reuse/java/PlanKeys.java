@@ -145,6 +145,7 @@ public class PlanKeys {
             files.add(listings.facts(((Number) numbers.next()).intValue()));
         }
         answer.put("files", files);
+        answer.put("numbers", new ArrayList(fact.files));
         return JSON.writeValueAsString(answer);
     }
 

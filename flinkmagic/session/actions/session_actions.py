@@ -44,6 +44,7 @@ from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind
 from flinkmagic.session.actions.action_report import ONE_STAGE, ActionListener, ActionReport
 from flinkmagic.session.actions.asked_answers import AskedAnswer, asked
+from flinkmagic.session.actions.known_schemas import read
 from flinkmagic.session.actions.ledger import Ledger
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
-    from flinkmagic.capturing.hooks.action_call import ActionCall
+    from flinkmagic.capturing.hooks.action_call import ActionCall, ReadCall
     from flinkmagic.capturing.program import Program
     from flinkmagic.reuse.source_columns import SourceQuery
     from flinkmagic.session.job import Job
@@ -118,6 +119,10 @@ class SessionActions:
         answer = self._carry_out(asked.call, report, started)
         asked.keep(answer, time.monotonic() - started)
         return answer
+
+    def read(self, call: ReadCall) -> DataFrame:
+        """Make a DataFrame of files; what Spark has found out about the same files is known (`known_schemas`)."""
+        return read(call) if self._options.retain == "session" else call.run_plainly()
 
     def _asked(self, call: ActionCall) -> AskedAnswer | None:
         """Return what an action asks for, if it may have been answered before."""

@@ -33,6 +33,9 @@ class Ran:
 class Session:
     """Runs lines plainly, or as a cell whose actions are carried out through the machine."""
 
+    knows_schemas = False
+    """Whether what Spark has inferred from files is known when they are read again."""
+
     def __init__(self, spark, **options):
         self.spark = spark
         self.actions = SessionActions(**options)
@@ -48,7 +51,8 @@ class Session:
         source = textwrap.dedent(source)
         self.ran = Ran(self.spark)
         cell = CellSource("cell 3", CELL_FILE, source)
-        with flinkmagic.capture(self.spark, location=cell, namespace=self.namespace, on_action=self.actions.run):
+        handed = {"on_action": self.actions.run, "on_read": self.actions.read if self.knows_schemas else None}
+        with flinkmagic.capture(self.spark, location=cell, namespace=self.namespace, **handed):
             return self._run(source)
 
     def _run(self, source):
@@ -72,5 +76,7 @@ def session(spark, monkeypatch):
 
 @pytest.fixture
 def answering(spark):
-    """A session that gives small answers again."""
-    return Session(spark)
+    """A session that gives small answers again, and knows what Spark has inferred from files."""
+    session = Session(spark)
+    session.knows_schemas = True
+    return session

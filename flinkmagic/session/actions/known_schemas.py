@@ -1,0 +1,130 @@
+"""Schemas that Spark has inferred from files, so that files that are read again need not be looked into again.
+
+Spark reads a file or all of them to know the columns of Parquet, JSON and CSV. If a cell reads the same again, the
+DataFrame is made with the schema that was inferred before, which reads nothing. It is given to the user only if its
+query is equal to the former one: in the files by path, length and modification time, in the options, the settings and
+the columns. If it is not, the call is made as it is.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
+
+from flinkmagic.capturing.writes.writer_calls import declared_field
+from flinkmagic.reuse.result_keys import NoKey, ResultKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
+
+    from flinkmagic.capturing.hooks.action_call import ReadCall
+
+_LOG = logging.getLogger(__name__)
+
+_INFERRING = frozenset({"csv", "json", "load", "orc", "parquet", "xml"})
+_MOST = 200
+
+
+@dataclass(frozen=True)
+class KnownSchema:
+    """What was inferred, and the key of the query that it was inferred for."""
+
+    schema: StructType
+    digest: str
+
+
+_KNOWN: WeakKeyDictionary[SparkContext, dict[str, KnownSchema]] = WeakKeyDictionary()
+
+
+def read(call: ReadCall) -> DataFrame:
+    """Make a DataFrame of files as plain PySpark does, without inferring a schema that is known."""
+    try:
+        name = _name_of(call)
+    except Py4JError as error:  # the call finds out by itself what is wrong
+        _LOG.debug("nothing is known for %s: %s", call.method, error)
+        name = None
+    if name is None:
+        return call.run_plainly()
+    known = _KNOWN.setdefault(call.reader._spark.sparkContext, {})
+    former = known.pop(name, None)
+    if former is not None:
+        made = _made_with(call, former)
+        if made is not None:
+            known[name] = former
+            return made
+    df = call.run_plainly()
+    found = _schema_of(df)
+    if found is not None:
+        known[name] = found
+        while len(known) > _MOST:
+            known.pop(next(iter(known)), None)
+    return df
+
+
+def _name_of(call: ReadCall) -> str | None:
+    """Return a text by which an equal call finds what is known; None if Spark infers nothing for it."""
+    if call.method not in _INFERRING:
+        return None
+    try:
+        bound = inspect.signature(call.original).bind(call.reader, *call.args, **call.kwargs)
+        given = json.dumps([list(bound.args[1:]), bound.kwargs], sort_keys=True)
+    except (TypeError, ValueError):  # what is wrongly called, or reads rows of the driver
+        return None
+    jreader: Any = call.reader._jreader
+    if (
+        bound.arguments.get("schema") is not None
+        or declared_field(jreader, "userSpecifiedSchema").get(jreader).isDefined()
+    ):
+        return None
+    options, source = (declared_field(jreader, one).get(jreader) for one in ("extraOptions", "source"))
+    return json.dumps([call.method, given, options.toString(), str(source)])
+
+
+def _made_with(call: ReadCall, former: KnownSchema) -> DataFrame | None:
+    """Return the DataFrame that is made with a schema if it reads what that was inferred from."""
+    try:
+        with _schema_given(call, former.schema):
+            df = call.run_plainly()
+        key = ResultKeys(df.sparkSession.sparkContext).of_read(df._jdf.queryExecution())
+    except (Py4JError, PySparkException) as error:  # such as of files that are gone: the plain call says so
+        _LOG.debug("a known schema is of no use: %s", error)
+        return None
+    return df if not isinstance(key, NoKey) and key.digest == former.digest else None
+
+
+@contextmanager
+def _schema_given(call: ReadCall, schema: StructType) -> Iterator[None]:
+    """Give a reader a schema meanwhile; what else the call sets stays set, as in plain PySpark."""
+    jreader: Any = call.reader._jreader
+    field = declared_field(jreader, "userSpecifiedSchema")
+    before = field.get(jreader)
+    call.reader.schema(schema)
+    try:
+        yield
+    finally:
+        field.set(jreader, before)
+
+
+def _schema_of(df: DataFrame) -> KnownSchema | None:
+    """Return what Spark has inferred, if it is what the files are of that are there now."""
+    try:
+        keys = ResultKeys(df.sparkSession.sparkContext)
+        key = keys.of_read(df._jdf.queryExecution())
+        if isinstance(key, NoKey) or not key.files or keys.changed_file(key):
+            return None
+        return KnownSchema(df.schema, key.digest)
+    except Py4JError as error:  # it saves work, no more
+        _LOG.debug("the schema of %s is not kept: %s", df, error)
+        return None
