@@ -29,6 +29,9 @@ LARGEST = 2**20
 MOST_BYTES = 64 * 2**20
 """How many bytes all answers may take: the one that was used least recently goes first."""
 
+MOST_ANSWERS = 1000
+"""How many there may be, however small."""
+
 NAME = "answers"
 """What they are called together, as the results of a graph are called by its name."""
 
@@ -96,9 +99,16 @@ class KeptAnswer:
 
 
 class KeptAnswers:
-    """The answers that are kept for one SparkContext; can be called from any thread."""
+    """The answers that are kept for one SparkContext; can be called from any thread.
+
+    Attributes
+    ----------
+    schemas : dict of str to object
+        What is known of the columns of files, by how they were read; it is released with all answers.
+    """
 
     def __init__(self) -> None:
+        self.schemas: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._number = 0
         self._kept: dict[str, KeptAnswer] = {}
@@ -132,7 +142,7 @@ class KeptAnswers:
             name = f"{NAME}.{self._number}" if former is None else former.name
             self._kept[key] = KeptAnswer(key, what, pickled, seconds, name)
             total = sum(one.bytes for one in self._kept.values())
-            while total > MOST_BYTES:
+            while total > MOST_BYTES or len(self._kept) > MOST_ANSWERS:
                 total -= self._kept.pop(next(iter(self._kept))).bytes
 
     def drop(self, which: Callable[[KeptAnswer], bool]) -> list[KeptAnswer]:

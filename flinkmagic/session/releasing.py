@@ -46,6 +46,8 @@ def release_retained(spark: SparkSession, name: str) -> list[RetainedResult | Ke
         *results.release(name),
         *answers.drop(lambda one: name in (NAME, one.name)),
     ]
+    if name in (NAME, ALL):
+        answers.schemas.clear()
     if not gone and name == ALL:
         gone = [*results.drop(lambda one: True), *answers.drop(lambda one: True)]
     if not gone:

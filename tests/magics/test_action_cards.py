@@ -61,10 +61,18 @@ def test_a_loop_is_one_line_with_sums(on) -> None:
 
 
 def test_what_was_reused_and_what_it_saved_is_told(on) -> None:
-    for _ in range(3):
-        last = on.run("g.groupBy('count').agg({'k': 'max'}).collect()")
+    for number in range(3):
+        last = on.run(f"g.groupBy('count').agg({{'k': 'max'}}).where('count > {number}').collect()")
     (line,) = card(last)
     assert re.search(r"reused \d stages?, saved " + TIME, line)
+
+
+def test_what_is_answered_again_is_told(on) -> None:
+    first = on.run("g.count()")
+    again = on.run("for _ in range(2):\n    g.count()")
+    assert "answered" not in card(first)[0]
+    (line,) = card(again)
+    assert re.fullmatch(rf"count\(\) · line 2 · 2 times · {TIME} · answered as at \d\d:\d\d:\d\d, saved {TIME}", line)
 
 
 def test_a_failure_is_told_and_raised(on) -> None:
@@ -243,7 +251,7 @@ def test_a_line_that_can_be_opened_no_more_says_so(on, monkeypatch) -> None:
     first = watched.made[0]
     first._widget._clicked(None, {"type": "open", "row": 0}, None)
     assert first._widget._rows[0]["place"]
-    on.run("g.count()\ng.collect()")
+    on.run("g.tail(1)\ng.collect()")
     (row,) = first._widget._rows
     assert (row["can_open"], row["place"]) == (False, "")
 

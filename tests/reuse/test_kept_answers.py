@@ -109,6 +109,14 @@ def test_what_was_used_last_stays(monkeypatch) -> None:
     assert [one.key for one in answers.entries()] == ["c", "d"]
 
 
+def test_there_are_not_too_many(monkeypatch) -> None:
+    monkeypatch.setattr(kept_answers, "MOST_ANSWERS", 2)
+    answers = KeptAnswers()
+    for key in "abc":
+        answers.add(key, "count()", 1, 0.1)
+    assert [one.key for one in answers.entries()] == ["c", "b"]
+
+
 def answers_of(answers, key):
     answers.add(key, "first()", "x" * 100, 0.1)
     return answers.find(key).bytes

@@ -14,19 +14,18 @@ import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from flinkmagic.capturing.writes.writer_calls import declared_field
+from flinkmagic.reuse.kept_answers import kept_answers
 from flinkmagic.reuse.result_keys import NoKey, ResultKeys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.hooks.action_call import ReadCall
@@ -45,9 +44,6 @@ class KnownSchema:
     digest: str
 
 
-_KNOWN: WeakKeyDictionary[SparkContext, dict[str, KnownSchema]] = WeakKeyDictionary()
-
-
 def read(call: ReadCall) -> DataFrame:
     """Make a DataFrame of files as plain PySpark does, without inferring a schema that is known."""
     try:
@@ -57,8 +53,8 @@ def read(call: ReadCall) -> DataFrame:
         name = None
     if name is None:
         return call.run_plainly()
-    known = _KNOWN.setdefault(call.reader._spark.sparkContext, {})
-    former = known.pop(name, None)
+    known = kept_answers(call.reader._spark.sparkContext).schemas
+    former: KnownSchema | None = known.pop(name, None)
     if former is not None:
         made = _made_with(call, former)
         if made is not None:

@@ -7,7 +7,7 @@ import os
 import pytest
 from pyspark.errors import PySparkException
 
-from flinkmagic.session import SessionActions
+from flinkmagic.session import SessionActions, release_retained
 from flinkmagic.session.options import JobOptions
 
 
@@ -126,3 +126,11 @@ def test_nothing_is_known_if_nothing_is_to_be_kept(reading) -> None:
     for _ in range(2):
         reading.cell(CSV)
         assert inferred(reading)
+
+
+def test_what_is_known_is_released_with_the_answers(spark, reading) -> None:
+    for _ in range(2):
+        reading.cell(CSV + ".count()")
+    release_retained(spark, "answers")
+    reading.cell(CSV)
+    assert inferred(reading)
