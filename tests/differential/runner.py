@@ -210,7 +210,8 @@ class Runner:
     def _fallbacks(self, left: Left) -> Iterator[str]:
         """Count what became of a cell's actions; return what plain Spark has run though nothing was in the way."""
         for report in left.reports:
-            how = "driven" if report.is_driven else report.reason if report.reason in NOT_DRIVEN else "fallbacks"
+            plainly = report.reason if report.reason in NOT_DRIVEN else "fallbacks"
+            how = "driven" if report.is_driven else "answered again" if report.kept_at else plainly
             self.actions[how] += 1
         yield from (line for line in left.stderr.splitlines() if FAILED in line)
 
