@@ -174,3 +174,79 @@ def test_a_query_that_fails_before_its_job_takes_it_over_is_restarted(streamed, 
     assert "torn" in streamed.names["failed"]
     assert streamed.names["fragile"].jobs[-1].wait(30).name == "FINISHED"
     assert streamed.names["spark"].read.json(str(tmp_path / "out")).count() == 3
+
+
+PROGRAMS = {
+    "windows": """
+at = F.timestamp_seconds(F.col("value") * 60)
+timed = ticks.withColumn("at", at).withWatermark("at", "1 minute")
+sums = timed.groupBy(F.window("at", "2 minutes")).sum("value")
+q = sums.writeStream.format("memory").queryName("NAME").trigger(availableNow=True).start()
+q.awaitTermination()
+out = sorted(row[1] for row in spark.table("NAME").collect())
+""",
+    "join": """
+timed = ticks.withColumn("at", F.timestamp_seconds("value")).withWatermark("at", "1 minute")
+others = timed.select(F.col("value").alias("other"), F.col("at").alias("then"))
+pairs = timed.join(others, F.expr("value = other AND then BETWEEN at - INTERVAL 1 MINUTE AND at"))
+q = pairs.writeStream.format("memory").queryName("NAME").trigger(availableNow=True).start()
+out = [q.awaitTermination(90), sorted((row.value, row.other) for row in spark.table("NAME").collect())]
+""",
+    "restart": """
+def load():
+    writer = ticks.writeStream.option("checkpointLocation", place + "/checks").trigger(availableNow=True)
+    return writer.start(place + "/out", format="parquet").awaitTermination()
+load()
+first = spark.read.parquet(place + "/out").count()
+load()
+out = [first, spark.read.parquet(place + "/out").count()]
+""",
+    "several": """
+q1 = ticks.writeStream.format("memory").queryName("NAME_1").start()
+q2 = ticks.groupBy().count().writeStream.format("memory").queryName("NAME_2").outputMode("complete").start()
+active = len(spark.streams.active)
+try:
+    ticks.writeStream.format("memory").queryName("NAME_1").start()
+except Exception as error:
+    refused = type(error).__name__
+q1.processAllAvailable(), q2.processAllAvailable()
+out = [active, refused, spark.table("NAME_1").count(), spark.table("NAME_2").collect()[0][0]]
+q1.stop(), q2.stop()
+q1 = ticks.writeStream.format("memory").queryName("NAME_1").start()
+out += [q1.isActive, len(spark.streams.active)]
+q1.stop()
+""",
+    "polling": """
+import os, time
+q = ticks.writeStream.foreachBatch(lambda rows, n: rows.write.mode("append").json(place + "/out")).start()
+end = time.monotonic() + 60
+while not os.path.exists(place + "/out/_SUCCESS") and time.monotonic() < end:
+    time.sleep(0.05)
+q.stop()
+out = [q.awaitTermination(30), spark.read.json(place + "/out").count()]
+""",
+    "raises": """
+torn = F.udf(lambda value: 1 // (value - 2), "long")
+spark.streams.resetTerminated()
+q = ticks.select(torn("value")).writeStream.format("memory").queryName("NAME").start()
+try:
+    spark.streams.awaitAnyTermination(60)
+except Exception as error:
+    out = [type(error).__name__, "ZeroDivisionError" in str(error), q.isActive, "by zero" in str(q.exception())]
+""",
+}
+"""Programs as Spark's guide has them; each leaves what it has seen in `out`."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_sees_in_a_cell_what_it_sees_in_plain_spark(streamed, tmp_path_factory, program) -> None:
+    seen = []
+    for number, magic in enumerate(("", "%%flinkgraph seen --mode streaming --run\n")):
+        streamed.names.pop("out", None)
+        streamed.names["place"] = str(tmp_path_factory.mktemp(program))
+        done = streamed.run(magic + TICKS + PROGRAMS[program].replace("NAME", f"{program}_{number}"))
+        assert done.error is None
+        seen.append(streamed.names["out"])
+        assert streamed.names["spark"].streams.active == []
+    assert seen[0] == seen[1]
