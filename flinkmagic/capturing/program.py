@@ -216,9 +216,22 @@ class Program:
         return found
 
     def names_of(self, frame: int) -> tuple[str, ...]:
-        """Return the names of a frame after the program."""
+        """Return the names of a frame after the program; of one that it was given, those that the user had for it."""
         df = self.frames.get(frame)
-        return tuple(name for name, bound in self.variables.items() if bound is df) if df is not None else ()
+        if df is None:
+            return ()
+        names = tuple(name for name, bound in self.variables.items() if bound is df)
+        if names or any(call.output == frame for call in self.calls):
+            return names
+        # IPython's own names begin with an underscore.
+        return tuple(name for name, value in (self.namespace or {}).items() if value is df and name[:1] != "_")
+
+    def given(self) -> dict[int, DataFrame]:
+        """Return, by their numbers, the DataFrames that its calls continue from and that no call of it has made."""
+        made = {call.output for call in self.calls}
+        used = {number for call in self.calls for number in call.inputs}
+        used |= {write.frame for write in self.writes} | {stream.frame for stream in self.streams}
+        return {number: df for number, df in self.registry.living().items() if number in used - made}
 
     def calls_by_expr_id(self) -> dict[int, RecordedCall]:
         """Return the first call that produced each expression id."""

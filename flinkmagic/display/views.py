@@ -62,15 +62,17 @@ def role(node: StreamNode) -> str:
 
 
 def merged(lines: Sequence[OperatorLine]) -> tuple[OperatorLine, ...]:
-    """Return `lines` with neighbours that have the same call joined: ``HashAggregate → Project``."""
+    """Return `lines` with neighbours that have the same call, or none, joined: ``HashAggregate → Project``."""
     kept: list[OperatorLine] = []
     for line in lines:
         last = kept[-1] if kept else None
-        if last and line.call and (last.call, last.where) == (line.call, line.where):
+        is_told = line.call or (line.does is not None and last is not None and last.does is not None)
+        if last and is_told and (last.call, last.where) == (line.call, line.where):
             operator = " → ".join(part for part in (last.operator, line.operator) if part)
             text = "\n".join(part for part in (last.text, line.text) if part)
             kept[-1] = replace(
                 line, operator=operator, text=text, name=line.name or last.name, does=_all_done(last, line),
+                variable=line.variable or last.variable,
                 reads=max(last.reads, line.reads, key=len),
             )  # fmt: skip
         else:

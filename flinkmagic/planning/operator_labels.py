@@ -1,13 +1,14 @@
 """The labels of operators: the user's own call first, Spark's operator second.
 
 This puts them together. Which call an operator belongs to is in `provenance`, by the operator's class; what an operator
-of a SQL text does, where one call has many operators, is in `sql_words`, by its name. An operator that neither names
-keeps Spark's own name.
+of a SQL text does, where one call has many operators, is in `sql_words`, by its name; so is what an operator does that
+has no call. An operator that neither names keeps Spark's own name.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +48,9 @@ class OperatorLabel:
         ``operator`` (Spark's name, behind Flink's for a keyed process function), ``text`` (Spark's own words,
         shortened), ``kind`` (Spark's class), ``node``, and, if the user's call is known: ``call``, ``cell``, ``line``,
         ``code``, ``variable``; ``also``, if Spark made one operator from several calls, the earlier ones with their
-        places; for a SQL text ``does`` and ``reads``, what it does and the tables that it reads. ``partitions`` if
-        Spark will run another number of tasks than the operator has subtasks, ``exact`` false if it decides that later.
+        places; without a call, and for a SQL text, ``does`` and ``reads``, what it does and the tables that it reads.
+        ``partitions`` if Spark will run another number of tasks than the operator has subtasks, ``exact`` false if it
+        decides that later.
     """
 
     description: str
@@ -67,18 +69,23 @@ class OperatorLabels:
         How many partitions operators have.
     calls : dict of int to tuple of RecordedCall
         The user's calls of an operator, by the operator's number; filled plan by plan.
+    names : mapping of int to str
+        The user's names of what operators without a call make, by the operator's number.
     """
 
     program: Program | None
     counts: PartitionCounts
     calls: dict[int, Calls] = field(default_factory=dict)
+    names: Mapping[int, str] = field(default_factory=dict)
 
     def of(self, node: PlanNode) -> OperatorLabel:
         """Return the label of one operator."""
         calls = self.calls.get(node.number, ())
         facts = call_facts(self.program, calls)
-        if calls and calls[-1].method == "sql":
+        if not calls or calls[-1].method == "sql":
             facts |= {"does": does(node), "reads": tables(node)}
+        if not calls and node.number in self.names:
+            facts["variable"] = self.names[node.number]
         operator = f"{KEYED_PROCESS} ({node.name})" if node.kind in KEYED_PROCESSES else node.name
         facts |= {"operator": operator, "text": spark_text(node), "kind": node.kind, "node": node.number}
         count = self.counts.of(node)

@@ -135,6 +135,11 @@ class PlanForest:
             self._add(records[number], records)
         return self.nodes[answer["root"]]
 
+    def attributes(self, plan: JavaObject) -> frozenset[int]:
+        """Return the expression ids of all attributes that the operators of a logical plan put out."""
+        text = self._reader.attributes(plan)
+        return frozenset(int(number) for number in text.split(",") if number)
+
     def _add(self, record: dict[str, Any], records: dict[int, dict[str, Any]]) -> PlanNode:
         number = record["number"]
         known = self.nodes.get(number)

@@ -7,7 +7,11 @@ Marks on Catalyst's tree nodes do not survive the optimiser, but expression ids 
 2. An operator that makes no attribute (filter, sort, join, limit, union, repartition, ...) belongs to one of the calls
    of its kind in the lineage of the sink's DataFrame: the one whose text names most of what the operator names, then
    the one between the calls above and below it.
-3. What is left was put in by Spark. What an operator above requires (exchanges, sorts, partial aggregates) belongs to
+3. A DataFrame that the program was given, such as one of a cell that was not captured, has operators without a call.
+   They are known by their attributes: nothing below them was made by a call of the program, and all that they read is
+   in the plan of that DataFrame. A filter, a sort or a limit there is the program's if it names what a call of the
+   program names: Spark may have pushed it down.
+4. What is left was put in by Spark. What an operator above requires (exchanges, sorts, partial aggregates) belongs to
    the call of that operator; the rest belongs to the nearest operator below, else above, that has a call.
 """
 
@@ -18,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from flinkmagic.capturing.program import Program, RecordedCall
-from flinkmagic.planning.plan_reader import CACHED_SCAN, PlanNode
+from flinkmagic.planning.plan_reader import CACHED_SCAN, PlanForest, PlanNode
 
 Calls: TypeAlias = tuple[RecordedCall, ...]
 
@@ -79,6 +83,13 @@ _REQUIRED_FROM_ABOVE = frozenset(
         "ObjectHashAggregateExec",
     }
 )
+_MAKES_OTHER_ROWS = frozenset(
+    kind for kind, methods in _METHODS_BY_KIND.items() if methods in (_AGGREGATES, _JOINS, _UNIONS)
+)
+_RENUMBERS = _JOINS | _UNIONS
+"""Calls that make no attributes, but give those of one side other ids if both sides have them."""
+_RENUMBERED = frozenset({-1})
+"""Stands for the DataFrames whose attributes a self-join has renumbered: they are on one side of it."""
 _ATTRIBUTE = re.compile(r"([A-Za-z_]\w*)#\d+")
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?")
 _NUMBER = re.compile(r"\b\d+(?:\.\d+)?\b")
@@ -92,13 +103,20 @@ class Provenance:
     ----------
     program : Program, optional
         What was captured; without one no operator has a call.
+    forest : PlanForest
+        Holds the plans.
     """
 
-    def __init__(self, program: Program | None) -> None:
+    def __init__(self, program: Program | None, forest: PlanForest) -> None:
+        self._program, self._forest = program, forest
         self._by_expr_id = program.calls_by_expr_id() if program else {}
         self._by_output = {call.output: call for call in program.calls} if program else {}
+        self._given = program.given() if program else {}
+        self._attributes: dict[int, frozenset[int]] = {}
         self.direct: set[int] = set()
         """The operators, by number, that belong to a call by rule 1 or 2."""
+        self.names: dict[int, str] = {}
+        """By the number of its last operator the user's name of a DataFrame that the program was given."""
 
     def assign(self, root: PlanNode, frame: int | None) -> dict[int, Calls]:
         """Return the calls of each operator, by the operator's number, in the plan of the DataFrame `frame`.
@@ -107,19 +125,57 @@ class Provenance:
         """
         lineage = self._lineage(frame)
         if not lineage:
+            if frame is not None and frame in self._given:
+                self._name([root], {}, {root.number: frozenset((frame,))})
             return {}
         parents = dict(_edges(root))
         nodes = [root, *(node for node in parents)]
-        calls = self._by_new_attributes(nodes, lineage)
+        frames = {number: self._attributes_of(number) for number in self._given_to(lineage)}
+        calls = self._by_new_attributes(nodes, lineage, is_given=bool(frames))
         anchors = {number: found[-1].index for number, found in calls.items()}
-        for node in nodes:
-            if node.number not in calls:
-                found = self._by_kind(node, lineage, anchors, parents)
-                if found:
-                    calls[node.number] = found
+        made = {i for call in lineage.values() if call.method not in _RENUMBERS for i in call.output_expr_ids}
+        has_text = any(call.method == "sql" for call in lineage.values())
+        given: dict[int, frozenset[int]] = {}
+        for node in _bottom_up(nodes) if frames else nodes:
+            if node.number in calls:
+                continue
+            of = _may_be_of(node, frames, given, calls) if made.isdisjoint(node.output) else frozenset()
+            if of is _RENUMBERED and has_text:  # a table that the text names
+                of = frozenset()
+            found = self._by_kind(node, lineage, anchors, parents, is_given=bool(of))
+            if found:
+                calls[node.number] = found
+            if of:
+                given[node.number] = of
         self.direct.update(calls)
-        _inherit(nodes, parents, calls)
+        _require(nodes, parents, calls)
+        given = {number: of for number, of in given.items() if number not in calls}
+        self._name(nodes, parents, given)
+        _inherit([node for node in nodes if node.number not in given or node.kind == "ProjectExec"], parents, calls)
         return calls
+
+    def _given_to(self, lineage: dict[int, RecordedCall]) -> set[int]:
+        """Return the DataFrames among the inputs of some calls that the program was given."""
+        return {number for call in lineage.values() for number in call.inputs} & self._given.keys()
+
+    def _attributes_of(self, frame: int) -> frozenset[int]:
+        if frame not in self._attributes:
+            plan = self._given[frame]._jdf.queryExecution().analyzed()
+            self._attributes[frame] = self._forest.attributes(plan)
+        return self._attributes[frame]
+
+    def _name(
+        self, nodes: Iterable[PlanNode], parents: dict[PlanNode, PlanNode], given: dict[int, frozenset[int]]
+    ) -> None:
+        """Note the last operators of DataFrames that were given, with their names."""
+        assert self._program is not None
+        for node in nodes:
+            above = parents.get(node)
+            if node.number not in given or (above is not None and above.number in given):
+                continue
+            names = [name for frame in sorted(given[node.number]) for name in self._program.names_of(frame)]
+            if names:
+                self.names[node.number] = names[0]
 
     def _lineage(self, frame: int | None) -> dict[int, RecordedCall]:
         """Return the calls that made a DataFrame, by their index."""
@@ -133,18 +189,25 @@ class Provenance:
                 waiting.extend(call.inputs)
         return found
 
-    def _by_new_attributes(self, nodes: Iterable[PlanNode], lineage: dict[int, RecordedCall]) -> dict[int, Calls]:
+    def _by_new_attributes(
+        self, nodes: Iterable[PlanNode], lineage: dict[int, RecordedCall], *, is_given: bool
+    ) -> dict[int, Calls]:
         found: dict[int, Calls] = {}
         for node in nodes:
             made = set(node.output).difference(*(child.output for child in _below(node)))
             indices = {self._by_expr_id[each].index for each in made if each in self._by_expr_id}
             calls = tuple(lineage[index] for index in sorted(indices & lineage.keys()))
+            if is_given and _below(node):
+                calls = tuple(call for call in calls if call.method not in _RENUMBERS)
             if not calls:
                 continue
             if not _below(node):
                 call = calls[-1]
                 is_read = call.method in _READS or node.kind == CACHED_SCAN  # kept rows belong to the call itself
-                calls = (call if is_read else self._read_below(call, node) or call,)
+                read = call if is_read else self._read_below(call, node)
+                if read is None and is_given:
+                    continue
+                calls = (read or call,)
             found[node.number] = calls
         return found
 
@@ -159,10 +222,14 @@ class Provenance:
         lineage: dict[int, RecordedCall],
         anchors: dict[int, int],
         parents: dict[PlanNode, PlanNode],
+        *,
+        is_given: bool,
     ) -> Calls:
         if _ONLY_NULL_CHECKS.match(node.text):
             return ()  # inferred from a join's or an aggregate's keys
         candidates = [call for call in lineage.values() if call.method in _methods(node)]
+        if is_given:
+            candidates = [call for call in candidates if _may_be_pushed_down(node, call)]
         if not candidates:
             return ()
         above = _nearest_above(node, parents, anchors)
@@ -179,6 +246,25 @@ class Provenance:
             return (best,)
         merged = {call.index: call for call in candidates if _filters_by(node, call)} | {best.index: best}
         return tuple(merged[index] for index in sorted(merged))
+
+
+def _may_be_of(
+    node: PlanNode, frames: dict[int, frozenset[int]], given: dict[int, frozenset[int]], calls: dict[int, Calls]
+) -> frozenset[int]:
+    """Return of which DataFrames an operator may be (rule 3), by their numbers; what is below it was judged before."""
+    below = (*_below(node), *node.subqueries)
+    if not below:
+        return frozenset(number for number, ids in frames.items() if ids.issuperset(node.output)) or _RENUMBERED
+    if any(child.number in calls and child.kind in _MAKES_OTHER_ROWS for child in below):
+        return frozenset()
+    return frozenset.intersection(*(given.get(child.number, frozenset()) for child in below))
+
+
+def _may_be_pushed_down(node: PlanNode, call: RecordedCall) -> bool:
+    """Return whether an operator in the plan of a DataFrame that was given may still be what a call asks for."""
+    if call.method in ("distinct", "dropDuplicates", "drop_duplicates"):
+        return "functions=[]" in node.text
+    return node.kind not in _MAKES_OTHER_ROWS and _overlap(node, call) > 0
 
 
 def _methods(node: PlanNode) -> frozenset[str]:
@@ -239,10 +325,30 @@ def _words(node: PlanNode) -> set[str]:
     return set(_ATTRIBUTE.findall(node.text)) | set(_WORD.findall(_ATTRIBUTE.sub("", node.text)))
 
 
-def _inherit(nodes: list[PlanNode], parents: dict[PlanNode, PlanNode], calls: dict[int, Calls]) -> None:
+def _bottom_up(nodes: Iterable[PlanNode]) -> list[PlanNode]:
+    """Return operators with all below them first; `nodes` has parents first, but not every parent of a shared one."""
+    ordered: dict[PlanNode, None] = {}
+    stack = [(node, False) for node in nodes]
+    while stack:
+        node, is_ready = stack.pop()
+        if node in ordered:
+            continue
+        if is_ready:
+            ordered[node] = None
+            continue
+        stack.append((node, True))
+        stack += [(child, False) for child in (*_below(node), *node.subqueries)]
+    return list(ordered)
+
+
+def _require(nodes: list[PlanNode], parents: dict[PlanNode, PlanNode], calls: dict[int, Calls]) -> None:
+    """Give what an operator above requires to the call of that operator."""
     for node in nodes:
         if node.number not in calls and node.kind in _REQUIRED_FROM_ABOVE and node in parents:
             _take(calls, node, parents[node])
+
+
+def _inherit(nodes: list[PlanNode], parents: dict[PlanNode, PlanNode], calls: dict[int, Calls]) -> None:
     for node in reversed(nodes):
         if node.number not in calls:
             for child in _below(node):

@@ -45,7 +45,7 @@ def shared_stages(
                 or facts.get("operator")
                 or partition.name,
                 # What a SQL text made has the name, not each of its operators.
-                variable="" if "reads" in facts else facts.get("variable", ""),
+                variable="" if "reads" in facts and "call" in facts else facts.get("variable", ""),
                 sinks=_names(requests, _sinks_of(units, len(requests), kept)),
             )
         )

@@ -23,6 +23,8 @@ _CATALOG = re.compile(r"^spark_catalog\.(?:default\.)?")
 _KEYS = re.compile(r"(?:hash|range)partitioning\((.*), \d+\)")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _MOST_TABLES = 3
+_MOST_OPERATORS = 300
+"""So many are looked at for the tables of one operator."""
 _MOST_COLUMNS = 60
 """How many characters of column names are shown."""
 
@@ -81,17 +83,21 @@ def keys_of(exchange: PlanNode) -> str:
     return _columns(keys[1]) if keys else ""
 
 
-def _tables(node: PlanNode, *, beyond: bool) -> Iterator[str]:
-    if node.is_exchange and not beyond:
-        return
-    if not node.children:
+def _tables(top: PlanNode, *, beyond: bool) -> Iterator[str]:
+    """Yield the tables below an operator; plans may be deeper than Python's stack, and than anyone reads."""
+    waiting = [top]
+    for _ in range(_MOST_OPERATORS):
+        if not waiting:
+            return
+        node = waiting.pop()
+        if node.is_exchange and not beyond:
+            continue
         if node.kind == REUSED_EXCHANGE and node.inside is not None:
-            yield from _tables(node.inside, beyond=beyond)
-        elif node.kind != REUSED_EXCHANGE:
+            waiting.append(node.inside)
+        elif not node.children and node.kind != REUSED_EXCHANGE:
             file_format, table = _format_and_table(node)
             yield _CATALOG.sub("", NAME_OF_RUN.sub("", table)) or file_format
-    for child in node.children:
-        yield from _tables(child, beyond=beyond)
+        waiting += reversed(node.children)
 
 
 def _format_and_table(node: PlanNode) -> tuple[str, str]:

@@ -388,3 +388,55 @@ def test_what_is_refused(spark, tables):
     for nothing in (7, [tables.flights, 7], "text"):
         with pytest.raises(NotAProgramError):
             plan(nothing)
+
+
+def told(job):
+    """The call of each operator; of one without a call what it does, with which tables; of neither its name."""
+    facts = [node.metadata for node in nodes(job)]
+    return [
+        one.get("call") or (f"{one['reads']}: {one['does']}" if one.get("does") else one["operator"]) for one in facts
+    ]
+
+
+def test_what_a_program_was_given_bears_tables_and_operators_and_the_user_s_name(spark, tables, tmp_path):
+    late = tables.flights.where("delay > 15").join(tables.carriers, "carrier").groupBy("hour", "name").count()
+    with capture(spark, namespace={"_": late, "late": late}) as program:
+        by_hour = late.where("hour > 6").groupBy("hour").agg(F.max("count").alias("most"))
+        by_hour.write.parquet(str(tmp_path / "by_hour"))
+        late.groupBy("name").agg(F.sum("count").alias("all")).write.parquet(str(tmp_path / "by_name"))
+    job = plan(program, name="given")
+    assert [shared.variable for shared in job.shared] == ["late"]
+    most, total = (
+        'groupBy("hour").agg(F.max("count").alias("most"))',
+        'groupBy("name").agg(F.sum("count").alias("all"))',
+    )
+    assert [one for one in told(job) if one not in ("ColumnarToRow", "Project")] == [
+        "flights: scan",
+        "flights: filter",
+        "carriers: scan",
+        "carriers: filter",
+        "flights: join on carrier",
+        "flights: aggregate by hour, name",
+        "flights, carriers: aggregate by hour, name",
+        "late: scan",
+        'where("hour > 6")',
+        most,
+        most,
+        'write.parquet(str(tmp_path / "by_hour"))',
+        "late: scan",
+        total,
+        total,
+        'write.parquet(str(tmp_path / "by_name"))',
+    ]
+
+
+def test_calls_on_what_a_program_was_given_are_found_below_its_operators(spark, tables):
+    named = tables.flights.join(tables.carriers, "carrier")
+    with capture(spark) as program:
+        few = named.where("delay > 90").join(named.select("hour", "name").distinct(), ["hour", "name"])
+        few = few.orderBy("delay")
+    assert program.results == {"few": few}
+    join = 'join(named.select("hour", "name").distinct(), ["hour", "name"])'
+    said = told(plan(program, name="given"))
+    assert said.count("flights: join on carrier") == 2
+    assert {one for one in said if "(" in one} == {'where("delay > 90")', join, "distinct()", 'orderBy("delay")'}

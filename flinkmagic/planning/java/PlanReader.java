@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.zip.DeflaterOutputStream;
@@ -13,6 +14,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.PlanLater;
@@ -75,6 +77,25 @@ public class PlanReader {
     /** The physical operator of a number. */
     public SparkPlan node(int number) {
         return (SparkPlan) nodes.get(number);
+    }
+
+    /** The expression ids of all attributes that the operators of a logical plan put out, with commas between them. */
+    public static String attributes(LogicalPlan root) {
+        LinkedHashSet ids = new LinkedHashSet();
+        ArrayList waiting = new ArrayList();
+        waiting.add(root);
+        while (!waiting.isEmpty()) {
+            LogicalPlan plan = (LogicalPlan) waiting.remove(waiting.size() - 1);
+            Iterator output = ((QueryPlan) plan).output().iterator();
+            while (output.hasNext()) {
+                ids.add(Long.toString(((Attribute) output.next()).exprId().id()));
+            }
+            Iterator children = plan.children().iterator();
+            while (children.hasNext()) {
+                waiting.add(children.next());
+            }
+        }
+        return String.join(",", ids);
     }
 
     private Integer visit(SparkPlan wrapped) throws Exception {

@@ -96,8 +96,8 @@ class _StreamPlanner:
         self._clones = SessionClones(program.spark, parallelism, slots)
         self._forest = PlanForest(program.spark.sparkContext)
         self._counts = StreamPartitionCounts(self._forest)
-        self._labels = OperatorLabels(program, self._counts)
-        self._provenance = Provenance(program)
+        self._provenance = Provenance(program, self._forest)
+        self._labels = OperatorLabels(program, self._counts, names=self._provenance.names)
         self._translator = Translator(self._counts, _NoHandles(), self._labels, StreamExchangeMode.UNDEFINED)
 
     def sink(self, index: int, stream: DeferredStream) -> SinkTransformation:
