@@ -23,7 +23,7 @@ class ActionLine:
     line : int
         The line's number in the cell.
     status : str
-        RUNNING, FINISHED, FAILED or CANCELED: that of the last one.
+        COMPILING, RUNNING, FINISHED, FAILED or CANCELED: that of the last one.
     times : int
         How many there were, such as in a loop; the rest are sums over all of them.
     seconds : float
@@ -74,7 +74,7 @@ class ActionLine:
             parts.append(f"{self.times:,} times")
         if self.status != "FINISHED":
             parts.append(self.status)
-        if self.status == "RUNNING" and self.of:
+        if self.status != "FINISHED" and self.of:
             parts.append(f"{self.done:,}/{self.of:,} tasks")
         elif self.stages:
             tasks = f", {amounts.count(self.tasks, 'task')}" if self.tasks else ""

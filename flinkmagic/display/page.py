@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from flinkmagic import amounts
 from flinkmagic.display import palette, printable
 from flinkmagic.display.collapse import LARGE, collapse
 from flinkmagic.display.engine import engine_available
-from flinkmagic.display.picture import draw_picture, to_svg
+from flinkmagic.display.picture import Picture, draw_picture, to_svg
 from flinkmagic.display.queries import query_lines
-from flinkmagic.display.snapshot import GraphView, JobSnapshot
+from flinkmagic.display.snapshot import KIND_TITLES, GraphKind, GraphView, JobSnapshot
 from flinkmagic.display.text import progress_line, to_text
+from flinkmagic.display.timeline import draw_timeline
 from flinkmagic.errors.usage import LayoutEngineNotFoundError
 
 MAX_BOXES = 250
@@ -32,23 +34,23 @@ def to_html(
     """Return pictures under headings that open and close; the one of `open_kind` is open.
 
     Each picture is an <img> that carries its SVG in itself: inside one a browser runs no script and loads nothing.
-    `summary` and `notes` are shown above as text; with `snapshot` so is a progress line; its streaming queries
-    and its errors are shown below.
+    `summary` and `notes` are shown above as text; with `snapshot` so is a progress line; its timeline is the last of
+    several pictures, and its streaming queries and its errors are shown below.
     """
     several = _several(views)
-    pictures = _pictures(several)
     parts = [f'<div style="{_FONT};font-size:13px;line-height:1.5">']
     if summary:
         parts.append(f"<div><strong>{_text(several[0].name)}</strong>: {_text(summary)}</div>")
     if snapshot is not None:
         parts.append(f'<pre style="margin:0;white-space:pre-wrap">{_text(progress_line(snapshot))}</pre>')
     parts += [f"<div>{_text(note)}</div>" for note in notes]
+    sections = list(zip([view.kind for view in several], _pictures(several), strict=True))
     if len(several) == 1:
-        parts += pictures
+        parts.append(sections[0][1])
     else:
-        for view, picture in zip(several, pictures, strict=True):
-            opened = " open" if view.kind == open_kind else ""
-            heading = f'<summary style="cursor:pointer;padding:4px 0;font-weight:600">{_text(view.title)}</summary>'
+        for kind, picture in [*sections, *_timeline(views, snapshot)]:
+            opened = " open" if kind == open_kind else ""
+            heading = f'<summary style="cursor:pointer;padding:4px 0;font-weight:600">{KIND_TITLES[kind]}</summary>'
             parts.append(f"<details{opened}>{heading}{picture}</details>")
     if snapshot is not None:
         parts += _queries(snapshot)
@@ -63,11 +65,13 @@ SMALLEST_SCALE = 0.7
 
 def image(view: GraphView) -> str:
     """Return the picture of `view` as an <img> element with a data URI."""
-    drawn = draw_picture(view)
+    return _embedded(draw_picture(view), f"{view.title} of {view.name}. {view.summary}")
+
+
+def _embedded(drawn: Picture, words: str) -> str:
     data = base64.b64encode(drawn.root.to_svg().encode("utf-8")).decode("ascii")
-    alt = _text(f"{view.title} of {view.name}. {view.summary}")
     style = f"max-width:max(100%,{SMALLEST_SCALE * drawn.width:.0f}px);height:auto;display:block"
-    return f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}" style="{style}"/>'
+    return f'<img alt="{_text(words)}" src="data:image/svg+xml;base64,{data}" style="{style}"/>'
 
 
 def mime_bundle(
@@ -113,7 +117,24 @@ def _pictures(views: Sequence[GraphView]) -> list[str]:
 def _picture(view: GraphView) -> str:
     if len(view.nodes) > MAX_BOXES:
         return f"<div>{_text(view.summary)}: too many for a picture that is kept in a notebook.</div>"
-    return f'<div style="overflow-x:auto;padding:6px 0">{image(view)}</div>'
+    return _scrolled(image(view))
+
+
+def _timeline(views: GraphView | Sequence[GraphView], snapshot: JobSnapshot | None) -> Iterator[tuple[GraphKind, str]]:
+    """Yield when the tasks ran, if any has begun."""
+    job = next((view for view in views if view.kind == "job"), None) if not isinstance(views, GraphView) else None
+    if snapshot is None or job is None or all(task.start_ms is None for task in snapshot.tasks):
+        return
+    drawn = draw_timeline(job, snapshot)
+    if drawn is None:
+        told = amounts.count(len(snapshot.tasks), "task attempt")
+        yield "timeline", f"<div>{told}: too many for a picture that is kept in a notebook.</div>"
+    else:
+        yield "timeline", _scrolled(_embedded(drawn, f"{KIND_TITLES['timeline']} of {job.name}"))
+
+
+def _scrolled(picture: str) -> str:
+    return f'<div style="overflow-x:auto;padding:6px 0">{picture}</div>'
 
 
 def _queries(snapshot: JobSnapshot) -> list[str]:

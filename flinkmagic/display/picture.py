@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flinkmagic import amounts
@@ -55,32 +56,53 @@ def draw_picture(view: GraphView, *, heading: bool = True, far_titles: bool = Fa
             for card, placed in zip(cards, placement.nodes, strict=True)
         )
     )
-    width = max(placement.width + 2 * MARGIN, _heading_width(view) if heading else 0.0)
-    legend = _legend(view, MARGIN, placement.height + MARGIN + top + 12) if heading else None
-    height = placement.height + 2 * MARGIN + top + (LEGEND if legend else 0.0)
-    root = element(
+    if heading:
+        present = [name for code, name in enumerate(STATE_NAMES) if any(code in node.states for node in view.nodes)]
+        width = max(placement.width + 2 * MARGIN, _heading_width(view))
+        content.attributes["transform"] = f"translate({number((width - placement.width) / 2)} {number(MARGIN + top)})"
+        return framed(view, content, width, placement.height, present, by_id)
+    width, height = placement.width + 2 * MARGIN, placement.height + 2 * MARGIN
+    return Picture(_root(view, width, height).add(content), width, height, by_id)
+
+
+def framed(
+    view: GraphView,
+    content: Element,
+    width: float,
+    height: float,
+    states: Sequence[str],
+    boxes: Mapping[str, Box] | None = None,
+) -> Picture:
+    """Put a drawing, which is `height` high without its margins, under a heading and over the signs of its states."""
+    legend = _legend(states, MARGIN, height + MARGIN + HEADING + 12)
+    total = height + 2 * MARGIN + HEADING + (LEGEND if legend else 0.0)
+    root = _root(view, width, total, tooltip(f"{view.name}: {view.title}"))
+    root.add(
+        box(
+            0.5,
+            0.5,
+            width - 1,
+            total - 1,
+            rx=12,
+            fill=palette.SURFACE,
+            stroke=palette.LINE,
+            class_="fm-surface",
+        ),
+        _heading(view, width),
+        legend,
+        content,
+    )
+    return Picture(root, width, total, dict(boxes or {}))
+
+
+def _root(view: GraphView, width: float, height: float, hint: Element | None = None) -> Element:
+    return element(
         "svg",
-        tooltip(f"{view.name}: {view.title}") if heading else None,
+        hint,
         xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {number(width)} {number(height)}",
         width=width, height=height, font_family=palette.SANS, role="img", class_="flinkmagic",
         aria_label=f"{view.title} of {view.name}: {view.summary}",
     )  # fmt: skip
-    if heading:
-        root.add(
-            box(
-                0.5,
-                0.5,
-                width - 1,
-                height - 1,
-                rx=12,
-                fill=palette.SURFACE,
-                stroke=palette.LINE,
-                class_="fm-surface",
-            )
-        )
-        root.add(_heading(view, width), legend)
-        content.attributes["transform"] = f"translate({number((width - placement.width) / 2)} {number(MARGIN + top)})"
-    return Picture(root.add(content), width, height, by_id)
 
 
 def _cards(view: GraphView) -> list[Card]:
@@ -166,9 +188,8 @@ def _heading(view: GraphView, width: float) -> Element:
     return group
 
 
-def _legend(view: GraphView, x: float, y: float) -> Element | None:
+def _legend(present: Sequence[str], x: float, y: float) -> Element | None:
     """Name the states that occur, where any task has begun."""
-    present = [name for code, name in enumerate(STATE_NAMES) if any(code in node.states for node in view.nodes)]
     if not any(name != "CREATED" for name in present):
         return None
     group = moved(x, y, class_="fm-legend")

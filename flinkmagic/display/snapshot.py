@@ -15,7 +15,7 @@ from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.palette import STATES
 from flinkmagic.display.queries import QueryView
 
-GraphKind = Literal["stream", "job", "execution", "regions"]
+GraphKind = Literal["stream", "job", "execution", "regions", "timeline"]
 
 STATE_NAMES: tuple[str, ...] = tuple(STATES)
 """Names of Flink's ExecutionState; a subtask's state is kept as one byte, the index into this."""
@@ -34,11 +34,12 @@ _SPEAKS = tuple(
 
 _NOT_YET_RUNNING = ("CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING")
 
-KIND_TITLES: dict[str, str] = {
+KIND_TITLES: dict[GraphKind, str] = {
     "stream": "Stream graph",
     "job": "Job graph",
     "execution": "Execution graph",
     "regions": "Regions and slots",
+    "timeline": "Timeline",
 }
 
 

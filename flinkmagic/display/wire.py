@@ -111,6 +111,7 @@ def frame(
         "elapsed": snapshot.elapsed_ms,
         "done": counts.get("FINISHED", 0),
         "total": total,
+        "reused": sum(len(snapshot.states.get(vertex, b"")) for vertex in snapshot.reused),
         "bar": _shares(counts, total),
         "slots_used": snapshot.slots_used,
         "slots_total": snapshot.slots_total,

@@ -20,13 +20,14 @@ from flinkmagic.magics.cell import cell_labels, cell_number, compile_body
 from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.not_yet_written import awaited_line
 from flinkmagic.magics.option_arguments import job_options
-from flinkmagic.magics.spark_session import cell_session, say_other_python
+from flinkmagic.magics.spark_session import cell_session, running_session, say_other_python
 from flinkmagic.magics.words import parsed
 from flinkmagic.session.checks import check_name
 from flinkmagic.session.options import STREAMING
 from flinkmagic.session.summary import nothing_deferred, only_shown_note
 
 if TYPE_CHECKING:
+    from IPython.display import DisplayHandle
     from pyspark.sql import SparkSession
 
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
@@ -60,31 +61,35 @@ class CapturedCell:
         self._graph: CompiledGraph | None = None
         self._stream_graphs = 0
         self._shows_graphs = False
+        self._output: DisplayHandle | None = None
+        """Where the line was that told how far the cell is."""
+        self._is_followed = False
+        """Whether a view of a run stands below that line."""
 
     @contextmanager
     def captured(self) -> Iterator[None]:
         """Capture what runs inside, and compile it if that ends without an error."""
         from flinkmagic.magics.compile_progress import CompileProgress
 
-        # The layout engine starts while Spark plans.
-        display.warm_up()
-        spark = cell_session(self._shell)
-        say_other_python(spark)
-        graphs = self._magics.graphs
-        number = f"cell {cell_number(self._shell)}"
-        source = CellSource(number, self.body.filename, self.body.source, cell_labels(self._shell))
+        number, graphs = cell_number(self._shell), self._magics.graphs
+        source = CellSource(f"cell {number}", self.body.filename, self.body.source, cell_labels(self._shell))
         starts_streams = self._is_run and self._mode == STREAMING
         cells = self._magics.cells
-        run = cells.begin(self._raw, cell_number(self._shell), cell_id(self._shell)) or cells.current
-        try:
-            with CompileProgress(self._name, widget=self._magics.progress == "widget") as progress:
+        with CompileProgress(self._name, widget=self._magics.progress == "widget") as progress:
+            progress.say("Spark starts" if running_session(self._shell) is None else "the cell is captured")
+            # The layout engine starts while Spark plans.
+            display.warm_up()
+            spark = cell_session(self._shell)
+            say_other_python(spark)
+            run = cells.begin(self._raw, number, cell_id(self._shell)) or cells.current
+            try:
                 with session.capture(
                     spark,
                     name=self._name,
                     location=source,
                     namespace=self._shell.user_ns,
                     run_pending=self._run_pending if self._is_run else None,
-                    earlier=graphs.programs(spark.sparkContext),
+                    earlier=[*graphs.programs(spark.sparkContext), *self._magics.session_programs(spark.sparkContext)],
                     on_write=progress.captured,
                     awaited=[write for graph, write in graphs.awaited() if graph.name != self._name],
                     on_awaited=self._tell_awaited,
@@ -93,19 +98,32 @@ class CapturedCell:
                 ) as program:
                     yield
                 cells.end(run, program)
+                progress.say("Spark plans")
                 self._graph = self._compiled(program, progress)
-        finally:
-            cells.drop(run)  # if it raised
+                if self._graph is not None and not self._is_followed:
+                    progress.say("its graphs are drawn")
+                    self._output = progress.hand_over()
+            finally:
+                cells.drop(run)  # if it raised
 
     def finish(self) -> None:
         """Keep the graph, if there is one, and show or run it."""
         if self._graph is None:
             return
         self._magics.define(self._graph)
-        if self._is_run:
-            self._magics.run_graph(self._graph)
-        else:
-            show(self._graph)
+        if not self._is_run:
+            if self._output is None:
+                show(self._graph)
+            else:
+                self._output.update(self._graph)
+            return
+        runs = len(self._graph.jobs)
+        try:
+            self._magics.run_graph(self._graph, at=self._output)
+        except BaseException:
+            if self._output is not None and len(self._graph.jobs) == runs:
+                self._output.update({"text/plain": ""}, raw=True)
+            raise
 
     def _compiled(self, program: Program, progress: CompileProgress) -> CompiledGraph | None:
         _say_what_started(program)
@@ -130,6 +148,7 @@ class CapturedCell:
 
     def _run_pending(self, program: Program) -> None:
         """Deploy what the cell has deferred so far, because its next line needs it."""
+        self._is_followed = True
         if program.streams:
             streams_graph = self._graph_of_streams(program)
             if streams_graph is not None:

@@ -1,4 +1,4 @@
-"""Progress of the capture and the planning of many sinks, shown while they last and removed when they are over."""
+"""What a cell shows until its graph is there: a line at once, and a count where many sinks are captured and planned."""
 
 from __future__ import annotations
 
@@ -8,29 +8,36 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Protocol
 
-from IPython.display import DisplayHandle, display
+from IPython.display import DisplayHandle
 
 from flinkmagic.display import printable
 from flinkmagic.magics.live import in_notebook
-from flinkmagic.magics.live_view import UPDATE_S
+from flinkmagic.magics.live_view import UPDATE_S, shown_at
 
 FEW_SINKS = 20
 """Up to so many sinks are done before a bar could be read."""
 
 PATIENCE_S = 1.0
-"""What ends sooner shows nothing."""
+"""What ends sooner shows no count."""
+
+_EMPTY = {"text/plain": ""}
 
 
 class _Shown(Protocol):
+    handle: DisplayHandle | None
+
+    def say(self, text: str) -> None: ...
+
     def update(self, done: int, total: int | None, text: str) -> None: ...
 
     def close(self) -> None: ...
 
 
 class CompileProgress:
-    """Counts captured writes and planned sinks, and shows the counts if that takes its time.
+    """Says what a cell is doing, counts captured writes and planned sinks, and shows the counts if that takes its time.
 
-    Use it as a context manager: what it shows is removed at the end, also after an exception.
+    Use it as a context manager: what it shows is removed at the end, also after an exception, unless the output has
+    been handed over.
 
     Parameters
     ----------
@@ -56,9 +63,24 @@ class CompileProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove what is shown."""
         if self._shown is not None:
             self._shown.close()
             self._shown = None
+
+    def say(self, doing: str) -> None:
+        """Show, immediately, what the cell is doing."""
+        self._view().say(f"{self._name}: {doing} …")
+
+    def hand_over(self) -> DisplayHandle | None:
+        """Return the output in which the line is shown, for what takes its place; a terminal has none."""
+        handle = None if self._shown is None else self._shown.handle
+        if handle is not None:
+            self._shown = None
+        return handle
 
     def captured(self, writes: int) -> None:
         """Note that the cell has reached its write of this number; how many there will be is unknown."""
@@ -75,9 +97,12 @@ class CompileProgress:
         if self._last is not None and now - self._last < UPDATE_S and done != total:
             return
         self._last = now
+        self._view().update(done, total, text)
+
+    def _view(self) -> _Shown:
         if self._shown is None:
             self._shown = _view(self._widget)
-        self._shown.update(done, total, text)
+        return self._shown
 
 
 def _view(widget: bool) -> _Shown:
@@ -90,13 +115,19 @@ class _NotebookText:
     """A line in a display that is emptied at the end."""
 
     def __init__(self) -> None:
-        self._handle: DisplayHandle = display({"text/plain": ""}, raw=True, display_id=True)
+        self.handle: DisplayHandle | None = None
+
+    def say(self, text: str) -> None:
+        self._show({"text/plain": text})
 
     def update(self, done: int, total: int | None, text: str) -> None:
-        self._handle.update(self._bundle(done, total, text), raw=True)
+        self._show(self._bundle(done, total, text))
 
     def close(self) -> None:
-        self._handle.update({"text/plain": ""}, raw=True)
+        self._show(_EMPTY)
+
+    def _show(self, bundle: Mapping[str, str]) -> None:
+        self.handle = shown_at(self.handle, bundle)
 
     def _bundle(self, done: int, total: int | None, text: str) -> Mapping[str, str]:
         return {"text/plain": text}
@@ -113,8 +144,14 @@ class _NotebookBar(_NotebookText):
 
 
 class _TerminalText:
+    handle = None
+
     def __init__(self) -> None:
         self._width = 0
+
+    def say(self, text: str) -> None:
+        if sys.stdout.isatty():
+            self.update(0, None, text)
 
     def update(self, done: int, total: int | None, text: str) -> None:
         sys.stdout.write("\r" + text.ljust(self._width))
@@ -122,5 +159,6 @@ class _TerminalText:
         self._width = max(self._width, len(text))
 
     def close(self) -> None:
-        sys.stdout.write("\r" + " " * self._width + "\r")
-        sys.stdout.flush()
+        if self._width:
+            sys.stdout.write("\r" + " " * self._width + "\r")
+            sys.stdout.flush()

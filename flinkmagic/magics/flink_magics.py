@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Sequence
 
+    from IPython.display import DisplayHandle
     from pyspark import SparkContext
 
     from flinkmagic.capturing.program import Program
@@ -282,16 +283,22 @@ class FlinkMagics(ConfiguredOptions, Magics):
             print(f"Released: {', '.join(one.name for one in gone)}.")
 
     def run_graph(
-        self, graph: CompiledGraph, *, detach: bool = False, only: Sequence[str] | None = None, full: bool = False
+        self,
+        graph: CompiledGraph,
+        *,
+        detach: bool = False,
+        only: Sequence[str] | None = None,
+        full: bool = False,
+        at: DisplayHandle | None = None,
     ) -> None:
-        """Deploy a graph, or some of its sinks, and show it until it has ended."""
+        """Deploy a graph, or some of its sinks, and show it (in the output `at`) until it has ended."""
         from flinkmagic.magics.live import run_live
 
         if self.graphs.replaced_job(graph.name) is not None:
             raise JobRunningError(graph.name)
         # A stream may never end: like `start()`, its run returns.
         detach = detach or graph.options.mode == STREAMING
-        run_live(graph, detach=detach, widget=self.progress == "widget", only=only, full=full)
+        run_live(graph, detach=detach, widget=self.progress == "widget", only=only, full=full, at=at)
 
     def compiled(
         self, program: Any, name: str, options: Namespace, progress: CompileProgress | None = None

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from IPython.core.getipython import get_ipython
-from IPython.display import DisplayHandle, display
+from IPython.display import DisplayHandle
 
 from flinkmagic.display import progress_line, to_table, to_text
 from flinkmagic.display.queries import query_lines
 from flinkmagic.errors.usage import JobFailedError
-from flinkmagic.magics.live_view import LiveView, Shown, final_bundle, follow_beside
+from flinkmagic.magics.live_view import LiveView, Shown, final_bundle, follow_beside, shown_at
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job
 
@@ -26,6 +26,7 @@ def run_live(
     widget: bool = True,
     only: Sequence[str] | None = None,
     full: bool = False,
+    at: DisplayHandle | None = None,
 ) -> Job:
     """Run a graph and show its progress; a picture with the final states remains.
 
@@ -41,6 +42,8 @@ def run_live(
         Whether a notebook shows the live view, or else a progress line.
     only, full
         As `CompiledGraph.run` takes them.
+    at : DisplayHandle, optional
+        The output in which a notebook shows it; by default a new one.
 
     Raises
     ------
@@ -59,9 +62,9 @@ def run_live(
         if not in_notebook():
             shown = _TerminalLine(graph, job, detached=detach)
         elif widget:
-            shown = LiveView(graph, job)
+            shown = LiveView(graph, job, at=at)
         else:
-            shown = _NotebookLine(graph, job)
+            shown = _NotebookLine(graph, job, at)
         try:
             follow(graph, job, shown, detach=detach)
             break
@@ -69,7 +72,7 @@ def run_live(
             apart = graph.run_apart()
             if apart is None:
                 raise
-            job = apart
+            job, at = apart, None
     job.check_starts()
     return job
 
@@ -106,10 +109,10 @@ def follow(graph: CompiledGraph, job: Job, shown: Shown, *, detach: bool = False
 
 
 def wait_or_cancel(job: Job) -> None:
-    """Wait for a job; an interrupt cancels it."""
+    """Wait for a job; an interrupt, or whatever else a handler of a signal raises meanwhile, cancels it."""
     try:
         job.wait()
-    except KeyboardInterrupt:
+    except BaseException:
         job.cancel()
         job.wait()
         raise
@@ -147,9 +150,9 @@ def in_notebook() -> bool:
 class _NotebookLine:
     """A progress line in a notebook's output, for front ends without widgets."""
 
-    def __init__(self, graph: CompiledGraph, job: Job) -> None:
+    def __init__(self, graph: CompiledGraph, job: Job, at: DisplayHandle | None) -> None:
         self._graph, self._job = graph, job
-        self._handle: DisplayHandle = display(self._line(), raw=True, display_id=True)
+        self._handle = shown_at(at, self._line())
 
     def _line(self) -> Mapping[str, Any]:
         return {"text/plain": progress_line(self._job.snapshot())}

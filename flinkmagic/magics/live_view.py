@@ -74,10 +74,21 @@ def _follow(job: Followed, shown: Shown) -> None:
     shown.end()
 
 
+def shown_at(at: DisplayHandle | None, bundle: Mapping[str, Any]) -> DisplayHandle:
+    """Show a bundle in an output, or in a new one."""
+    if at is None:
+        made: DisplayHandle = display(bundle, raw=True, display_id=True)
+        return made
+    at.update(bundle, raw=True)
+    return at
+
+
 def final_bundle(graph: CompiledGraph, job: Job | None) -> Mapping[str, Any]:
     """Return what a notebook stores: the graphs in the colours of a job, or of none."""
-    bundle = graph.mime_bundle(job.snapshot() if job is not None else None)
-    return {**bundle, "text/plain": graph.summary()} if job is not None else bundle
+    if job is None:
+        return graph.mime_bundle()
+    note = f"The live view of it: %flinkshow {graph.name}"
+    return {**graph.mime_bundle(job.snapshot(), notes=[note]), "text/plain": f"{graph.summary()}\n{note}"}
 
 
 class LiveView:
@@ -91,15 +102,19 @@ class LiveView:
         The run that is shown; one that starts later is shown from then on.
     lasting : bool
         The view was opened by itself (`%flinkshow`): it has Run, and stays when the job is over.
+    at : DisplayHandle, optional
+        The output in which it is shown; by default a new one.
     """
 
-    def __init__(self, graph: CompiledGraph, job: Job | None, *, lasting: bool = False) -> None:
+    def __init__(
+        self, graph: CompiledGraph, job: Job | None, *, lasting: bool = False, at: DisplayHandle | None = None
+    ) -> None:
         self._graph, self._job, self._lasting = graph, job, lasting
         self._lock = threading.RLock()
         self._closed = False
         self._used_at = float("-inf")
         self._view = self._make_view()
-        self._handle: DisplayHandle = display(self._stand_in(), raw=True, display_id=True)
+        self._handle = shown_at(at, self._stand_in())
         if lasting:
             graph.started.append(self._show_run)
             if job is not None and self._is_running():

@@ -105,13 +105,12 @@ def impatient(kernel: Any) -> Iterator[None]:
 def test_a_notebook_shows_a_bar_until_the_graph_is_there(kernel: Any, impatient: None) -> None:
     cell = kernel.run(LOOP)
     assert cell.status == "ok", cell.error
-    bar, graph = cell.displays
+    (graph,) = cell.displays  # the graph is where the bar was
     assert [update for update in cell.updates if "application/vnd.jupyter.widget-view+json" in update] == []
     bars = [update["text/html"] for update in cell.updates if "<progress" in update.get("text/html", "")]
     assert bars[0].startswith('<progress value="0" max="1"')  # how many writes there will be is not known
     said = "days: 30 of 30 sinks planned"
     assert bars[-1] == f'<progress value="30" max="30" aria-label="{said}"></progress> {said}'
-    assert bar == {"text/plain": ""}
     assert "days" in kernel.run("print(days.summary())").stdout
     assert "image/svg+xml" in graph or "text/html" in graph
     assert cell.stdout == ""
@@ -124,5 +123,28 @@ def test_a_notebook_without_widgets_shows_a_line(kernel: Any, impatient: None) -
     assert cell.status == "ok", cell.error
     told = [bundle["text/plain"] for bundle in cell.updates if set(bundle) == {"text/plain"}]
     assert "days: 21 writes captured" in told
-    assert told[-2:] == ["days: 30 of 30 sinks planned", ""]
-    assert cell.displays[0] == {"text/plain": ""}
+    assert told[0] == "days: the cell is captured …"
+    assert told[-2:] == ["days: 30 of 30 sinks planned", "days: its graphs are drawn …"]
+    assert "image/svg+xml" in cell.displays[0]
+
+
+@pytest.mark.long
+def test_a_cell_says_at_once_that_it_is_captured_and_its_graph_takes_the_line_s_place(kernel: Any) -> None:
+    one = "spark.range(3).groupBy('id').count().write.mode('overwrite').json('one')"
+    cell = kernel.run(f"%%flinkgraph one\nprint('during')\n{one}")
+    assert cell.status == "ok", cell.error
+    assert [bundle["text/plain"] for bundle in cell.updates][:3] == [
+        "one: the cell is captured …", "one: Spark plans …", "one: its graphs are drawn …"
+    ]  # fmt: skip
+    (graph,) = cell.displays
+    assert "image/svg+xml" in graph
+    failed = kernel.run(f"%%flinkgraph failed\n{one}\n1 / 0")
+    assert failed.error_name == "ZeroDivisionError"
+    assert failed.displays == [{"text/plain": ""}]
+    ran = kernel.run(f"%%flinkgraph one --run\n{one}")
+    (shown,) = ran.displays
+    assert ran.updates[0] == {"text/plain": "one: the cell is captured …"}
+    assert "FINISHED" in shown["text/plain"]
+    assert "%flinkshow one" in shown["text/plain"]
+    assert "%flinkshow one" in shown["text/html"]
+    assert "Timeline of one" in shown["text/html"]

@@ -6,7 +6,11 @@ class CardView {
     this.model = model;
     this.lines = new Map(); // by id: the elements of a line
     this.root = h("div.flinkmagic-view.fm-actions", { role: "region", "aria-label": "Actions of this cell" });
-    this.draw = () => this.model.get("_rows").forEach((row) => this.drawLine(row));
+    this.draw = () => {
+      const rows = this.model.get("_rows");
+      rows.forEach((row) => this.drawLine(row));
+      for (const id of [...this.lines.keys()].slice(rows.length)) this.dropLine(id);
+    };
     this.draw();
   }
 
@@ -47,6 +51,11 @@ class CardView {
     }
   }
 
+  dropLine(id) {
+    this.lines.get(id).whole.remove();
+    this.lines.delete(id);
+  }
+
   makeLine(id) {
     const send = (type) => this.model.send({ type, row: id });
     const line = {
@@ -66,7 +75,8 @@ class CardView {
       else send("open");
     } }, "▸");
     this.lines.set(id, line);
-    this.root.append(h("div.fm-action", {}, h("div.fm-action-line", {}, line.open, line.state, line.call, line.facts, line.box, line.cancel), line.body));
+    line.whole = h("div.fm-action", {}, h("div.fm-action-line", {}, line.open, line.state, line.call, line.facts, line.box, line.cancel), line.body);
+    this.root.append(line.whole);
     return line;
   }
 

@@ -184,10 +184,11 @@ class JobView {
   frameChanged() {
     this.frame = this.model.get("_frame");
     this.arrived = performance.now();
-    const { status, glyph, tone, done = 0, total = 0, slots_used, slots_total, action, note } = this.frame;
+    const { status, glyph, tone, done = 0, total = 0, reused, slots_used, slots_total, action, note } = this.frame;
     this.state.textContent = status ? `${glyph} ${status}` : "not run yet";
     this.state.dataset.tone = tone ?? "CREATED";
-    this.count.textContent = total ? `${showNumber(done)} / ${plural(total, "task")}` : "";
+    const kept = reused ? `, ${showNumber(reused)} reused` : "";
+    this.count.textContent = total ? `${showNumber(done)} / ${plural(total, "task")}${kept}` : "";
     this.slotCount.textContent = known(slots_total) ? `${slots_used ?? 0} / ${plural(slots_total, "slot")}` : "";
     this.note.textContent = note ?? "";
     replaceChildren(this.fill, ...(this.frame.bar ?? []).map(([state, share]) => {
