@@ -6,7 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures import wait as wait_for
 from typing import TYPE_CHECKING
 
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot, without_repetition
@@ -103,10 +103,9 @@ class Deployment(ABC):
 
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job is over, at most `timeout` seconds; return its status then."""
-        try:
-            return self.termination_future.result(timeout)
-        except (FutureTimeoutError, TimeoutError):
-            return self.status
+        # Not by `result(timeout)`: a handler of the user's for a signal may raise a TimeoutError, too.
+        done, _ = wait_for([self.termination_future], timeout)
+        return self.termination_future.result() if done else self.status
 
     def cancel(self) -> None:
         """End all of this job's Spark work, and nothing else in the session; return immediately."""

@@ -124,7 +124,9 @@ class SparkDeployment(Deployment):
             assert planned is not None
             # Spark never forgets a pool: a part, of which there may be thousands, has that of the whole.
             pool = None if planned.is_part else name
-            self._properties = JobProperties(self._sc, group=name, pool=pool, is_callers=planned.is_callers)
+            self._properties = JobProperties(
+                self._sc, name, pool, is_callers=planned.is_callers, session=self._spark._jsparkSession
+            )
             services = FileSystemHaServices(folder) if folder is not None else None
             self._submit(services, listed=not planned.is_part)
         except BaseException as error:  # nothing of it is at Spark, or not any more; no thread may remain

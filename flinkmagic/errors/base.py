@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 
 class FlinkMagicError(Exception):
     """Base of all errors of this package."""
@@ -19,6 +21,21 @@ class UserError(FlinkMagicError):
         told = "\n".join([str(self), *getattr(self, "__notes__", ())])
         text = "".join(c if c == "\n" or c.isprintable() else f"⟨U+{ord(c):04X}⟩" for c in told.expandtabs(4))
         return [f"{type(self).__name__}: {text}"]
+
+
+def is_from_signal(error: BaseException) -> bool:
+    """Return whether a handler of the user's for a signal has raised an error: whatever was running had no part in it.
+
+    Python runs handlers between any two instructions of the main thread, so also while that waits for us.
+    """
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {getattr(handler, "__code__", None) for handler in handlers}
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in codes:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def add_note(error: BaseException, note: str) -> None:

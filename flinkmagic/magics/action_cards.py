@@ -16,7 +16,7 @@ from IPython.display import DisplayHandle, display
 
 from flinkmagic.capturing.hooks.current import apart
 from flinkmagic.display.action_lines import ActionLine, card_bundle
-from flinkmagic.magics.card_lines import CardLine
+from flinkmagic.magics.card_lines import Act, CardLine
 from flinkmagic.magics.live_view import follow_beside
 from flinkmagic.session import CompiledGraph, Job
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 UPDATE_S = 0.1
 """Between two updates of a card at least: a loop may have thousands of actions."""
+
+COMPILE_S = 0.3
+"""What takes longer to compile is shown from then on, although no job runs yet."""
 
 WORK_S = 0.5
 """Between two looks at what Spark runs for an action itself; most actions are over before the first."""
@@ -59,48 +62,97 @@ class CellCard:
         self._widget: ActionCard | None = None
         self._width = 0
         self._late: threading.Timer | None = None
+        self._is_over = False
 
     # -- what happens in the cell ------------------------------------------------------------------------
+
+    def action_began(self, call: ActionCall) -> None:
+        """Show that an action is compiled, unless that is over soon (`ActionListener`)."""
+        self.begin(call.text, _number(call))
 
     def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
         """Follow the job of an action, which is still to say what became of it (`ActionListener`)."""
         vertex = graph.last_vertex
-        self._line(call.text, _number(call)).last_stage = vertex.id, vertex.parallelism
-        follow_beside(job, self.follow(call.text, _number(call), graph, job))
+        last_stage = vertex.id, vertex.parallelism
+        follow_beside(job, self.follow(call.text, _number(call), graph, job, last_stage))
 
     def work_started(self, call: ActionCall, work: CallWork) -> None:
         """Follow what Spark runs for an action itself, unless it is over soon (`ActionListener`)."""
         with self._lock:
             line = self._lines.get((call.text, _number(call)))
+            act = Act() if line is None or line.act.status else line.act
             if line is not None:
-                line.work = work
+                line.work, line.act = work, act
         # The context has the cell to whose output the card belongs.
-        follow = partial(copy_context().run, self._follow_work, call.text, _number(call), work)
+        follow = partial(copy_context().run, self._follow_work, call.text, _number(call), work, act)
         threading.Thread(target=follow, name=f"flinkmagic-card-{call.method}", daemon=True).start()
 
     def action_done(self, report: ActionReport) -> None:
         """Note what became of an action (`ActionListener`)."""
-        note = f"plain Spark: {report.reason}" if report.is_left_to_spark else report.note
+        notes = [f"plain Spark: {report.reason}" if report.is_left_to_spark and report.reason else "", report.note]
+        note = "; ".join(filter(None, notes))
         at = time.strftime("%H:%M:%S", time.localtime(report.kept_at)) if report.kept_at else ""
         stages = 1 if report.is_one_stage else report.stages - report.reused
-        one = ActionLine(
-            report.text, _number(report), report.status, seconds=report.seconds, stages=stages, tasks=report.tasks,
-            reused=report.reused, answered=bool(at), answered_at=at, saved_seconds=report.saved_seconds, note=note,
-        )  # fmt: skip
-        self.finish(self._line(one.call, one.line), one)
+        line = self._line(report.text, _number(report))
+        with self._lock:
+            if line.act.status:  # that of an earlier one: this one was not compiled
+                line.act = Act()
+            line.act.end(report.status, report.seconds)
+            one = line.of(line.act)
+        if line.act.job is None or not report.is_driven:
+            one = ActionLine(
+                report.text, _number(report), seconds=report.seconds, stages=stages, answered=bool(at), answered_at=at,
+                saved_seconds=report.saved_seconds,
+            )  # fmt: skip
+        self.finish(line, replace(one, status=report.status, note=note))
 
-    def follow(self, call: str, line: int, graph: CompiledGraph, job: Job) -> FollowedJob:
-        """Show the job of an action or a write from here on."""
+    def rows_done(self, report: ActionReport, done: ActionReport) -> None:
+        """Note what became of rows that an action has handed out (`ActionListener`)."""
+        with self._lock:
+            line = self._lines.get((report.text, _number(report)))
+            if line is None:  # its cell is over, and is told of
+                return
+            seconds = line.total.seconds + done.seconds - report.seconds
+            note = line.total.note.replace(report.note, done.note)
+            line.total = replace(line.total, status=done.status, seconds=seconds, note=note)
+            self._update(line)
+            if self._is_over and self._handle is not None:
+                self._handle.update(self._bundle(), raw=True)
+
+    def begin(self, call: str, line: int) -> None:
+        """Show that an action or a write of a line is compiled from here on, unless that is over soon."""
+        with self._lock:
+            found = self._line(call, line)
+            found.begin()
+            if self._handle is None and self._in_notebook:
+                self._show_after(COMPILE_S)
+            else:
+                self._update(found)
+
+    def drop(self, call: str, line: int) -> None:
+        """Show no more that a write is compiled: it could not be, and plain Spark tells what becomes of it."""
+        with self._lock:
+            found = self._line(call, line)
+            found.running = None
+            if not found.total.times:
+                del self._lines[call, line]
+            if self._handle is not None:
+                self._show()
+
+    def follow(
+        self, call: str, line: int, graph: CompiledGraph, job: Job, last_stage: tuple[str, int] | None = None
+    ) -> FollowedJob:
+        """Show the job of an action or a write from here on; an action runs the last stage itself."""
         found = self._line(call, line)
         with self._lock:
-            found.graph, found.job, found.pictures = graph, job, None
-            found.running = ActionLine(call, line)
-            if not self._opens:
-                found.graph = None
+            act = found.act if found.act.job is None else found.act.again()
+            act.job, act.last_stage, found.act, found.running = job, last_stage, act, ActionLine(call, line)
+            if self._opens:
+                act.graph, found.openable, found.pictures = graph, act, None
             self._update(found)
         if self._opens:
             _remember(self, found)
-        return FollowedJob(self, found, job)
+        return FollowedJob(self, found, is_whole=last_stage is None)
 
     def end(self) -> None:
         """Show all, now that the cell is over."""
@@ -108,7 +160,8 @@ class CellCard:
             if self._late is not None:
                 self._late.cancel()
                 self._late = None
-            if not self._lines:
+            self._is_over = True
+            if not self._lines and self._handle is None:
                 return
             if not self._in_notebook:
                 self._write("".join(f"{text}\n" for text in self._text()))
@@ -142,19 +195,16 @@ class CellCard:
             if self._widget is not None:
                 self._show()
 
-    def _follow_work(self, call: str, number: int, work: CallWork) -> None:
-        began, before = time.monotonic(), None
+    def _follow_work(self, call: str, number: int, work: CallWork, act: Act) -> None:
         with apart():  # what it asks Spark is no call of the cell's
             while not work.wait(WORK_S) and (progress := work.progress()) is not None:
                 with self._lock:
                     if work.wait(0):
                         return
                     line = self._line(call, number)
-                    before = before or line.so_far()
-                    seconds = before.seconds + time.monotonic() - began
-                    done, of = before.done + progress.finished, before.of + progress.tasks
-                    line.work = work
-                    line.running = replace(before, status="RUNNING", seconds=seconds, done=done, of=of)
+                    line.work, line.act, act.progress = work, act, progress
+                    line.running = line.of(act)
+                    line.show(act)
                     self._update(line)
 
     # -- inside ------------------------------------------------------------------------------------------
@@ -167,19 +217,19 @@ class CellCard:
         with self._lock:
             return self._lines.setdefault((call, number), CardLine(call, number))
 
-    def change(self, line: CardLine, job: Job, running: ActionLine) -> None:
-        """Show the progress of a line's job, unless another one has followed it."""
+    def change(self, line: CardLine, act: Act) -> None:
+        """Show the progress of a line's action or write, unless another one has followed it."""
         with self._lock:
-            if line.running is not None and line.job is job:
-                line.running = running
+            line.show(act)
+            if line.running is not None and line.act is act:
+                line.running = line.of(act)
                 self._update(line)
 
     def finish(self, line: CardLine, one: ActionLine) -> None:
         """Show what an action or a write of a line has come to."""
         with self._lock:
             line.add(one)
-            if line.view is not None and line.viewed is not None and line.viewed is line.job:
-                line.view.update(line.as_action(line.job.snapshot()))
+            line.show(line.act)
             self._update(line)
 
     def _update(self, line: CardLine) -> None:
@@ -191,13 +241,17 @@ class CellCard:
         if self._handle is None:
             self._begin()
         elif now - self._shown_at < UPDATE_S:
-            if self._late is None:  # the cell may go on without Spark
-                self._late = threading.Timer(UPDATE_S, self._show_late)
-                self._late.daemon = True
-                self._late.start()
+            self._show_after(UPDATE_S)  # the cell may go on without Spark
             return
         self._shown_at = now
         self._show()
+
+    def _show_after(self, seconds: float) -> None:
+        if self._late is None:
+            # The context has the cell to whose output the card belongs.
+            self._late = threading.Timer(seconds, copy_context().run, (self._show_late,))
+            self._late.daemon = True
+            self._late.start()
 
     def _show_late(self) -> None:
         with self._lock:
@@ -205,6 +259,8 @@ class CellCard:
                 return
             self._late = None
             self._shown_at = time.monotonic()
+            if self._handle is None:
+                self._begin()
             self._show()
 
     def _begin(self) -> None:
@@ -248,7 +304,7 @@ class CellCard:
             if not line.can_open or line.view is not None:
                 return
             views, snapshot = line.draw()
-            line.viewed = line.job
+            line.viewed = line.openable
             line.view = JobView(views, snapshot=snapshot, on_cancel=lambda: self._cancel(number))
             self._show()
 
@@ -265,36 +321,27 @@ class FollowedJob:
         The card.
     line : CardLine
         Its line.
-    job : Job
-        The job.
     is_whole : bool
         Whether the job is all that there is: a write. An action goes on when its job is over.
     """
 
-    def __init__(self, card: CellCard, line: CardLine, job: Job, *, is_whole: bool = False) -> None:
-        self._card, self._line, self._job = card, line, job
+    def __init__(self, card: CellCard, line: CardLine, *, is_whole: bool) -> None:
+        self._card, self._line, self._act = card, line, line.act
         self._is_whole = is_whole
-
-    def as_whole(self) -> FollowedJob:
-        """Return the same for a job that ends its line."""
-        return FollowedJob(self._card, self._line, self._job, is_whole=True)
 
     def update(self) -> None:
         """Show the job's progress now."""
-        self._card.change(self._line, self._job, self._read())
+        self._card.change(self._line, self._act)
 
     def end(self) -> None:
         """Show what the job has come to."""
-        last = self._read()
-        if self._is_whole:
-            self._card.finish(self._line, last)
-
-    def _read(self) -> ActionLine:
-        snapshot = self._job.snapshot()
-        view = self._line.view
-        if view is not None and self._line.viewed is self._job:
-            view.update(self._line.as_action(snapshot))
-        return self._line.of(self._job, snapshot)
+        if not self._is_whole:
+            self.update()
+            return
+        job = self._act.job
+        assert job is not None
+        self._act.end(job.status.value, self._act.seconds)
+        self._card.finish(self._line, self._line.of(self._act))
 
 
 _open_cards: deque[CellCard] = deque()

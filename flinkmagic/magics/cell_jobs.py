@@ -156,6 +156,10 @@ class NotedActions:
     def __init__(self, jobs: CellJobs, number: int, listener: ActionListener) -> None:
         self._jobs, self._number, self._listener = jobs, number, listener
 
+    def action_began(self, call: ActionCall) -> None:
+        """Tell that an action is compiled."""
+        self._listener.action_began(call)
+
     def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
         """Note the job, before any of it is shown."""
         self._jobs.add(job, self._number, call.location)
@@ -169,6 +173,10 @@ class NotedActions:
     def action_done(self, report: ActionReport) -> None:
         """Tell what became of an action."""
         self._listener.action_done(report)
+
+    def rows_done(self, report: ActionReport, done: ActionReport) -> None:
+        """Tell what became of rows that were handed out one by one."""
+        self._listener.rows_done(report, done)
 
 
 def _identity(details: JobDetails) -> tuple[str, float]:

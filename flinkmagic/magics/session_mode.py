@@ -24,7 +24,7 @@ from flinkmagic.capturing.hooks.current import apart
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import ActionCancelledError, ran_plainly
-from flinkmagic.errors.base import UserError
+from flinkmagic.errors.base import UserError, is_from_signal
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
 from flinkmagic.jvm.java import is_gone
 from flinkmagic.magics.cell import cell_labels, is_blank
@@ -243,17 +243,21 @@ class SessionMode:
         write = program.writes[-1]
         line = write.location.called_from or write.location
         name = cell.job_name()
+        cell.card.begin(write.text, line.line)
         try:
             graph = session.compile(program, name, **self._options())
             graph.is_callers = True
             job = graph.run(wait=False)
-        except Exception as error:
+        except BaseException as error:
+            cell.card.drop(write.text, line.line)
+            if not isinstance(error, Exception) or is_from_signal(error):
+                raise
             raise NotDeployedError(name) from error
         try:
             self._magics.cell_jobs.add(job, cell.number, write.location)
-            follow(graph, job, cell.card.follow(write.text, line.line, graph, job).as_whole())
-        except KeyboardInterrupt:
-            job.cancel()
+            follow(graph, job, cell.card.follow(write.text, line.line, graph, job))
+        except BaseException:
+            job.cancel()  # nothing, if it has failed by itself
             raise
         if job.status is JobStatus.CANCELED:
             raise ActionCancelledError(write.text, str(write.location))

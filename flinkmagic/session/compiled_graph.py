@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.capturing.merging import check_runnable, spanning
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.listed_inputs import check_inputs
+from flinkmagic.capturing.writes.sparks_errors import is_cancelled
 from flinkmagic.conformance.report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.display import (
     GraphView,
@@ -269,6 +270,8 @@ class CompiledGraph:
         last = self.jobs[-1]
         names = last.failed_to_keep()
         if not names or (isinstance(self.program, Program) and self.program.selections):  # which have to share
+            return None
+        if is_cancelled(last.exceptions()[-1].root.error):  # by the user, at Spark
             return None
         self._apart_note = computed_apart(", ".join(names), last.exceptions()[-1].root.error)
         self.options = replace(self.options, share="never")

@@ -57,7 +57,7 @@ def test_each_action_and_write_is_a_line(on) -> None:
 def test_a_loop_is_one_line_with_sums(on) -> None:
     cell = on.run("for number in range(20):\n    spark.range(number + 1).count()")
     (line,) = card(cell)
-    assert re.fullmatch(rf"count\(\) · line 2 · 20 times · 40 stages, 40 tasks · {TIME}", line)
+    assert re.fullmatch(rf"count\(\) · line 2 · 20 times · 40 stages, 60 tasks · {TIME}", line)
 
 
 def test_what_was_reused_and_what_it_saved_is_told(on) -> None:
@@ -224,7 +224,7 @@ def test_progress_of_what_spark_runs_itself_adds_to_the_jobs(on, monkeypatch, tm
     assert cell.error is None
     assert "2/4 tasks" in told[0], "two tasks of the job are finished, and the two of the action's own stage run"
     assert (told[-1], opened[0]._frame["status"]) == ("RUNNING", "FINISHED")
-    assert re.fullmatch(rf"foreachPartition\(wait\) · line 4 · 2 stages, 2 tasks · {TIME}", card(cell)[0])
+    assert re.fullmatch(rf"foreachPartition\(wait\) · line 4 · 2 stages, 4 tasks · {TIME}", card(cell)[0])
 
 
 def test_an_action_that_spark_alone_carries_out_is_shown_if_it_takes_long(on, monkeypatch) -> None:
@@ -272,3 +272,96 @@ def test_a_cell_that_turns_the_mode_off_has_one_card_that_is_kept(on, monkeypatc
     on.run("g.count()\n%flinkgraph off")
     assert list(action_cards._open_cards) == watched.made
     on.run("%flinkgraph on")
+
+
+def test_what_compiles_has_a_line_before_it_has_a_job(on, monkeypatch) -> None:
+    monkeypatch.setattr(action_cards, "COMPILE_S", 0.0)
+    cell = on.run("g.where('k > 1').count()\ng.where('k > 1').write.json(f'{at}/out')")
+    first, last = cell.displays[0]["text/plain"], card(cell)
+    assert first == "○ count() · line 1 · COMPILING"
+    assert [line.partition(" · ")[0] for line in last] == ["count()", "write.json(f'{at}/out')"]
+
+
+def test_a_write_that_cannot_be_compiled_leaves_no_line(on, monkeypatch) -> None:
+    watched = Watched(monkeypatch)
+    monkeypatch.setattr(action_cards, "COMPILE_S", 0.0)
+
+    def refuse(*_arguments: Any, **_options: Any) -> Any:
+        time.sleep(0.2)  # until the line stands
+        raise RuntimeError("no graph today")
+
+    monkeypatch.setattr("flinkmagic.session.compile", refuse)
+    cell = on.run("g.write.json(f'{at}/out')")
+    assert cell.error is None
+    assert "no graph today" in cell.stderr
+    assert watched.made[0]._widget._rows == []
+    assert card(cell) == []
+
+
+def test_the_line_and_the_view_of_its_job_say_the_same(on, monkeypatch) -> None:
+    watched = Watched(monkeypatch)
+    on.run("g.groupBy('count').count().collect()")  # what the next one reuses
+    on.run("g.groupBy('count').count().collect()")
+    for action in ("g.groupBy('count').count().toPandas()", "g.write.mode('overwrite').json(f'{at}/out')"):
+        on.run(action)
+        card_of_cell = watched.made[-1]
+        card_of_cell._widget._clicked(None, {"type": "open", "row": 0}, None)
+        (line,) = card_of_cell._lines.values()
+        frame, reused = line.view._frame, line.pictures[1].reused
+        assert frame["elapsed"] == pytest.approx(1000 * line.shown.seconds)
+        left_out = sum(len(line.pictures[1].states[vertex]) for vertex in reused)
+        assert (frame["done"], frame["total"]) == (line.shown.tasks + left_out, line.shown.tasks + left_out)
+        assert frame["reused"] == left_out
+
+
+def test_rows_that_fail_when_they_are_asked_for_fail_the_card_of_the_cell_that_made_them(on, monkeypatch) -> None:
+    watched = Watched(monkeypatch)
+    on.run("rows = spark.range(0, 4, 1, 4).selectExpr('id', 'if(id = 3, raise_error(string(id)), id) AS x')")
+    made = on.run("it = rows.toLocalIterator()\nfirst = next(it)")
+    assert on.names["first"].x == 0
+    (line,) = card(made)
+    assert re.fullmatch(rf"toLocalIterator\(\) · line 1 · 1 stage · {TIME} · its rows are computed as .*", line)
+    failed = on.run("list(it)")
+    assert failed.error is not None
+    (row,) = watched.made[0]._widget._rows
+    assert row["state"] == "FAILED"
+    assert "its rows" not in row["facts"]
+    assert failed.displays[-1]["text/plain"].startswith("✗ toLocalIterator() · line 1 · FAILED · 1 stage")
+    on.run("it = rows.where('id < 3').repartition(2).toLocalIterator()\nall_rows = list(it)")
+    assert sorted(row.x for row in on.names["all_rows"]) == [0, 1, 2]
+    (row,) = watched.made[1]._widget._rows
+    assert (row["state"], "its rows" in row["facts"]) == ("FINISHED", False)
+
+
+ALARM = """
+import os, pathlib, signal, threading, time
+def ring(number, frame):
+    raise TimeoutError("the user's alarm")
+before = signal.signal(signal.SIGUSR1, ring)
+def raise_it():
+    while not pathlib.Path(begun).exists():
+        time.sleep(0.05)
+    os.kill(os.getpid(), signal.SIGUSR1)
+def nap(id):
+    pathlib.Path(begun).touch()
+    time.sleep(20)
+    return id
+slow = spark.range(0, 2, 1, 2).select(F.udf(nap, 'long')('id').alias('k'))
+"""
+
+
+@pytest.mark.parametrize(
+    "action", ["slow.groupBy('k').count().write.json(f'{at}/out')", "slow.groupBy('k').count().collect()"]
+)
+def test_a_signal_of_the_cell_s_own_thread_ends_what_runs(on, monkeypatch, tmp_path, action) -> None:
+    watched = Watched(monkeypatch)
+    on.names["begun"] = str(tmp_path / "begun")
+    on.run(ALARM)
+    cell = on.run(f"threading.Thread(target=raise_it).start()\n{action}\nover = True")
+    on.run("signal.signal(signal.SIGUSR1, before)")
+    assert isinstance(cell.error, TimeoutError)
+    assert "over" not in on.names
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    (row,) = watched.made[0]._widget._rows
+    assert (row["state"], row["done"]) == ("CANCELED", None)
+    assert "ran as plain Spark" not in cell.stderr

@@ -14,6 +14,7 @@ does not open it (`os.stat` and what is built on it: `os_entries`), or files tha
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
@@ -221,6 +222,19 @@ def _process(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     return Effects(unknown=True, cause=Cause.PROCESS)
 
 
+def _signal(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+    """Judge a signal; one for which this process has a handler only makes the main thread run that."""
+    pid, number = args
+    if pid == os.getpid() and number in signal.valid_signals() and callable(signal.getsignal(number)):
+        return None
+    return Effects(unknown=True, cause=Cause.PROCESS)
+
+
+def _thread_signal(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+    """Judge a signal to a thread of this process."""
+    return _signal(recorder, (os.getpid(), args[1]))
+
+
 def _socket(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     """Judge a socket: py4j's, and those by which PySpark fetches rows, are Spark's; the kernel has its own."""
     for frame in _frames():
@@ -267,12 +281,12 @@ _EVENTS: dict[str, Callable[[CallRecorder, tuple[Any, ...]], Effects | None]] = 
     "os.chown": lambda recorder, args: _changes(recorder, args[0], dir_fd=args[3] if len(args) > 3 else None),
     "os.utime": lambda recorder, args: _changes(recorder, args[0], dir_fd=args[3] if len(args) > 3 else None),
     "sqlite3.connect": _database,
+    "os.kill": _signal,
+    "signal.pthread_kill": _thread_signal,
     **dict.fromkeys(
         (
             "os.system",
-            "os.kill",
             "os.killpg",
-            "signal.pthread_kill",
             "os.exec",
             "os.fork",
             "os.forkpty",

@@ -27,7 +27,7 @@ from flinkmagic.capturing.writes.tables import named_table
 from flinkmagic.capturing.writes.targets import Source, Target, sources_of
 from flinkmagic.capturing.writes.write_facts import WriteFacts
 from flinkmagic.capturing.writes.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
-from flinkmagic.errors.base import add_note
+from flinkmagic.errors.base import add_note, is_from_signal
 from flinkmagic.errors.capturing import (
     HandledWriteError,
     NotDeployedError,
@@ -137,7 +137,7 @@ class Deferral:
             return result
         except Exception as error:  # noqa: BLE001 - raised again, or what plain Spark raises instead
             has_failed = pending.unheeded is not None and not isinstance(error, NotDeployedError)
-            if has_failed or (self._ran, len(pending.settlements)) != ran:
+            if has_failed or (self._ran, len(pending.settlements)) != ran or is_from_signal(error):
                 pending.unheeded = None
                 raise sparks_own(error) from None
             refusal = error

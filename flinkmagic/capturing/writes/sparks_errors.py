@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import UnknownException, convert_exception
 
 from flinkmagic.errors.deployment import VertexFailedError
+
+_CANCELLED = re.compile(r"(?:^|SparkException: )(?:\[SPARK_JOB_CANCELLED\] )?Job \d+ cancelled\b")
+"""How the error begins with which such a job ends: on 4.x it has a class."""
 
 
 def sparks_own(error: BaseException) -> BaseException:
@@ -20,6 +24,14 @@ def sparks_own(error: BaseException) -> BaseException:
             converted = convert_exception(cause.java_exception)
             return cause if isinstance(converted, UnknownException) else converted
     return error
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Return whether a job failed because someone cancelled a job of Spark's: its group, a tag, its session."""
+    try:
+        return _CANCELLED.search(str(sparks_own(error))) is not None
+    except (Py4JError, OSError):  # a text of the JVM's, which is gone
+        return False
 
 
 def failed_vertex(error: BaseException) -> str | None:

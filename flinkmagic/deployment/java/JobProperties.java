@@ -8,6 +8,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.internal.SessionState;
 import scala.Tuple2;
 import scala.collection.Iterator;
+import scala.collection.Map;
 
 /**
  * The local properties under which a job's Spark jobs run. Each stage sets them, before its first Spark job: one call
@@ -48,6 +49,28 @@ public class JobProperties {
         if (pool != null && base.getProperty("spark.scheduler.pool") == null) {
             base.setProperty("spark.scheduler.pool", pool);
         }
+    }
+
+    /**
+     * Adds the tags that Spark itself gives to the jobs of a session's queries that the calling thread starts: by them
+     * `interruptAll` and `interruptTag` find those (4.0 and newer).
+     */
+    public void tagAs(SparkSession session) throws Exception {
+        Class type = session.getClass();
+        Iterator own;
+        StringBuilder tags = new StringBuilder();
+        try {
+            tags.append(type.getMethod("sessionJobTag", new Class[0]).invoke(session, new Object[0]));
+            Object ofThread = type.getMethod("managedJobTags", new Class[0]).invoke(session, new Object[0]);
+            own = ((Map) ((ThreadLocal) ofThread).get()).values().iterator();
+        } catch (NoSuchMethodException older) {
+            return;
+        }
+        while (own.hasNext()) {
+            tags.append(",").append(own.next());
+        }
+        String users = base.getProperty("spark.job.tags");
+        base.setProperty("spark.job.tags", users == null || users.isEmpty() ? tags.toString() : users + "," + tags);
     }
 
     /** Sets the calling thread's properties, and its active session. */

@@ -54,11 +54,23 @@ class JobProperties:
         The FAIR pool, used if the session runs FAIR and the caller chose none; by default Spark's own.
     is_callers : bool
         Whether the job is the caller's own work.
+    session : py4j.java_gateway.JavaObject, optional
+        The user's Java session, whose interrupts are to reach the jobs as they reach those of its queries.
     """
 
-    def __init__(self, sc: SparkContext, group: str, pool: str | None, *, is_callers: bool = False) -> None:
+    def __init__(
+        self,
+        sc: SparkContext,
+        group: str,
+        pool: str | None,
+        *,
+        is_callers: bool = False,
+        session: JavaObject | None = None,
+    ) -> None:
         self._properties: Any = CLASSES.new_instance(sc._gateway, "JobProperties")
         self._properties.inherit(sc._jsc.sc(), group, pool if is_fair(sc) else None, is_callers)
+        if session is not None:
+            self._properties.tagAs(session)
 
     def enter(self, tag: str, description: str, jsession: JavaObject | None) -> None:
         """Put this thread's jobs under `tag`, with the SQL configuration of a session.

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from flinkmagic.capturing.writes.sparks_errors import is_cancelled
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.free_slots import await_free_slots
 from flinkmagic.deployment.stages.observations import Observations
@@ -357,6 +358,8 @@ class StageRun:
             outcome = self._runner.run(self.handle, self.tag, self._description, self._earlier, self._ready)
         except BaseException as error:  # noqa: BLE001 - whatever ends the stage is its outcome
             outcome = StageOutcome(error=error, adaptation=self.handle.known_adaptation)
+            if is_cancelled(error) and not self.is_cancelled:  # by the user, at Spark: not by `cancel`
+                end_python_workers(self._runner.sc, self.tag, self._tasks_over.is_set)
         try:
             self._on_outcome(self, outcome)
         finally:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from flinkmagic.capturing.source_code.cell_labels import label_of
+from flinkmagic.capturing.writes.sparks_errors import is_cancelled
 from flinkmagic.errors.deployment import VertexFailedError
+from flinkmagic.errors.scheduling import SuppressRestartsError
 from flinkmagic.jvm.java import java_words
 
 _TRACEBACK = "Traceback (most recent call last):"
@@ -99,7 +101,7 @@ def short_reason(text: str) -> str:
 
 
 def vertex_failed(vertex: str, error: BaseException, task_error: str, metadata: Mapping[str, Any]) -> VertexFailedError:
-    """Return the error that a failed vertex is reported with.
+    """Return the error that a failed vertex is reported with; what was cancelled at Spark is not to be restarted.
 
     Parameters
     ----------
@@ -122,7 +124,7 @@ def vertex_failed(vertex: str, error: BaseException, task_error: str, metadata: 
         code=str(metadata.get("code") or ""),
         python_traceback=trace,
     )
-    failed.__cause__ = error
+    failed.__cause__ = SuppressRestartsError(error) if is_cancelled(error) else error
     return failed
 
 

@@ -111,6 +111,11 @@ class CallWork:
             self.is_cancelled = True
         threading.Thread(target=self._cancel_until_over, name="flinkmagic-cancel", daemon=True).start()
 
+    def end(self) -> None:
+        """Cancel the jobs of a call that its own thread leaves."""
+        if not self._is_gone():
+            cancel_jobs(self._sc, self._tag)
+
     def _cancel_until_over(self) -> None:
         while not self._is_gone():
             cancel_jobs(self._sc, self._tag)

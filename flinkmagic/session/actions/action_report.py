@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 ONE_STAGE = "it is one stage"
 """Why an action runs as plain Spark runs it: there is nothing to schedule."""
 
+ROWS_ON_DEMAND = "its rows are computed as they are asked for"
+"""The note on an iterator over rows, until all of them have been asked for."""
+
 
 @dataclass(frozen=True)
 class ActionReport:
@@ -81,6 +84,10 @@ class ActionReport:
 class ActionListener(Protocol):
     """Learns of a session's actions, on the thread of each."""
 
+    def action_began(self, call: ActionCall) -> None:
+        """Note that an action's query is compiled from now on."""
+        ...
+
     def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
         """Note that the stages of an action run from now on, all but the last."""
         ...
@@ -91,4 +98,8 @@ class ActionListener(Protocol):
 
     def action_done(self, report: ActionReport) -> None:
         """Note that an action has ended, one way or another."""
+        ...
+
+    def rows_done(self, report: ActionReport, done: ActionReport) -> None:
+        """Note what became of the rows that an action has handed out one by one; `report` is what was noted of it."""
         ...

@@ -9,10 +9,13 @@ The rules, as the code keeps them:
 4. What Spark raises in a stage is raised as the plain call raises it, with a note that names the line and the vertex.
 5. If a job that keeps rows for later actions fails, the query runs again without keeping any: what plain Spark does not
    compute for the action must not make it fail. What fails then, too, is plain Spark's own error. If the last stage
-   fails, which may keep columns of text files, the action is made as it is.
+   fails, which may keep columns of text files, the action is made as it is. A job that was cancelled at Spark does not
+   run again.
 6. What the action itself runs, all of it or its last stage, has a job tag of its own, so that it can be followed and
    cancelled.
 7. An action whose small answer is known, because the same was asked before, runs nothing (`asked_answers`).
+8. What a handler of the user's for a signal raises ends the action, wherever it is.
+9. `toLocalIterator` computes its rows as they are asked for: what becomes of them is told when it is known.
 """
 
 from __future__ import annotations
@@ -30,19 +33,19 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.hooks.call_hooks import is_lazy
-from flinkmagic.capturing.writes.sparks_errors import sparks_own
+from flinkmagic.capturing.writes.sparks_errors import is_cancelled, sparks_own
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.deployment.stages.finished_queries import FinishedQuery
 from flinkmagic.deployment.watching.call_work import CallWork
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import ActionCancelledError, ActionFailedError, failed_in, not_kept, ran_plainly
-from flinkmagic.errors.base import add_note
+from flinkmagic.errors.base import add_note, is_from_signal
 from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind
-from flinkmagic.session.actions.action_report import ONE_STAGE, ActionListener, ActionReport
+from flinkmagic.session.actions.action_report import ONE_STAGE, ROWS_ON_DEMAND, ActionListener, ActionReport
 from flinkmagic.session.actions.asked_answers import AskedAnswer, asked
 from flinkmagic.session.actions.known_schemas import read
 from flinkmagic.session.actions.ledger import Ledger
@@ -130,7 +133,9 @@ class SessionActions:
             return None
         try:
             return asked(call)
-        except Exception as error:  # noqa: BLE001 - the action finds out by itself what is wrong
+        except Exception as error:  # the action finds out by itself what is wrong
+            if is_from_signal(error):
+                raise
             _LOG.debug("the answer of %s is not looked for: %s", call.text, error)
             return None
 
@@ -141,7 +146,11 @@ class SessionActions:
         except PlainCallError:
             return _run_plainly(call)
         except Exception as error:  # noqa: BLE001 - rule 3
+            self._raise_of_signal(report, started, error)
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
+        except BaseException as interrupt:
+            self._note(report, started, interrupt)
+            raise
         try:
             if isinstance(graph, str):
                 return self._leave_to_spark(call, replace(report, reason=graph), started)
@@ -161,6 +170,8 @@ class SessionActions:
         df = kind.query(call)
         if is_observed(df.sparkSession.sparkContext, df._jdf.queryExecution().analyzed()):
             return OBSERVED
+        if self._listener is not None:
+            self._listener.action_began(call)
         if self._options.retain == "session":
             texts.of(df)
         if _is_surely_one_stage(df) and not texts.pay_alone:
@@ -203,7 +214,7 @@ class SessionActions:
             self._note(report, started, error)
             raise
         if not is_lazy(answer) or report.reason != ONLY_SPARK or work.is_followed:
-            self._note(report, started)
+            return self._noted(call, report, started, answer)
         return answer
 
     def _drive(
@@ -217,8 +228,8 @@ class SessionActions:
                 graph.release()
         try:
             job = graph.run_stages(partial(self._tell, call, graph))
-            if job.status is JobStatus.FAILED and (graph.boundaries or texts.are_columns):
-                failed, error = graph, job.exceptions()[-1].root.error
+            failed, error = graph, _root_error(job)
+            if error is not None and (graph.boundaries or texts.are_columns) and not is_cancelled(error):
                 given_up = [*(boundary.name for boundary in failed.boundaries), *texts.names]
                 texts.give_up()
                 graph = self._without_keeping(call, graph)
@@ -227,6 +238,7 @@ class SessionActions:
                     RereadFrames.of(df.sparkSession.sparkContext).give_up(failed)
                     report = replace(report, note=not_kept(", ".join(dict.fromkeys(given_up)), error))
         except Exception as error:  # noqa: BLE001 - rule 3: nothing was submitted
+            self._raise_of_signal(replace(report, is_driven=True, graph=graph), started, error)
             return self._fall_back(call, replace(report, reason=str(error)), started, error)
         except BaseException as interrupt:
             self._note(replace(report, is_driven=True, graph=graph), started, interrupt)
@@ -261,9 +273,10 @@ class SessionActions:
             query = _finished(call, df, graph)
             with self._watched(call), _stack_of(call, df.sparkSession.sparkContext):
                 answer = _kind_of(call).answer(call, query)
-            self._note(report, started)
+            answer = self._noted(call, report, started, answer)
         except BaseException as error:
-            if isinstance(error, SPARKS_ERRORS) and texts.are_columns and call.method not in _HAS_EFFECTS:
+            is_ours = texts.are_columns and call.method not in _HAS_EFFECTS and not is_cancelled(error)
+            if isinstance(error, SPARKS_ERRORS) and is_ours:
                 names = ", ".join(texts.names)
                 texts.give_up()
                 return self._leave_to_spark(call, replace(report, note=not_kept(names, error)), started)
@@ -281,8 +294,7 @@ class SessionActions:
             self._note(report, started, raised)
             raise
         print(lines_visible(ran_plainly(call.text, str(call.location), error)), file=sys.stderr)
-        self._note(report, started)
-        return answer
+        return self._noted(call, report, started, answer)
 
     @contextmanager
     def _watched(self, call: ActionCall) -> Iterator[CallWork]:
@@ -295,7 +307,12 @@ class SessionActions:
         try:
             with work.entered():
                 self._listener.work_started(call, work)
-                yield work
+                try:
+                    yield work
+                except BaseException as error:
+                    if is_from_signal(error) or not isinstance(error, Exception):
+                        work.end()
+                    raise
         except Exception as error:
             if work.is_cancelled:
                 raise ActionCancelledError(call.text, str(call.location)) from error
@@ -305,20 +322,56 @@ class SessionActions:
         if self._listener is not None:
             self._listener.job_started(call, graph, job)
 
-    def _note(self, report: ActionReport, started: float, error: BaseException | None = None) -> None:
-        status = _status_after(error)
-        report = replace(report, seconds=time.monotonic() - started, status=status)
+    def _raise_of_signal(self, report: ActionReport, started: float, error: Exception) -> None:
+        """Raise an error if it is none of ours (rule 8)."""
+        if is_from_signal(error):
+            self._note(report, started, error)
+            raise error
+
+    def _noted(self, call: ActionCall, report: ActionReport, started: float, answer: Any) -> Any:
+        """Note what became of an action, and return what it returns."""
+        if call.method != "toLocalIterator":
+            self._note(report, started)
+            return answer
+        report = replace(report, note="; ".join(filter(None, [report.note, ROWS_ON_DEMAND])))
+        return self._handed_out(answer, self._note(report, started))
+
+    def _handed_out(self, rows: Iterator[Any], report: ActionReport) -> Iterator[Any]:
+        """Hand rows out as they are asked for (rule 9)."""
+        started = time.monotonic()
+        try:
+            yield from rows
+        except GeneratorExit:  # nobody wants the rest
+            raise
+        except BaseException as error:
+            self._rows_done(report, started, error)
+            raise
+        self._rows_done(report, started)
+
+    def _rows_done(self, report: ActionReport, started: float, error: BaseException | None = None) -> None:
+        note = report.note.removesuffix(ROWS_ON_DEMAND).removesuffix("; ")
+        seconds = report.seconds + time.monotonic() - started
+        done = replace(report, note=note, status=_status_after(error), seconds=seconds)
+        for place in [place for place, one in enumerate(self.reports) if one is report]:
+            self.reports[place] = done
+        if self._listener is not None:
+            self._listener.rows_done(report, done)
+
+    def _note(self, report: ActionReport, started: float, error: BaseException | None = None) -> ActionReport:
+        report = replace(report, seconds=time.monotonic() - started, status=_status_after(error))
         if self._listener is not None:
             self._listener.action_done(report)
         self.reports.append(report)
         if len(self.reports) > _MOST_GRAPHS:  # a graph holds a job, and that what it keeps
             self.reports[-1 - _MOST_GRAPHS] = replace(self.reports[-1 - _MOST_GRAPHS], graph=None)
+        return report
 
 
 def _status_after(error: BaseException | None) -> str:
     if error is None:
         return "FINISHED"
-    return "CANCELED" if isinstance(error, (KeyboardInterrupt, ActionCancelledError)) else "FAILED"
+    is_ended = isinstance(error, (KeyboardInterrupt, ActionCancelledError))
+    return "CANCELED" if is_ended or is_from_signal(error) or is_cancelled(error) else "FAILED"
 
 
 def _run_plainly(call: ActionCall) -> Any:
@@ -370,6 +423,12 @@ def _driven(report: ActionReport, graph: ActionGraph, job: Job) -> ActionReport:
         reused=len(job.reused()),
         saved_seconds=job.saved_seconds,
     )
+
+
+def _root_error(job: Job) -> BaseException | None:
+    """Return why a job has failed; None if it has not."""
+    entries = job.exceptions() if job.status is JobStatus.FAILED else ()
+    return entries[-1].root.error if entries else None
 
 
 def _error_of(call: ActionCall, job: Job) -> Exception:

@@ -56,6 +56,8 @@ HARMLESS = {
     "unnamed temporary file": "import tempfile\nwith tempfile.TemporaryFile(dir=at('.')) as f:\n    f.write(b'x')",
     "import": "import importlib.util, sys\nsys.path.insert(0, at('.'))\nimportlib.invalidate_caches()\n"
     "found = importlib.util.find_spec('no_such_module')\nsys.path.pop(0)",
+    "signal that is handled": "import os, signal\nbefore = signal.signal(signal.SIGUSR1, lambda *_: None)\n"
+    "os.kill(os.getpid(), signal.SIGUSR1)\nsignal.signal(signal.SIGUSR1, before)",
     "rows made": "spark.sparkContext.parallelize(range(10)).map(str)",
     "frame": "spark.createDataFrame([(1,)], ['x'])",
 }

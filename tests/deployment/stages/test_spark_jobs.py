@@ -1,5 +1,7 @@
 import threading
 
+import pytest
+
 from flinkmagic.deployment.stages.spark_jobs import JobProperties
 
 GROUP, TAGS, DESCRIPTION = "spark.jobGroup.id", "spark.job.tags", "spark.job.description"
@@ -48,6 +50,27 @@ def test_the_users_tags_and_pool_stay_and_what_names_his_work_does_not(spark):
         ["users,first", "chosen", None, "a stage", "true"],
         ["users,second", "chosen", None, "a stage", "true"],
     ]
+
+
+def test_what_interrupts_the_users_queries_reaches_the_jobs(spark):
+    sc, session = spark.sparkContext, spark._jsparkSession
+    if not hasattr(spark, "interruptAll") or sc.version < "4":
+        pytest.skip("a session of Spark 3 interrupts nothing")
+    seen = []
+
+    def run():
+        spark.addTag("users")
+        sc.addJobTag("jobs")
+        JobProperties(sc, "group", "pool", session=session).enter("tag", "a stage", None)
+        seen.extend(sc.getLocalProperty(TAGS).split(","))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(30)
+    assert seen[:2] == ["jobs", session.sessionJobTag()]
+    assert seen[2].startswith(session.sessionJobTag())
+    assert seen[2].endswith("-users")
+    assert seen[3:] == ["tag"]
 
 
 def test_a_stage_makes_its_session_the_active_one(spark):

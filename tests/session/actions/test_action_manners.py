@@ -8,6 +8,10 @@ import time
 import uuid
 
 import pytest
+from py4j.protocol import Py4JJavaError
+
+from flinkmagic.session import SessionActions
+from flinkmagic.session.actions.action_graph import ActionGraph
 
 GROUPED = """
 grouped = spark.range(0, 100, 1, 4).groupBy(F.expr("id % 7 AS k")).count()
@@ -115,6 +119,25 @@ def test_the_users_cancelling_of_the_group_cancels_the_action(session, tmp_path)
                 sc.setLocalProperty(name, None)
         assert no_task_runs(session)
     assert errors[0] is errors[1]
+
+
+def test_the_session_s_interrupt_ends_an_action_which_does_not_run_again(session, begun, monkeypatch) -> None:
+    if session.spark.version < "4":
+        pytest.skip("a session of Spark 3 interrupts nothing")
+    run_stages = ActionGraph.run_stages
+
+    def keeping(graph, started):
+        graph.boundaries = ("rows for later",)
+        return run_stages(graph, started)
+
+    monkeypatch.setattr(ActionGraph, "run_stages", keeping)
+    monkeypatch.setattr(SessionActions, "_without_keeping", lambda *_: pytest.fail("it runs again"))
+    canceller = in_a_task(begun, session.spark.interruptAll)
+    with pytest.raises(Py4JJavaError, match="cancelled"):
+        session.cell("slow.where('count > 1').count()")
+    canceller.join()
+    assert (session.report.status, session.report.note) == ("CANCELED", "")
+    assert no_task_runs(session)
 
 
 def test_an_interrupt_ends_the_job_and_leaves_the_session_usable(session, begun) -> None:
