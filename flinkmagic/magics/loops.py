@@ -1,4 +1,7 @@
-"""A loop in the output of its cell: its progress while it runs, with its graph, and its graph in the end."""
+"""A loop in the output of its cell: its progress while it runs, with its graph, and its graph in the end.
+
+What draws it is imported with the first loop, so that loading the extension costs next to nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,14 @@ from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle, display
 
 from flinkmagic.capturing.source_code.source_reader import user_frame
-from flinkmagic.display import printable, to_html, to_text
-from flinkmagic.display.engine import engine_available
-from flinkmagic.magics.live import in_notebook
-from flinkmagic.magics.live_view import Shown, follow_beside
+from flinkmagic.display import printable
 from flinkmagic.magics.tracebacks import interrupted_in_a_call
 from flinkmagic.session.iterations.watchers import watchers
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from flinkmagic.magics.live_view import Shown
     from flinkmagic.session.iterations.iteration import Iteration
 
 
@@ -55,6 +56,8 @@ class LoopViews:
         if shell is None or getattr(self._within, "loop", None) is not None:
             yield
             return
+        from flinkmagic.magics.live_view import follow_beside
+
         self._within.loop = loop
         watcher = follow_beside(loop, self._shown(loop))
         try:
@@ -65,6 +68,8 @@ class LoopViews:
             watcher.join()
 
     def _shown(self, loop: Iteration) -> Shown:
+        from flinkmagic.magics.live import in_notebook
+
         if not in_notebook():
             return _TerminalLoop(loop)
         frame = user_frame()
@@ -87,8 +92,10 @@ class _NotebookLoop:
         return {"text/html": told + self._picture, "text/plain": line}
 
     def update(self) -> None:
-        if not self._picture and self._loop.supersteps and engine_available():
-            self._picture = to_html(self._loop.view())
+        from flinkmagic.display import engine, page
+
+        if not self._picture and self._loop.supersteps and engine.engine_available():
+            self._picture = page.to_html(self._loop.view())
         self.handle.update(self._line(), raw=True)
 
     def end(self) -> None:
@@ -108,6 +115,8 @@ class _TerminalLoop:
         self._width = len(line)
 
     def end(self) -> None:
+        from flinkmagic.display import to_text
+
         sys.stdout.write("\r" + " " * self._width + "\r")
         graph = [to_text(self._loop.view())] if self._loop.supersteps else []
         print("\n".join([*graph, printable.lines_visible(self._loop.summary())]), flush=True)
