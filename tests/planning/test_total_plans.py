@@ -177,6 +177,23 @@ def test_rows_of_text_files_depend_on_the_columns_unless_permissive(spark, tmp_p
     assert not is_total(read.option("mode", "FAILFAST").csv(str(tmp_path)))
 
 
+def test_sources_that_compute_what_they_give(spark, tmp_path) -> None:
+    frame = spark.range(0, 4, 1, 1).selectExpr("10 / id AS x", "id")
+    rows = spark.range(4).localCheckpoint()
+    assert is_total(rows)
+    assert not is_total(spark.createDataFrame([(1,)], "x INT"))
+    cached = frame.where("id > 0").cache()
+    try:
+        assert not is_total(cached.groupBy("id").count())  # whoever reads it first computes all of it
+        cached.count()
+        assert is_total(cached.groupBy("id").count())
+    finally:
+        cached.unpersist()
+    rows.selectExpr("string(id)").write.text(str(tmp_path / "rows"))
+    assert is_total(spark.read.text(str(tmp_path / "rows")))
+    assert not is_total(spark.read.format("binaryFile").load(str(tmp_path / "rows")))
+
+
 EXTREMES = {
     "i8": "-128Y, 127Y, 0Y, NULL",
     "i32": "-2147483648, 2147483647, 0, -1, 7, NULL",

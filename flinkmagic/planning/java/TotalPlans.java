@@ -72,7 +72,7 @@ public class TotalPlans {
             count(plan.getClass(), found);
         }
         Iterator expressions = plan.expressions().iterator();
-        while (expressions.hasNext()) {
+        while (!plan.children().isEmpty() && expressions.hasNext()) {  // those of a leaf only tell how its rows lie
             Expression each = (Expression) expressions.next();
             if (!isTotal(each)) {
                 count((each instanceof Alias ? ((Alias) each).child() : each).canonicalized(), found);
