@@ -164,6 +164,7 @@ class CompiledGraph:
         self._views: tuple[GraphView, ...] | None = None
         self._unused_plan: PlannedJob | None = None
         self._apart_note = ""
+        self._is_full = False
         self._clones = clones  # those of graphs with the same options, of which this one is the next
         self.stream_graph: StreamGraph
         self.job_graph: JobGraph
@@ -251,6 +252,7 @@ class CompiledGraph:
                 starts.stop()
                 raise
             self.jobs.append(job)
+            self._is_full = full
             if isinstance(self.program, Program):
                 self.program.release_metrics(self._writes(run))
         for tell in tuple(self.started):
@@ -277,7 +279,7 @@ class CompiledGraph:
         self.options = replace(self.options, share="never")
         done = {sink.index for sink in (*last.finished_sinks(), *last.left_out())}
         left = [word for word, sink in zip(self.sink_names(), self.sinks, strict=True) if sink.index not in done]
-        return self.launch(only=left if done else None)
+        return self.launch(only=left if done else None, full=self._is_full)
 
     def _begin_streams(self, planned: PlannedJob, run: frozenset[int]) -> StreamStarts:
         """Start the queries of a run, or raise why none of them could start."""
