@@ -150,6 +150,34 @@ def test_in_notebook_7_a_view_leaves_its_picture_when_it_is_closed(lab: Any, ope
     assert page.locator(VIEW).count() == 0
 
 
+def test_a_run_that_is_over_leaves_pictures_of_all_tabs_also_in_a_copy(
+    lab: Any, open_notebook: Callable[..., Any]
+) -> None:
+    run = NAP.format(seconds=0.2, out="over").replace("%%flinkgraph nap", "%%flinkgraph nap --run")
+    lab.write("over.ipynb", PREPARE, run)
+    notebook = open_notebook("over.ipynb")
+    notebook.page.set_default_timeout(120_000)
+    notebook.run_all()
+    notebook.page.wait_for_selector(".jp-OutputArea details:has-text('Timeline')")
+    saved = notebook.save()
+    assert len(saved["cells"][1]["outputs"]) == 1, "the line that came first is the picture now"
+    notebook.close()
+    lab.end_kernels()
+    (lab.root / "over-copy.ipynb").write_text(json.dumps(saved))
+    for name in ("over.ipynb", "over-copy.ipynb"):
+        again = open_notebook(name)
+        again.page.wait_for_selector(".jp-OutputArea:has-text('%flinkshow nap') details")
+        assert again.page.locator("details > summary").all_inner_texts() == [
+            "Stream graph", "Job graph", "Execution graph", "Regions and slots", "Timeline"
+        ]  # fmt: skip
+        again.page.click("details:has-text('Timeline') > summary")
+        again.page.wait_for_function(
+            "[...document.querySelectorAll(\"img[alt='Timeline of nap']\")].some((image) => image.naturalWidth > 500)"
+        )
+        again.keep_screenshot(name.replace(".ipynb", "-reopened"))
+        again.close()
+
+
 LOOKS = """
 () => [...document.querySelectorAll('.flinkmagic-view')].map((view) => [...view.querySelectorAll('*')]
   .filter((node) => !node.closest('.fm-surface-svg'))
