@@ -152,6 +152,11 @@ class Deployment(ABC):
         """By the name of a stage, why no later run can use its result."""
         return {}
 
+    @property
+    def not_used(self) -> dict[str, str]:
+        """By the name of a DataFrame, why its kept rows are not used."""
+        return {}
+
     def partition_bytes(self) -> dict[str, tuple[int, ...]]:
         """Return the bytes of each partition by the id of the job vertex that wrote the shuffle."""
         return {}

@@ -253,6 +253,11 @@ class SparkDeployment(Deployment):
         """By the name of a stage, why no later run can use its result."""
         return dict(self._retention.reasons) if self._retention is not None else {}
 
+    @property
+    def not_used(self) -> dict[str, str]:
+        """By the name of a DataFrame, why its kept rows are not used."""
+        return dict(self._retention.not_used) if self._retention is not None else {}
+
     def partition_bytes(self) -> dict[str, tuple[int, ...]]:
         """Return the bytes of each partition by the id of the job vertex that wrote the shuffle."""
         return dict(self._host.partition_bytes)

@@ -52,6 +52,23 @@ def columns_read(names: str) -> str:
     return f"reads kept columns of {names}"
 
 
+EVICTED = "they went for want of room"
+RELEASED = "they were released"
+OTHER_SETTINGS = "a setting is another one"
+OTHER_CODE = "a function, or what it reads, is another one"
+"""Why kept rows are not used."""
+
+
+def not_used(name: str, why: str) -> str:
+    """Return the note on a line that does not read the rows that were kept of a DataFrame."""
+    return f"the kept rows of {name} are not used: {why}"
+
+
+def paid_for(names: str) -> str:
+    """Return the note on a line that has kept rows for later ones."""
+    return f"kept {names} for later lines"
+
+
 def failed_in(where: str, vertex: str) -> str:
     """Return the note on an error that Spark raised in a stage."""
     return f"{where}: raised in {vertex}"

@@ -66,6 +66,19 @@ def java_words(text: str) -> str:
 _PY4J_FRAME = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
 
 
+def of_environment(sc: Any, part: str) -> Any:
+    """Return a part of the driver's ``SparkEnv``, such as its ``blockManager``.
+
+    It is read as a field: py4j looks up all methods of an object's class to call one, and one method of `SparkEnv` on
+    4.3.0 names a class that PySpark's distribution does not have (com.google.protobuf), so that calling any of them
+    breaks the connection. Seen on 3.5.9 and 4.3.0.
+    """
+    environment = static_method(sc._jvm, "java.lang.Class", "forName")("org.apache.spark.SparkEnv")
+    field = environment.getDeclaredField(part)
+    field.setAccessible(True)
+    return field.get(sc._jsc.sc().env())
+
+
 def option(jvm: Any, value: Any) -> Any:
     """Return a Scala ``Option``: None is empty."""
     return static_method(jvm, "scala.Option", "apply")(value)

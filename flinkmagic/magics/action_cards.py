@@ -21,6 +21,8 @@ from flinkmagic.magics.live_view import follow_beside
 from flinkmagic.session import CompiledGraph, Job
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.display.action_card import ActionCard
     from flinkmagic.session.actions.action_graph import ActionGraph
@@ -152,7 +154,7 @@ class CellCard:
             self._update(found)
         if self._opens:
             _remember(self, found)
-        return FollowedJob(self, found, is_whole=last_stage is None)
+        return FollowedJob(self, found)
 
     def end(self) -> None:
         """Show all, now that the cell is over."""
@@ -321,27 +323,25 @@ class FollowedJob:
         The card.
     line : CardLine
         Its line.
-    is_whole : bool
-        Whether the job is all that there is: a write. An action goes on when its job is over.
     """
 
-    def __init__(self, card: CellCard, line: CardLine, *, is_whole: bool) -> None:
+    def __init__(self, card: CellCard, line: CardLine) -> None:
         self._card, self._line, self._act = card, line, line.act
-        self._is_whole = is_whole
 
     def update(self) -> None:
         """Show the job's progress now."""
         self._card.change(self._line, self._act)
 
     def end(self) -> None:
-        """Show what the job has come to."""
-        if not self._is_whole:
-            self.update()
-            return
+        """Show what the job has come to; an action goes on then."""
+        self.update()
+
+    def finish(self, remarks: Sequence[str]) -> None:
+        """Show what a write has come to whose last job this is, and what else there is to say."""
         job = self._act.job
         assert job is not None
         self._act.end(job.status.value, self._act.seconds)
-        self._card.finish(self._line, self._line.of(self._act))
+        self._card.finish(self._line, replace(self._line.of(self._act), note="; ".join(remarks)))
 
 
 _open_cards: deque[CellCard] = deque()

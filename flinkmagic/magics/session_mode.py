@@ -26,6 +26,7 @@ from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import ActionCancelledError, ran_plainly
 from flinkmagic.errors.base import UserError, is_from_signal
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
+from flinkmagic.errors.usage import JobFailedError
 from flinkmagic.jvm.java import is_gone
 from flinkmagic.magics.cell import cell_labels, is_blank
 from flinkmagic.magics.cell_jobs import NotedActions
@@ -245,22 +246,35 @@ class SessionMode:
         name = cell.job_name()
         cell.card.begin(write.text, line.line)
         try:
-            graph = session.compile(program, name, **self._options())
-            graph.is_callers = True
-            job = graph.run(wait=False)
+            written = session.SessionWrite(program, name, JobOptions(**self._options()))
+            job = written.graph.run(wait=False)
         except BaseException as error:
             cell.card.drop(write.text, line.line)
             if not isinstance(error, Exception) or is_from_signal(error):
                 raise
             raise NotDeployedError(name) from error
+        shown = None
         try:
-            self._magics.cell_jobs.add(job, cell.number, write.location)
-            follow(graph, job, cell.card.follow(write.text, line.line, graph, job))
+            while True:
+                self._magics.cell_jobs.add(job, cell.number, write.location)
+                shown = cell.card.follow(write.text, line.line, written.graph, job)
+                try:
+                    follow(written.graph, job, shown)
+                    break
+                except JobFailedError:
+                    if not written.without_keeping(job):
+                        raise
+                    job = written.graph.run(wait=False)
         except BaseException:
             job.cancel()  # nothing, if it has failed by itself
+            job.wait()
             raise
+        finally:
+            if shown is not None:
+                shown.finish(written.remarks(job))
         if job.status is JobStatus.CANCELED:
             raise ActionCancelledError(write.text, str(write.location))
+        written.note(job)
 
     def _options(self) -> dict[str, Any]:
         """Return the options of a line's graph."""

@@ -384,7 +384,8 @@ class Boundaries:
         kept = {number for number, frame in frames.items() if any(reread.get(df) for df in frame.dataframes)}
         stages: Any = CLASSES.shared_instance(self._sc._gateway, "SingleStages")
         if not only_kept:
-            kept |= {one for one in used if not stages.passesOn(sink.logical_plan, frames[one].plan)}
+            query = sink.logical_plan if sink.write is None else sink.write.df._jdf.logicalPlan()
+            kept |= {one for one in used if not stages.passesOn(query, frames[one].plan)}
         order, _ = _sources_first([used], inside)
         return [number for number in order if number in kept]
 

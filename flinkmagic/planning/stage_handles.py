@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from flinkmagic.planning.translation import Stage
 
 _EXCHANGES = frozenset({SHUFFLE_EXCHANGE, REUSED_EXCHANGE})
+_MERGED = _EXCHANGES | {CACHED_SCAN}
+"""What a stage may read with fewer tasks than it has partitions."""
 
 
 class _StageFacts(TypedDict):
@@ -188,6 +190,7 @@ class StageHandles:
     ) -> WriteStageHandle:
         """Return the handle of a write: `plan` has the command on top, or is the plan of the query that it hides."""
         made = Renewable(lambda: self._rebuilder.query(plan))
+        self._rebuilder.writes(plan)
         self._rebuilder.planned(plan, query_execution.optimizedPlan())
         if request.command is not None:
             command, session = request.command, query_execution.sparkSession()
@@ -329,8 +332,8 @@ class StageHandles:
 
     def _merged(self, ask: Callable[[JavaObject], int], plan: JavaObject, stage: Stage) -> Once:
         # Without a node of its own, a stage only reads what another one wrote.
-        shuffled = any(child.kind in _EXCHANGES for node in stage.nodes for child in node.children)
-        return Once(lambda: ask(plan)) if shuffled or not stage.nodes else Once.of(-1)
+        read = (child.kind for node in stage.nodes for child in (node, *node.children))
+        return Once(lambda: ask(plan)) if not _MERGED.isdisjoint(read) or not stage.nodes else Once.of(-1)
 
 
 def _calls_python(node: PlanNode) -> bool:

@@ -1,16 +1,11 @@
-"""Which map outputs of a shuffle exist, according to Spark's driver.
-
-`SparkEnv.mapOutputTracker` is read as a field: py4j looks up all methods of an object's class to call one, and one
-method of `SparkEnv` on 4.3.0 names a class that PySpark's distribution does not have (com.google.protobuf), so that
-calling any of them breaks the connection. Seen on 3.5.9 and 4.3.0.
-"""
+"""Which map outputs of a shuffle exist, according to Spark's driver. Seen on 3.5.9 and 4.3.0."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from flinkmagic.jvm.java import static_method
+from flinkmagic.jvm.java import of_environment
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -31,10 +26,7 @@ class MapOutputs:
 
     def __init__(self, sc: SparkContext) -> None:
         if sc not in _TRACKERS:
-            environment = static_method(sc._jvm, "java.lang.Class", "forName")("org.apache.spark.SparkEnv")
-            field = environment.getDeclaredField("mapOutputTracker")
-            field.setAccessible(True)
-            _TRACKERS[sc] = field.get(sc._jsc.sc().env())
+            _TRACKERS[sc] = of_environment(sc, "mapOutputTracker")
         self._tracker = _TRACKERS[sc]
 
     def are_complete(self, dependency: JavaObject, tasks: int) -> bool:

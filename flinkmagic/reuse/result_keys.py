@@ -76,11 +76,14 @@ class ResultKey:
         Whether it means the same in another process.
     files : tuple of int
         The lists of files that it was made from, for `ResultKeys.changed_file`.
+    settings : str
+        Equal under equal settings, which are part of the digest.
     """
 
     digest: str
     portable: bool
     files: tuple[int, ...] = ()
+    settings: str = ""
 
 
 @dataclass(frozen=True)
@@ -170,8 +173,10 @@ class ResultKeys:
             return NoKey(f"its plan could not be read: {str(error.java_exception)[:200]}")
         if "digest" not in answer:
             return NoKey(answer["reason"])
-        whole = json.dumps([answer["digest"], self._settings_of(plan.session()), *more])
-        return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), answer["portable"], tuple(answer["files"]))
+        settings = self._settings_of(plan.session())
+        whole = json.dumps([answer["digest"], settings, *more])
+        digest = hashlib.sha256(whole.encode()).hexdigest()
+        return ResultKey(digest, answer["portable"], tuple(answer["files"]), settings)
 
     def of_answer(self, query_execution: JavaObject, *more: str) -> ResultKey | NoKey:
         """Return the key of what a query answers under the settings of its session; nothing is planned for it.

@@ -22,6 +22,7 @@ The rules, as the code keeps them:
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from flinkmagic.planning.handles import BoundaryStageHandle, ShuffleMapStageHand
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.checkpoints import Checkpoints
+from flinkmagic.reuse.driver_broadcasts import DriverBroadcast
 from flinkmagic.reuse.finished_writes import (
     WITHOUT_KEY,
     FinishedWrite,
@@ -52,6 +54,9 @@ if TYPE_CHECKING:
     from flinkmagic.graph.job_graph import JobVertex
 
 _LOG = logging.getLogger(__name__)
+
+LOST = "an executor has lost them"
+"""Why kept rows are not used."""
 
 
 class Retention:
@@ -95,6 +100,8 @@ class Retention:
         self._taken_up = NOTHING
         self.reasons: dict[str, str] = {}
         """By the name of a stage, why its result has no key and every run computes it."""
+        self.not_used: dict[str, str] = {}
+        """By the name of a DataFrame, why its kept rows are not used."""
         if bound is not None:
             self._store.set_bound(bound)
 
@@ -127,7 +134,12 @@ class Retention:
                 self._keys_left_out.add(key.digest)
                 continue
             entry = None if self._full else self._find(result, key)
-            if result.kind == "write" or entry is None or not unchanged(key) or not entry.is_there():
+            if result.kind == "write" or entry is None:
+                continue
+            if not unchanged(key) or not entry.is_there():
+                if result.kind == "boundary":
+                    file = keys.changed_file(key)
+                    self.not_used[result.handle.name] = f"{os.path.basename(file)} changed" if file else LOST
                 continue
             if self._use(result, entry, kept):
                 found[vertex_of[id(result.handle)]] = (result, entry)
@@ -171,6 +183,9 @@ class Retention:
                 rows.let_go()
             return is_held
         result.adopt(entry.computed)
+        if isinstance(result.handle, ShuffleMapStageHandle) and result.handle.written is not None:
+            # Its readers depend on its size, as they do on that of one that has just been written.
+            result.handle.written(MapOutputs(self._sc).statistics(entry.computed.shuffleDependency()))
         return True
 
     def _written(
@@ -259,7 +274,6 @@ class Retention:
         keys = ResultKeys(self._sc, planned.relations)
         unchanged = _Unchanged(keys)
         vertex_of = _vertices_by_handle(graph)
-        broadcasts = self._broadcasts(planned, graph, vertex_of)
         seconds = stage_seconds(graph, {index: one.seconds for index, one in self._taken_up.results.items()})
         writes: dict[int, list[str] | None] = {}
         for result in planned.results:
@@ -276,7 +290,7 @@ class Retention:
                 job_vertex = graph.job_vertices[vertex]
                 bytes_ = bytes_by_partition.get(job_vertex.id)
                 what = _users_name(job_vertex.job_vertex)
-                self._retain_result(result, key, what, kept, bytes_, broadcasts[vertex], seconds[vertex])
+                self._retain_result(result, key, what, kept, bytes_, seconds[vertex])
         sinks = {vertex_of.get(id(result.handle)): result.sink for result in planned.results if result.kind == "write"}
         ended = {sinks[vertex] for vertex in finished if vertex in sinks}
         is_failed = status is JobStatus.FAILED
@@ -289,11 +303,11 @@ class Retention:
         what: str,
         kept: KeptResults,
         bytes_by_partition: tuple[int, ...] | None,
-        broadcasts: Mapping[str, int],
         seconds: float,
     ) -> None:
         computed: Any
         rows: KeptRows | None = None
+        held: dict[str, Any] = {}
         if result.kind == "result" or result.kind == "boundary":
             one = kept.held(result.handle)
             if one is None or not one.rows.hold():
@@ -301,9 +315,17 @@ class Retention:
             rows = one.rows
             computed = one if result.kind == "result" else (one.relation.cacheBuilder(), rows)
             size = self._stored(one.relation.cacheBuilder().cachedColumnBuffers().id())
+            held["let_go"] = rows.let_go
         else:
             computed = result.computed()
-            size = sum(bytes_by_partition) if bytes_by_partition is not None else _data_size(computed)
+            if bytes_by_partition is not None:
+                size = sum(bytes_by_partition)
+            else:
+                size = held["driver_bytes"] = _data_size(computed)
+            if result.kind == "broadcast":
+                broadcast = DriverBroadcast(self._sc, computed)
+                size = broadcast.compact_bytes()
+                held["let_go"] = held["shrink"] = broadcast.shrink  # what was computed with it holds it, too
         self._store.add(
             RetainedResult(
                 key=key.digest,
@@ -315,32 +337,11 @@ class Retention:
                 bytes=size,
                 bytes_by_partition=bytes_by_partition,
                 is_there=rows.are_there if rows is not None else self._is_there(result),
-                let_go=rows.let_go if rows is not None else lambda: None,
-                broadcasts=broadcasts,
                 seconds=seconds,
                 of_action=self._of_action,
+                **held,
             )
         )
-
-    def _broadcasts(
-        self, planned: PlannedJob, graph: ExecutionGraph, vertex_of: Mapping[int, int]
-    ) -> dict[int, dict[str, int]]:
-        """Return, by vertex, the broadcasts of its result: by their keys, how many bytes they are."""
-        held: dict[int, dict[str, int]] = {vertex.index: {} for vertex in graph.job_vertices}
-        for index, entry in self._taken_up.results.items():
-            held[index].update(entry.broadcasts)
-        for result in planned.results:
-            vertex = vertex_of.get(id(result.handle))
-            if vertex is None:
-                continue
-            if result.kind in ("broadcast", "subquery") and vertex not in self._taken_up.finished:
-                key, computed = self._keys.get(id(result.handle)), result.computed()
-                name = key.digest if key is not None else result.handle.name
-                held[vertex][name] = _data_size(computed) if computed is not None else 0
-        for producer in graph.job_vertices:
-            for consumer in _consumers(producer):
-                held[consumer].update(held[producer.index])
-        return held
 
     def _stored(self, rdd: int) -> int:
         """Return how many bytes of a persisted RDD Spark has."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.with_options import with_options
     from flinkmagic.deployment.session_cluster import submitted_jobs
     from flinkmagic.session.actions.session_actions import SessionActions
+    from flinkmagic.session.actions.session_writes import SessionWrite
     from flinkmagic.session.actions.warm_up import warm_up
     from flinkmagic.session.compiled_graph import CompiledGraph, compile, start_stream
     from flinkmagic.session.job import Job
@@ -23,6 +24,7 @@ __all__ = [
     "CompiledGraph",
     "Job",
     "SessionActions",
+    "SessionWrite",
     "SimulatedRun",
     "capture",
     "compile",
@@ -39,6 +41,7 @@ _HOMES = {
     "CompiledGraph": "flinkmagic.session.compiled_graph",
     "Job": "flinkmagic.session.job",
     "SessionActions": "flinkmagic.session.actions.session_actions",
+    "SessionWrite": "flinkmagic.session.actions.session_writes",
     "SimulatedRun": "flinkmagic.session.simulated_run",
     "capture": "flinkmagic.capturing.capture",
     "compile": "flinkmagic.session.compiled_graph",

@@ -225,6 +225,10 @@ class Job:
         """Return, by the name of a stage, why no later run can use its result."""
         return self._deployment.not_retained
 
+    def not_used(self) -> dict[str, str]:
+        """Return, by the name of a DataFrame, why its kept rows are not used."""
+        return self._deployment.not_used
+
     def report(self) -> list[str]:
         """Return the outcome of the job, sink by sink; what ran differently from the plan; then what was uneven.
 

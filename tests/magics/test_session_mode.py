@@ -182,7 +182,7 @@ def test_a_write_that_cannot_be_deployed_is_plain_sparks_and_told(on, monkeypatc
     def broken(*arguments: Any, **options: Any) -> None:
         raise KeyError("a mistake of ours")
 
-    monkeypatch.setattr(session, "compile", broken)
+    monkeypatch.setattr(session, "SessionWrite", broken)
     cell = on.run(
         f"{GROUPED}\ng.write.json(f'{{at}}/out')\nspark.sql('CREATE TABLE by_spark AS SELECT 1 AS a').count()"
     )

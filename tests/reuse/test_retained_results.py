@@ -91,20 +91,37 @@ def test_a_smaller_bound_holds_immediately(store, result):
     assert keys(store) == []
 
 
-def test_broadcasts_have_a_bound_of_their_own():
+def test_objects_in_the_drivers_heap_have_a_bound_of_their_own_and_take_nothing_along():
     store = RetainedResults(driver_bytes=100)
+    shrunk, busy = [], set()
 
-    def keep(key, **broadcasts):
-        store.add(RetainedResult(key, "shuffle", "g", key, False, object(), 10, broadcasts=broadcasts))
-        return keys(store)
+    def keep(key, driver_bytes=0):
+        def shrink():
+            shrunk.append(key)
+            return key not in busy
 
-    keep("a", one=60)
-    # Both hold the same one.
-    assert keep("b", one=60, two=40) == ["b", "a"]
-    assert keep("c") == ["c", "b", "a"]
-    # Without "a" the first broadcast is still held by "b"; what holds none stays.
-    assert keep("d", three=30) == ["d", "c"]
-    assert keep("e", four=101) == ["c"]
+        one = RetainedResult(key, "broadcast", "g", key, False, object(), 1, driver_bytes=driver_bytes, shrink=shrink)
+        store.add(one)
+
+    for key, driver_bytes in (("a", 60), ("b", 40), ("c", 0)):
+        keep(key, driver_bytes)
+    assert shrunk == []
+    keep("d", 60)
+    assert shrunk == ["a"]
+    store.use(store.find("g", "a", of_session=False))  # it is made again
+    busy.add("b")
+    keep("e", 10)
+    assert shrunk == ["a", "b", "d"]
+    keep("f", 30)
+    assert shrunk == ["a", "b", "d", "b"], "what was being read is tried again"
+    assert keys(store) == ["f", "e", "a", "d", "c", "b"]
+
+
+def test_what_cannot_be_without_its_object_goes():
+    store = RetainedResults(driver_bytes=100)
+    for key in "ab":
+        store.add(RetainedResult(key, "subquery", "g", key, False, object(), 60, driver_bytes=60))
+    assert keys(store) == ["b"]
 
 
 def test_an_equal_result_takes_the_place_and_the_name(store, result):

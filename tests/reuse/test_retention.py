@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 import flinkmagic
 from flinkmagic.errors.usage import InvalidValueError, UnknownNameError
+from flinkmagic.jvm.java import of_environment
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import capture, release_retained
 from flinkmagic.session import retained as retained_of
@@ -313,6 +314,43 @@ def test_all_kinds_of_results_are_used_again(spark, cell, numbers, tmp_path):
     assert len(second.vertices) == 2
     assert second.reused == len(first.vertices) - 2
     assert [sorted(spark.read.parquet(out + part).collect()) for part in ("/a", "/b")] == rows
+
+
+def test_the_object_of_a_broadcast_goes_alone_and_is_made_again(spark, cell, numbers, tmp_path):
+    source = """
+    names = spark.range(7).selectExpr("concat('k', id) AS k", "concat('n', id) AS name")
+    sums = spark.read.parquet(numbers).groupBy(F.expr("concat('k', k) AS k")).agg(F.sum("id").alias("s"))
+    joined = sums.join(F.broadcast(names), "k")
+    joined.write.mode("overwrite").parquet(out + "/a")
+    joined.groupBy("name").count().write.mode("overwrite").parquet(out + "/b")
+    """
+
+    def rows():
+        return [sorted(spark.read.parquet(out + part).collect()) for part in ("/a", "/b")]
+
+    def result(kind):
+        return next(one for one in retained_of(spark) if one.kind == kind)
+
+    out = str(tmp_path / "out")
+    first = cell(source, numbers=numbers, out=out)
+    expected = rows()
+    broadcast = result("broadcast")
+    blocks = of_environment(spark.sparkContext, "blockManager")
+    blocks_of = spark._jvm.org.apache.spark.storage.BroadcastBlockId
+    block = blocks_of(broadcast.computed.executeBroadcast().id(), "")
+    assert blocks.getStatus(block).get().memSize() >= broadcast.driver_bytes > 2**20  # of seven rows
+    assert 0 < broadcast.bytes < 2**14
+    assert broadcast.shrink()
+    assert not blocks.getStatus(block).isDefined()
+    spark._jvm.System.gc()  # Spark still finds the object while it exists
+    # Spark computes lost partitions with the same broadcast.
+    builder, _ = result("boundary").computed
+    blocks.master().removeRdd(builder.cachedColumnBuffers().id(), True)
+    second = cell(source, numbers=numbers, out=out)
+    assert second.reused == len(first.vertices) - 2
+    assert rows() == expected
+    release_retained(spark, "g")
+    assert not blocks.getStatus(block).isDefined()
 
 
 def test_a_result_is_used_again_and_outlives_its_first_job(spark, numbers):

@@ -4,6 +4,8 @@ import java.util.ArrayList;
 import java.util.IdentityHashMap;
 
 import org.apache.spark.MapOutputStatistics;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.execution.CoalesceExec;
 import org.apache.spark.sql.execution.CoalescedPartitionSpec;
 import org.apache.spark.sql.execution.ShufflePartitionSpec;
@@ -30,6 +32,10 @@ import scala.collection.Iterator;
  * neighbours are merged, in the same way for all shuffles of a stage, and no shuffle is merged if the user gave its
  * number of partitions. A stage that reads anything but shuffles (and broadcasts) stays as it is, and so does one whose
  * operators have another number of partitions than their inputs.
+ *
+ * The last stage of a write has as many tasks as Spark's own rule would leave of its many small partitions, if there
+ * are that many here: each task makes a file. It may also read rows that are kept: those of one relation, which notes
+ * in how many files a write would have put what it was made of.
  */
 public class CoalescedReads {
     /** Set on the session that plans a job: whether partitions may be merged. */
@@ -38,6 +44,9 @@ public class CoalescedReads {
     private final IdentityHashMap statistics = new IdentityHashMap();
     private final IdentityHashMap specs = new IdentityHashMap();
     private final IdentityHashMap tasks = new IdentityHashMap();
+
+    /** On the plan of kept rows: how many tasks a write of them would have. */
+    private static final TreeNodeTag FILES = new TreeNodeTag("flinkmagic.files");
 
     /** A shuffle is written. */
     public void written(Exchange exchange, MapOutputStatistics written) {
@@ -55,21 +64,54 @@ public class CoalescedReads {
      * @param top the planned operator on top of the stage
      * @param leaves its planned exchanges, without broadcasts
      * @param made the exchanges that are run for them
+     * @param isWrite whether the stage is the last one of a write
      */
-    public void decide(SparkPlan top, ArrayList leaves, ArrayList made) {
+    public void decide(SparkPlan top, ArrayList leaves, ArrayList made, boolean isWrite) {
         tasks.remove(top);
         for (int i = 0; i < leaves.size(); i++) {
             specs.remove(leaves.get(i));
         }
-        if (leaves.isEmpty()) {
+        long[] sizes = sizes(made);
+        if (sizes == null) {
             return;
         }
+        ShufflePartitionSpec[] merged = isWrite
+            ? merge(sizes, files(sizes, top.conf())) : merge(sizes, smallest(top.conf()));
+        if (merged.length < sizes.length) {
+            tasks.put(top, Integer.valueOf(merged.length));
+            for (int i = 0; i < leaves.size(); i++) {
+                specs.put(leaves.get(i), merged);
+            }
+        }
+    }
+
+    /** Notes on the plan of rows that are to be kept how many tasks a write of them would have. */
+    public void noteFiles(SparkPlan kept, ArrayList made) {
+        long[] sizes = sizes(made);
+        if (sizes != null) {
+            kept.setTagValue(FILES, Integer.valueOf(files(sizes, kept.conf())));
+        }
+    }
+
+    /** How many tasks a write of kept rows has; 0 if as many as they have partitions. */
+    public static int filesOf(SparkPlan kept) {
+        Option files = kept.getTagValue(FILES);
+        return files.isDefined() ? ((Integer) files.get()).intValue() : 0;
+    }
+
+    /** A stage has so many tasks. */
+    public void hasTasks(SparkPlan top, int number) {
+        tasks.put(top, Integer.valueOf(number));
+    }
+
+    /** By partition, the bytes of some shuffles together; null if these are not known, or may not be merged. */
+    private long[] sizes(ArrayList made) {
         long[] sizes = null;
         for (int i = 0; i < made.size(); i++) {
             MapOutputStatistics written = (MapOutputStatistics) statistics.get(made.get(i));
             if (written == null || !mayMerge((ShuffleExchangeLike) made.get(i))
                 || (sizes != null && sizes.length != written.bytesByPartitionId().length)) {
-                return;
+                return null;
             }
             if (sizes == null) {
                 sizes = new long[written.bytesByPartitionId().length];
@@ -78,15 +120,29 @@ public class CoalescedReads {
                 sizes[j] += written.bytesByPartitionId()[j];
             }
         }
-        SQLConf conf = top.conf();
-        long target = ((Long) conf.getConf(SQLConf$.MODULE$.COALESCE_PARTITIONS_MIN_PARTITION_SIZE())).longValue();
-        ShufflePartitionSpec[] merged = merge(sizes, target);
-        if (merged.length < sizes.length) {
-            tasks.put(top, Integer.valueOf(merged.length));
-            for (int i = 0; i < leaves.size(); i++) {
-                specs.put(leaves.get(i), merged);
-            }
+        return sizes;
+    }
+
+    private static long smallest(SQLConf conf) {
+        return ((Long) conf.getConf(SQLConf$.MODULE$.COALESCE_PARTITIONS_MIN_PARTITION_SIZE())).longValue();
+    }
+
+    /** How many partitions `ShufflePartitionsUtil.coalescePartitions` leaves of very many small ones. */
+    private static int files(long[] sizes, SQLConf conf) {
+        long bytes = 0L;
+        for (int i = 0; i < sizes.length; i++) {
+            bytes += sizes[i];
         }
+        Option least = (Option) conf.getConf(SQLConf$.MODULE$.COALESCE_PARTITIONS_MIN_PARTITION_NUM());
+        boolean isParallel = ((Boolean) conf.getConf(SQLConf$.MODULE$.COALESCE_PARTITIONS_PARALLELISM_FIRST())).booleanValue();
+        int number = least.isDefined() ? ((Integer) least.get()).intValue()
+            : isParallel ? SparkContext.getOrCreate().defaultParallelism() : 1;
+        long advised = ((Long) conf.getConf(SQLConf$.MODULE$.ADVISORY_PARTITION_SIZE_IN_BYTES())).longValue();
+        long share = (bytes + number - 1) / Math.max(1, number);
+        long target = Math.max(1L, Math.max(smallest(conf), Math.min(share, advised)));
+        long full = bytes / target;
+        long files = bytes - full * target >= smallest(conf) ? full + 1 : full;  // a smaller rest goes to its neighbour
+        return (int) Math.max(1L, Math.min((long) sizes.length, files));
     }
 
     /** The partitions of a planned exchange that each task reads; null if it is read as it was written. */
@@ -137,6 +193,27 @@ public class CoalescedReads {
         return origin == ENSURE_REQUIREMENTS$.MODULE$ || origin == REPARTITION_BY_COL$.MODULE$;
     }
 
+    /** Neighbours together, so that this many tasks read alike. */
+    private static ShufflePartitionSpec[] merge(long[] sizes, int number) {
+        long[] before = new long[sizes.length + 1];
+        for (int i = 0; i < sizes.length; i++) {
+            before[i + 1] = before[i] + sizes[i];
+        }
+        ArrayList merged = new ArrayList();
+        int start = 0;
+        for (int i = 1; i <= number; i++) {
+            int end = start + 1;
+            double share = before[sizes.length] * (double) i / number;
+            while (end < sizes.length - (number - i) && before[end] + sizes[end] / 2.0 <= share) {
+                end++;
+            }
+            end = i == number ? sizes.length : end;
+            merged.add(new CoalescedPartitionSpec(start, end, (Option) scala.None$.MODULE$));
+            start = end;
+        }
+        return array(merged);
+    }
+
     /** Neighbours together, as many as stay within the target. */
     private static ShufflePartitionSpec[] merge(long[] sizes, long target) {
         ArrayList merged = new ArrayList();
@@ -152,6 +229,10 @@ public class CoalescedReads {
                 bytes += sizes[i];
             }
         }
+        return array(merged);
+    }
+
+    private static ShufflePartitionSpec[] array(ArrayList merged) {
         ShufflePartitionSpec[] specs = new ShufflePartitionSpec[merged.size()];
         for (int i = 0; i < specs.length; i++) {
             specs[i] = (ShufflePartitionSpec) merged.get(i);

@@ -62,13 +62,19 @@ public class PlanNodes {
 
     /** A scan of rows that exist already, in place of a plan. */
     public static RDDScanExec scanOver(SparkPlan plan, RDD rows, Partitioning partitioning) throws Exception {
+        return scanOver(plan, rows, partitioning, plan.outputOrdering());
+    }
+
+    /** The same for rows in another order. */
+    public static RDDScanExec scanOver(SparkPlan plan, RDD rows, Partitioning partitioning, scala.collection.Seq order)
+            throws Exception {
         Constructor constructor = RDDScanExec.class.getConstructors()[0];
         Object[] arguments = new Object[constructor.getParameterTypes().length];
         arguments[0] = plan.output();
         arguments[1] = rows;
         arguments[2] = plan.nodeName();
         arguments[3] = partitioning;
-        arguments[4] = plan.outputOrdering();
+        arguments[4] = order;
         if (arguments.length > 5) {  // 4.x: the stream that it reads, if any
             arguments[5] = scala.None$.MODULE$;
         }

@@ -42,6 +42,8 @@ public class PlanRebuilder {
     private final IdentityHashMap made = new IdentityHashMap();
     private final IdentityHashMap kept = new IdentityHashMap();
     private final IdentityHashMap pipelined = new IdentityHashMap();
+    private final IdentityHashMap writes = new IdentityHashMap();
+    private final IdentityHashMap merged = new IdentityHashMap();
     private final AdaptiveJoins joins = new AdaptiveJoins();
     private final CoalescedReads reads = new CoalescedReads();
 
@@ -128,6 +130,11 @@ public class PlanRebuilder {
         joins.plan(root, optimized);
     }
 
+    /** The plan is that of a write, or of the rows that one writes. */
+    public synchronized void writes(SparkPlan plan) {
+        writes.put(plan, plan);
+    }
+
     /** The plan that runs for that of a whole query or write; always the same object. */
     public synchronized SparkPlan query(SparkPlan plan) throws Exception {
         joins.free(plan);
@@ -177,8 +184,13 @@ public class PlanRebuilder {
     public synchronized InMemoryRelation relation(InMemoryRelation planned) throws Exception {
         CachedRDDBuilder builder = (CachedRDDBuilder) kept.get(planned.cacheBuilder());
         if (builder == null) {
-            builder = PlanNodes.withPlan(planned.cacheBuilder(), rebuild(planned.cacheBuilder().cachedPlan()));
+            SparkPlan plan = planned.cacheBuilder().cachedPlan();
+            builder = PlanNodes.withPlan(planned.cacheBuilder(), rebuild(plan));
             kept.put(planned.cacheBuilder(), builder);
+            ArrayList leaves = new ArrayList();
+            if (CoalescedReads.isEnabled(plan) && CoalescedReads.collect(plan, hidden, leaves)) {
+                reads.noteFiles(builder.cachedPlan(), exchanges(leaves));
+            }
         }
         return InMemoryRelation$.MODULE$.apply(
             planned.output(), builder, planned.outputOrdering(), planned.statsOfPlanToCache());
@@ -321,20 +333,47 @@ public class PlanRebuilder {
     private void mergeReads(SparkPlan top) throws Exception {
         ArrayList leaves = new ArrayList();
         boolean isExchange = top instanceof Exchange;
-        if (made.containsKey(top) || !CoalescedReads.isEnabled(top)
-            || !CoalescedReads.collect(isExchange ? (SparkPlan) top.children().head() : top, hidden, leaves)) {
+        boolean isWrite = writes.containsKey(top);
+        if (made.containsKey(top) || !CoalescedReads.isEnabled(top)) {
             return;
         }
+        if (CoalescedReads.collect(isExchange ? (SparkPlan) top.children().head() : top, hidden, leaves)) {
+            reads.decide(top, leaves, exchanges(leaves), isWrite);
+        } else if (isWrite) {
+            mergeKept(top);
+        }
+    }
+
+    private ArrayList exchanges(ArrayList leaves) throws Exception {
         ArrayList shuffles = new ArrayList();
         for (int i = 0; i < leaves.size(); i++) {
             shuffles.add(exchange((SparkPlan) leaves.get(i)));
         }
-        reads.decide(top, leaves, shuffles);
+        return shuffles;
+    }
+
+    /** The same for a write that reads kept rows. */
+    private void mergeKept(SparkPlan top) throws Exception {
+        SparkPlan rows = MergedRows.only(top, hidden);
+        if (rows == null || !kept.containsKey(MergedRows.builder(rows))) {
+            return;
+        }
+        CachedRDDBuilder builder = (CachedRDDBuilder) kept.get(MergedRows.builder(rows));
+        int number = builder == null ? 0 : CoalescedReads.filesOf(builder.cachedPlan());
+        if (number > 0 && number < builder.cachedColumnBuffers().getNumPartitions()) {
+            reads.hasTasks(top, number);
+            merged.put(rows, Integer.valueOf(number));
+        }
     }
 
     /** The rows of a planned exchange, as its consumer reads them. */
     private SparkPlan input(SparkPlan child) throws Exception {
         SparkPlan rebuilt = rebuild(child);
+        if (merged.containsKey(child)) {
+            int number = ((Integer) merged.get(child)).intValue();
+            return PlanNodes.scanOver(
+                child, MergedRows.of(rebuilt.execute(), number), new UnknownPartitioning(number), MergedRows.order(child));
+        }
         ShufflePartitionSpec[] specs = reads.of(child);
         if (specs == null) {
             return rebuilt;

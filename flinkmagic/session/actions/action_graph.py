@@ -1,10 +1,12 @@
-"""The graph of an action's query."""
+"""The graphs of single lines: those of a write, and of an action's query."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.errors.actions import not_used, paid_for
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.planning.handles import ResultStageHandle
@@ -17,21 +19,38 @@ from flinkmagic.session.compiled_graph import CompiledGraph
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from flinkmagic.capturing.program import Program
     from flinkmagic.session.job import Job
+    from flinkmagic.session.options import JobOptions
 
 
-class ActionGraph(CompiledGraph):
-    """A query whose last stage is run by the action itself, which takes its rows: a run leaves that vertex out.
+class LineGraph(CompiledGraph):
+    """What a line of the session computes, be it an action or a write; it may keep rows for later lines.
 
     Attributes
     ----------
     boundaries : tuple of PlannedBoundary
-        The DataFrames whose rows are kept for later actions.
+        The DataFrames whose rows are kept for later lines.
+    unused : dict of str to str
+        By the name of a DataFrame, why the rows that were kept of it are not used.
     """
 
-    _collected = True
     is_callers = True
     boundaries: tuple[PlannedBoundary, ...]
+
+    def __init__(
+        self, program: Program, name: str, options: JobOptions, unused: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self.unused = dict(unused)
+        super().__init__(program, name, options)
+
+    def remarks(self, job: Job) -> list[str]:
+        """Return what the user should know of what its job has kept, and has not used of what was kept."""
+        made = set(self.job_graph.vertices) - set(job.reused())
+        tails = {node.id for vertex in made for node in self.job_graph.vertices[vertex].operators}
+        kept = [one.name for one in self.boundaries if one.tail_id in tails and one.name not in job.not_retained()]
+        told = [not_used(name, why) for name, why in {**self.unused, **job.not_used()}.items()]
+        return [*told, paid_for(", ".join(dict.fromkeys(kept)))] if kept else told
 
     def kept_keys(self) -> list[tuple[PlannedBoundary, ResultKey | NoKey]]:
         """Return the DataFrames whose rows would be kept, with the keys of these. Ask before a run."""
@@ -44,6 +63,29 @@ class ActionGraph(CompiledGraph):
         tails = {node.id: node for vertex in self.job_graph.vertices.values() for node in vertex.operators}
         kept = [(one, results[id(tails[one.tail_id].operator_factory)]) for one in self.boundaries]
         return [(boundary, keys.of(result.plan, *result.names)) for boundary, result in kept]
+
+    def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
+        planned = super()._compile(on_progress)
+        self.boundaries = planned.boundaries
+        return planned
+
+    def rows_of(self, df: DataFrame) -> int | None:
+        """Return how many rows of a DataFrame the query had when it ran; None if they were not counted."""
+        return None
+
+    @property
+    def last_vertex(self) -> JobVertex:
+        """The vertex of its last stage."""
+        last = self.sinks[-1].transformation_id
+        return next(
+            vertex for vertex in self.job_graph.vertices.values() if any(node.id == last for node in vertex.operators)
+        )
+
+
+class ActionGraph(LineGraph):
+    """A query whose last stage is run by the action itself, which takes its rows: a run leaves that vertex out."""
+
+    _collected = True
 
     def release(self) -> None:
         """Release what the last stage holds in the JVM: the action has its rows."""
@@ -86,19 +128,6 @@ class ActionGraph(CompiledGraph):
             job.wait()
             raise
         return job
-
-    def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
-        planned = super()._compile(on_progress)
-        self.boundaries = planned.boundaries
-        return planned
-
-    @property
-    def last_vertex(self) -> JobVertex:
-        """The vertex of that stage."""
-        last = self.sinks[0].transformation_id
-        return next(
-            vertex for vertex in self.job_graph.vertices.values() if any(node.id == last for node in vertex.operators)
-        )
 
     def _part(self, run: frozenset[int]) -> JobGraph:
         return with_ancestors(self.job_graph, [edge.producer.id for edge in self.last_vertex.inputs])

@@ -1,4 +1,4 @@
-"""The DataFrames that actions have read, and may read again.
+"""The DataFrames that actions and writes have read, and may read again. Where it says action, a write is one, too.
 
 1. The first action that reads a DataFrame plans it as plain Spark does, with its own columns and filters pushed down.
 2. The next one that computes something of it computes it whole if it is worth that, and its rows are kept for all later
@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from flinkmagic.capturing.merging import spanning
-from flinkmagic.reuse.result_keys import NoKey
-from flinkmagic.reuse.retained_results import retained_results
+from flinkmagic.errors.actions import EVICTED, OTHER_CODE, OTHER_SETTINGS, RELEASED
+from flinkmagic.reuse.result_keys import NoKey, ResultKey
+from flinkmagic.reuse.retained_results import RetainedResults, retained_results
 from flinkmagic.session.actions.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flinkmagic.capturing.program import Program
-    from flinkmagic.session.actions.action_graph import ActionGraph
+    from flinkmagic.session.actions.action_graph import LineGraph
     from flinkmagic.session.job import Job
 
 KEPT_A_SECOND = 100 * 2**20
@@ -54,7 +55,7 @@ class RereadFrames:
         self._kept: WeakKeyDictionary[DataFrame, frozenset[int] | None] = WeakKeyDictionary()
         self._never: WeakSet[DataFrame] = WeakSet()
         # The keys under which rows were kept last.
-        self._digests: WeakKeyDictionary[DataFrame, str] = WeakKeyDictionary()
+        self._keys: WeakKeyDictionary[DataFrame, ResultKey] = WeakKeyDictionary()
 
     @classmethod
     def of(cls, sc: SparkContext) -> RereadFrames:
@@ -75,8 +76,8 @@ class RereadFrames:
             return False
         return self._costs.get(df, 0.0) <= self._ledger.room(self._seconds.get(df, 0.0))
 
-    def note(self, graph: ActionGraph, job: Job, df: DataFrame, seconds: float, count: int | None) -> None:
-        """Note what an action that was called on a DataFrame has read and kept.
+    def note(self, graph: LineGraph, job: Job, df: DataFrame, seconds: float, count: int | None) -> None:
+        """Note what an action on a DataFrame, or a write of it, has read and kept.
 
         Parameters
         ----------
@@ -101,7 +102,7 @@ class RereadFrames:
 
     def _account(self, df: DataFrame, job: Job) -> None:
         """Note what keeping a DataFrame has cost, or has saved."""
-        name = self._digests.get(df, "")
+        name = self._keys[df].digest if df in self._keys else ""
         if self._kept.get(df) is None:
             self._ledger.stake(name, self._costs.get(df, 0.0))
         else:
@@ -123,7 +124,7 @@ class RereadFrames:
         if manager.isEmpty():
             return
         cached = [df for df in kept if manager.lookupCachedData(df._jdf).isDefined()]
-        gone = {self._digests.pop(df, "") for df in cached}
+        gone = {self._keys.pop(df).digest for df in cached if df in self._keys}
         self._kept.update((df, None) for df in cached)
         retained_results(spark.sparkContext).drop(lambda result: result.key in gone)
 
@@ -131,15 +132,18 @@ class RereadFrames:
         self._kept.pop(df, None)  # what was read last stands last
         self._kept[df] = columns
 
-    def give_up(self, graph: ActionGraph) -> None:
+    def give_up(self, graph: LineGraph) -> None:
         """Never keep again what a query would have kept (rule 5)."""
         for boundary in graph.boundaries:
             for df in boundary.dataframes:
                 self._never.add(df)
                 self._kept.pop(df, None)
 
-    def revise(self, graph: ActionGraph) -> bool:
-        """Check what a query would keep; return whether it has to be compiled again without some of it."""
+    def revise(self, graph: LineGraph) -> bool:
+        """Check what a query would keep; return whether it has to be compiled again without some of it.
+
+        What it does not use of what was kept is noted in the graph.
+        """
         store = retained_results(graph.spark.sparkContext)
         is_revised = False
         for boundary, key in graph.kept_keys():
@@ -149,7 +153,8 @@ class RereadFrames:
                     self._never.add(df)
                     self._kept.pop(df, None)
                 continue
-            self._digests.update((df, key.digest) for df in boundary.dataframes)
+            former = [self._keys[df] for df in boundary.dataframes if df in self._keys]
+            self._keys.update((df, key) for df in boundary.dataframes)
             if boundary.multiplies:
                 self._multiplied.update(boundary.dataframes)
                 is_revised |= not any(self._may_stake(df) or self._kept.get(df) for df in boundary.dataframes)
@@ -157,8 +162,17 @@ class RereadFrames:
                 is_gone = store.find("", key.digest, of_session=True) is None
                 is_revised |= is_gone
                 if is_gone:
+                    graph.unused[boundary.name] = _why_gone(former[0] if former else key, key, store)
                     self._kept.update((df, None) for df in boundary.dataframes)
         return is_revised
+
+
+def _why_gone(former: ResultKey, key: ResultKey, store: RetainedResults) -> str:
+    if former.settings != key.settings:
+        return OTHER_SETTINGS
+    if former.digest != key.digest:
+        return OTHER_CODE
+    return EVICTED if store.was_evicted(key.digest) else RELEASED
 
 
 def _read_by(program: Program, df: DataFrame) -> Iterable[DataFrame]:

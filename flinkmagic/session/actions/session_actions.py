@@ -184,7 +184,8 @@ class SessionActions:
         reread = RereadFrames.of(df.sparkSession.sparkContext)
         graph = ActionGraph(self._program(call, df, texts.query), call.method, self._options)
         while reread.revise(graph):
-            graph = ActionGraph(self._program(call, df, texts.of(df)), call.method, self._options)
+            program = self._program(call, df, texts.of(df))
+            graph = ActionGraph(program, call.method, self._options, graph.unused)
         return graph
 
     def _program(self, call: ActionCall, df: DataFrame, sources: SourceQuery | None = None) -> Program:
@@ -422,6 +423,7 @@ def _driven(report: ActionReport, graph: ActionGraph, job: Job) -> ActionReport:
         tasks=tasks,
         reused=len(job.reused()),
         saved_seconds=job.saved_seconds,
+        note="; ".join(filter(None, [report.note, *graph.remarks(job)])),
     )
 
 

@@ -1,0 +1,86 @@
+"""The writes of a session: they read what earlier lines have kept, and keep what later ones may read.
+
+The rules are those of actions (`reread_frames`), and two more:
+
+1. A write whose job fails while it keeps rows, before anything of it is written, runs again without keeping any.
+2. A write of what is split neither reads nor keeps any: each row belongs to one selection only as long as one job
+   computes them all.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from flinkmagic.capturing.merging import spanning
+from flinkmagic.errors.actions import not_kept
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session.actions.action_graph import LineGraph
+from flinkmagic.session.actions.ledger import Ledger
+from flinkmagic.session.actions.reread_frames import RereadFrames
+
+if TYPE_CHECKING:
+    from flinkmagic.capturing.program import Program
+    from flinkmagic.session.job import Job
+    from flinkmagic.session.options import JobOptions
+
+
+class SessionWrite:
+    """One write of a session, compiled.
+
+    Parameters
+    ----------
+    program : Program
+        The cell's program with the write as its only sink.
+    name : str
+        The name of its job.
+    options : JobOptions
+        How it is compiled and run.
+
+    Attributes
+    ----------
+    graph : LineGraph
+        Its graph; another one after `without_keeping`.
+    """
+
+    def __init__(self, program: Program, name: str, options: JobOptions) -> None:
+        self._program, self._name, self._options = program, name, options
+        self._remarks: list[str] = []
+        self._started = time.monotonic()
+        self._reread = RereadFrames.of(program.spark.sparkContext)
+        if options.retain == "session" and len(program.writes) == 1 and not spanning(program).selections:
+            self._reread.leave_to_spark(program.spark)
+            program.reread = self._reread.within_reach()
+        self.graph = LineGraph(program, name, options)
+        while self._reread.revise(self.graph):
+            program.reread = self._reread.within_reach()
+            self.graph = LineGraph(program, name, options, self.graph.unused)
+
+    def note(self, job: Job) -> None:
+        """Note what its job has read and kept."""
+        seconds = time.monotonic() - self._started
+        Ledger.of(self._program.spark.sparkContext).note(seconds, job.saved_seconds)
+        if self._options.retain == "session":
+            self._reread.note(self.graph, job, self._program.writes[-1].df, seconds, None)
+
+    def remarks(self, job: Job) -> list[str]:
+        """Return what the user should know of its last job."""
+        return [*self._remarks, *self.graph.remarks(job)]
+
+    def without_keeping(self, job: Job) -> bool:
+        """Compile it again if its job has failed because of rule 1; return whether that is so."""
+        if job.status is not JobStatus.FAILED or not self.graph.boundaries or self._has_begun():
+            return False
+        self._reread.give_up(self.graph)
+        names = ", ".join(dict.fromkeys(boundary.name for boundary in self.graph.boundaries))
+        self._remarks.append(not_kept(names, job.exceptions()[-1].root.error))
+        self._program.reread = {}
+        self.graph = LineGraph(self._program, self._name, self._options)
+        return True
+
+    def _has_begun(self) -> bool:
+        graph = self.graph.execution_graph
+        (vertex,) = (one for one in graph.job_vertices if one.id == self.graph.last_vertex.id)
+        deployed = graph.timestamps(ExecutionState.DEPLOYING)
+        return any(deployed[one] == deployed[one] or graph.attempt[one] > 0 for one in vertex.vertices)  # NaN: never

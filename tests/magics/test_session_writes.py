@@ -1,0 +1,221 @@
+"""Writes of the session mode: they read what earlier lines have kept, and leave what plain Spark's writes leave."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flinkmagic.deployment.stages.stage_runner import StageRunner
+from flinkmagic.planning.handles import BoundaryStageHandle
+from flinkmagic.reuse.retained_results import DEFAULT_BYTES, retained_results
+from flinkmagic.session import retained
+
+FRAME = """
+lines = spark.read.text(f'{at}/lines')
+parsed = lines.selectExpr(*[f"regexp_extract(value, '(.*) (.*) (.*)', {n}) AS {c}" for n, c in enumerate('abc', 1)])
+names = spark.range(20).selectExpr("concat('b', id) AS b", "id % 4 AS part")
+df = parsed.dropDuplicates().join(names, 'b')
+"""
+
+
+@pytest.fixture
+def on(notebook: Any, tmp_path: Path) -> Any:
+    """A notebook with the mode on, `at`, its folder, and `df` over a text file."""
+    texts = [f"a{number % 30} b{number % 20} c{number // 2}" for number in range(20_000)]
+    (tmp_path / "lines").mkdir()
+    for file in range(2):
+        (tmp_path / "lines" / f"{file}.txt").write_text("\n".join(texts[file::2]))
+    notebook.names["at"] = str(tmp_path)
+    notebook.run("%flinkgraph on")
+    notebook.run(FRAME)
+    yield notebook
+    notebook.run("%flinkgraph off")
+
+
+def reused(cell: Any) -> list[int]:
+    """How many stages each of a cell's lines has reused."""
+    assert cell.error is None
+    found = [line for line in cell.stderr.splitlines() if " · line " in line]
+    return [int((re.findall(r"reused (\d+) stage", line) or [0])[0]) for line in found]
+
+
+def kept(spark: Any) -> set[str]:
+    """The keys of the rows that are kept."""
+    return {one.key for one in retained(spark) if one.kind == "boundary"}
+
+
+def keep(notebook: Any) -> None:
+    """Run actions until the rows of `df` are kept."""
+    for key in "ab":
+        notebook.run(f"df.groupBy('{key}').count().collect()")
+
+
+def test_a_write_reads_the_rows_that_actions_have_kept(on, spark) -> None:
+    keep(on)
+    (key,) = kept(spark)
+    expected = on.run("sorted(map(tuple, df.groupBy('c').count().collect()))").value
+    assert reused(on.run("df.groupBy('c').count().write.parquet(f'{at}/sums')")) == [4]  # the sums, too
+    assert reused(on.run("df.groupBy('c', 'part').count().write.parquet(f'{at}/more')")) == [3]
+    assert reused(on.run("df.where(\"c = 'c3'\").write.json(f'{at}/some')")) == [3]
+    assert kept(spark) == {key}
+    found = on.run("sorted(map(tuple, spark.read.parquet(f'{at}/sums').collect()))").value
+    assert found == expected
+
+
+def test_actions_read_what_a_write_has_left(on, spark) -> None:
+    on.run("df.groupBy('a').count().write.parquet(f'{at}/first')")
+    assert kept(spark) == set()
+    on.run("df.groupBy('b').count().write.parquet(f'{at}/second')")
+    (key,) = kept(spark)
+    assert reused(on.run("df.groupBy('b').count().collect()")) == [4]
+    assert reused(on.run("df.groupBy('c').count().collect()")) == [3]
+    assert kept(spark) == {key}
+
+
+def test_without_retention_a_write_keeps_nothing(on, spark) -> None:
+    on.run("%config FlinkMagics.retain = 'none'")
+    try:
+        keep(on)
+        assert reused(on.run("df.groupBy('b').count().write.parquet(f'{at}/out')")) == [0]
+        assert retained(spark) == []
+    finally:
+        on.run("%config FlinkMagics.retain = 'job'")
+
+
+WRITES = (
+    "df.groupBy('c').count().write.mode('overwrite').{}",
+    "df.write.mode('overwrite').{}",
+    "df.write.mode('overwrite').partitionBy('part').{}",
+    "parsed.write.mode('overwrite').{}",
+    "df.orderBy('a', 'b', 'c').write.mode('overwrite').{}",
+    "df.repartition(3).write.mode('overwrite').{}",
+)
+
+
+@pytest.mark.parametrize("smallest", ["20k", "1m"])
+def test_a_write_makes_as_many_files_as_plain_sparks(on, spark, tmp_path, smallest) -> None:
+    setting = "spark.sql.adaptive.coalescePartitions.minPartitionSize"
+    spark.conf.set(setting, smallest)
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    try:
+        keep(on)
+        for write in WRITES:
+            on.run("%flinkgraph on")
+            for _ in range(2):  # the second one reads what the first has left
+                assert on.run(write.format("csv(f'{at}/driven')")).error is None
+                driven = files(tmp_path / "driven")
+            on.run("%flinkgraph off")
+            spark.conf.set("spark.sql.shuffle.partitions", 50)
+            assert on.run(write.format("csv(f'{at}/plain')")).error is None
+            spark.conf.set("spark.sql.shuffle.partitions", before)
+            plain = files(tmp_path / "plain")
+            assert {folder: len(rows) for folder, rows in driven.items()} == {
+                folder: len(rows) for folder, rows in plain.items()
+            }, write
+            if "orderBy" in write:
+                assert "".join(driven["."]) == "".join(plain["."])
+    finally:
+        spark.conf.unset(setting)
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+def files(folder: Path) -> dict[str, list[str]]:
+    """By folder below this one, the texts of its files in order."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(folder.rglob("part-*")):
+        found.setdefault(str(file.parent.relative_to(folder)), []).append(file.read_text())
+    return found
+
+
+def test_what_a_write_overwrites_it_does_not_read_from_kept_rows(on, spark) -> None:
+    came_to = []
+    for folder in ("driven", "plain"):
+        on.run(f"place = f'{{at}}/{folder}'\nparsed.write.parquet(place)")
+        on.run("own = spark.read.parquet(place).groupBy('a').agg(F.count('*').alias('n'))")
+        for number in range(3):
+            on.run(f"own.groupBy(F.expr('n % {number + 2}')).count().collect()")
+        assert kept(spark)
+        if folder == "plain":
+            on.run("%flinkgraph off")
+        cell = on.run("own.write.mode('overwrite').parquet(place)")
+        left = on.run("spark.read.parquet(place).collect()")
+        came_to.append((type(cell.error), left.value and sorted(left.value), type(left.error)))
+    assert came_to[0] == came_to[1]
+
+
+def test_a_write_reads_no_rows_of_files_that_an_earlier_write_has_replaced(on, spark) -> None:
+    on.run("parsed.write.parquet(f'{at}/data')")
+    on.run("def read(): return spark.read.parquet(f'{at}/data').groupBy('a').agg(F.count('*').alias('n'))")
+    on.run("own = read()")
+    for number in range(3):
+        on.run(f"own.groupBy(F.expr('n % {number + 2}')).count().collect()")
+    assert kept(spark)
+    on.run("parsed.limit(10).write.mode('overwrite').parquet(f'{at}/data')")
+    on.run("own = read()")
+    assert on.run("own.write.parquet(f'{at}/out')").error is None
+    assert on.run("spark.read.parquet(f'{at}/out').agg(F.sum('n')).first()[0]").value == 10
+
+
+def test_a_write_that_fails_only_while_rows_are_kept_runs_again_without(on, spark, monkeypatch) -> None:
+    on.run("df.groupBy('a').count().write.parquet(f'{at}/first')")
+    run = StageRunner._run
+
+    def failing(self: Any, handle: Any, *arguments: Any) -> Any:
+        if isinstance(handle, BoundaryStageHandle):
+            raise RuntimeError("no room")
+        return run(self, handle, *arguments)
+
+    monkeypatch.setattr(StageRunner, "_run", failing)
+    cell = on.run("df.groupBy('b').count().write.parquet(f'{at}/second')")
+    assert cell.error is None
+    assert "df could not be kept for later actions" in cell.stderr
+    assert cell.stderr.count("write.parquet(f'{at}/second') · line 1") == 1
+    assert "times" not in cell.stderr
+    assert on.run("spark.read.parquet(f'{at}/second').count()").value == 20
+    assert kept(spark) == set()
+
+
+def told(cell: Any) -> str:
+    """What a cell's last line says besides its figures."""
+    assert cell.error is None
+    return [line for line in cell.stderr.splitlines() if " · line " in line][-1]
+
+
+def test_a_line_says_that_it_has_paid_for_later_ones(on) -> None:
+    on.run("df.groupBy('a').count().collect()")
+    assert told(on.run("df.groupBy('b').count().collect()")).endswith(" · kept df for later lines")
+    assert "later lines" not in told(on.run("df.groupBy('c').count().collect()"))
+    on.run("other = parsed.groupBy('a').agg(F.count('*').alias('n'))\nother.groupBy('n').count().collect()")
+    cell = on.run("other.groupBy(F.expr('n % 2')).count().write.csv(f'{at}/out')")
+    assert told(cell).endswith(" · kept other for later lines")
+
+
+def test_a_line_says_why_kept_rows_are_not_used(on, spark) -> None:
+    store = retained_results(spark.sparkContext)
+
+    def why(number: int) -> str:
+        """What a new sum says of the rows that were kept until now; it keeps them again."""
+        said = told(on.run(f"df.groupBy(F.expr('part % {number}')).count().collect()")).rpartition(" · ")[2]
+        return said.removeprefix("the kept rows of df are not used: ").removesuffix("; kept df for later lines")
+
+    keep(on)
+    store.drop(lambda one: True)
+    assert why(2) == "they were released"
+    assert "reused" in why(3)
+    store.set_bound(0)
+    store.set_bound(DEFAULT_BYTES)
+    assert why(4) == "they went for want of room"
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        assert why(5) == "a setting is another one"
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+
+
+def test_a_line_says_which_file_has_changed(on, tmp_path) -> None:
+    keep(on)
+    (tmp_path / "lines" / "0.txt").write_text("a1 b1 c1\n")
+    assert "the kept rows of df are not used: 0.txt changed" in told(on.run("df.groupBy('c').count().collect()"))
