@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+from weakref import WeakKeyDictionary
 
 from flinkmagic.jvm.java import query_execution
 from flinkmagic.planning.adaptive_stages import CHOOSES_JOINS, MERGES_PARTITIONS
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from flinkmagic.capturing.session_snapshot import SessionSnapshot
@@ -47,6 +49,12 @@ class KeptClones:
     """
 
     MOST = 4
+    _OF_CONTEXTS: ClassVar[WeakKeyDictionary[SparkContext, dict[object, KeptClones]]] = WeakKeyDictionary()
+
+    @classmethod
+    def of(cls, sc: SparkContext, way: object) -> KeptClones:
+        """Return those of a SparkContext for jobs that are planned in one way; from any thread."""
+        return cls._OF_CONTEXTS.setdefault(sc, {}).setdefault(way, cls())
 
     def __init__(self) -> None:
         self._clones: deque[tuple[JavaObject, _Clone]] = deque(maxlen=self.MOST)
@@ -55,7 +63,7 @@ class KeptClones:
         """Return a clone as it would be made; None if there is none, or if the session's state is not known."""
         if snapshot is None:
             return None
-        for owner, clone in self._clones:
+        for owner, clone in tuple(self._clones):
             if clone.snapshot == snapshot and owner == jsession:
                 # A clone that is made knows no tables yet.
                 clone.state.catalog().invalidateAllCachedTables()

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
+from flinkmagic.jvm.block_storage import free_disk
+from flinkmagic.planning.boundaries import LEAST_FREE_DISK
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.plan_reader import name_of_run
 from flinkmagic.reuse.result_keys import ResultKeys
@@ -121,6 +123,10 @@ class SourceColumns:
         return query if query.sources else None
 
     def _fits(self, length: int) -> bool:
+        """Return whether the columns of so much text may be kept, with the memory and the disk that there is."""
+        free = free_disk(self._sc)
+        if free is not None and free < LEAST_FREE_DISK:
+            return False
         memory = self._sc._jsc.sc().getExecutorMemoryStatus().valuesIterator()
         most = 0
         while memory.hasNext():
@@ -169,17 +175,29 @@ class SourceQuery:
         """Return the sources of which its plan keeps columns."""
         return [source for at, source in enumerate(self.sources) if self._planning.keeps(at)]
 
-    def ended(self, *, stops_early: bool) -> Iterator[tuple[Source, float]]:
+    def from_files(self, *, takes_few: bool) -> list[Source]:
+        """Return the sources that it reads from their files, and whole.
+
+        `takes_few` says whether it may not read all if Spark plans it itself.
+        """
+        found = []
+        for at, source in enumerate(self.sources):
+            is_whole = self._planning.readsWhole(at)
+            if not self._planning.reads(at) and (not takes_few if is_whole is None else is_whole):
+                found.append(source)
+        return found
+
+    def ended(self, *, takes_few: bool) -> Iterator[tuple[Source, float]]:
         """Note that the query is over: what it has kept whole is there for others, anything else is released.
 
         Yields each source of which it has kept columns, and how many as a share of all.
         """
+        for source in self.from_files(takes_few=takes_few):
+            self._columns.reads[source.key] = source.reads + 1
         store = retained_results(self._sc)
         for at, source in enumerate(self.sources):
             relation = self._planning.keeps(at)
             if relation is None:
-                if not stops_early and self._planning.readsWhole(at) and not self._planning.reads(at):
-                    self._columns.reads[source.key] = source.reads + 1
                 continue
             builder = relation.cacheBuilder()
             if not builder.isCachedColumnBuffersLoaded():

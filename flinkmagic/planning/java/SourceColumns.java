@@ -685,9 +685,9 @@ public class SourceColumns extends Rule {
             return ((Source) sources.get(number)).isRead;
         }
 
-        /** Whether it surely reads all of a source, as far as it was planned here. */
-        public boolean readsWhole(int number) {
-            return state == null || ((Source) sources.get(number)).isReadWhole;
+        /** Whether it surely reads all of a source; null if it was not planned here. */
+        public Boolean readsWhole(int number) {
+            return state == null ? null : Boolean.valueOf(((Source) sources.get(number)).isReadWhole);
         }
 
         /** What it keeps of a source; null if that is nothing. */

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.errors.actions import not_used, paid_for
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
+from flinkmagic.planning.clones import KeptClones
 from flinkmagic.planning.handles import ResultStageHandle
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.planner import PlannedJob
@@ -42,7 +43,8 @@ class LineGraph(CompiledGraph):
         self, program: Program, name: str, options: JobOptions, unused: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         self.unused = dict(unused)
-        super().__init__(program, name, options)
+        way = (options.parallelism, options.slots, options.exchange)
+        super().__init__(program, name, options, clones=KeptClones.of(program.spark.sparkContext, way))
 
     def remarks(self, job: Job) -> list[str]:
         """Return what the user should know of what its job has kept, and has not used of what was kept."""

@@ -97,8 +97,7 @@ class TextReads:
             spared = self._seconds(source, PARSED_A_SECOND)
             self._ledger.pays(source.key, spared)
             self._ledger.note(0.0, spared)
-        for source, share in self.query.ended(stops_early=self._takes_few):
+        for source in self.query.from_files(takes_few=self._takes_few):
+            self._ledger.expect(source.key, seconds)
+        for source, share in self.query.ended(takes_few=self._takes_few):
             self._ledger.stake(source.key, share * self._seconds(source, KEPT_A_SECOND))
-        for source in self.query.sources:
-            if not source.is_kept and not self._takes_few:
-                self._ledger.expect(source.key, seconds)
