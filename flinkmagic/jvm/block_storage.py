@@ -1,6 +1,6 @@
 """How much room there is where Spark keeps blocks.
 
-Seen with Spark 3.5 to 4.3: ``Utils.getConfiguredLocalDirs``.
+Seen with Spark 3.5 to 4.3: ``Utils.getConfiguredLocalDirs``, ``SparkContext.getExecutorMemoryStatus``.
 """
 
 from __future__ import annotations
@@ -10,10 +10,36 @@ import shutil
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from flinkmagic.jvm.java import static_method
+from flinkmagic.amounts import size
+from flinkmagic.jvm.java import items, static_method
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+
+LEAST_FREE_DISK = 2**30
+"""The bytes that must be free on disk for rows to be kept."""
+
+LEAST_FREE_MEMORY = 0.05
+"""The share of Spark's memory for rows that must be free for rows to be kept."""
+
+
+def lack_of_room(sc: SparkContext) -> str:
+    """Return what is too little to keep rows, of disk or of memory; empty if there is enough."""
+    disk = free_disk(sc)
+    if disk is not None and disk < LEAST_FREE_DISK:
+        return f"only {size(disk)} are free where Spark keeps its files"
+    most, free = memory_for_rows(sc)
+    if free < LEAST_FREE_MEMORY * most:
+        return f"only {size(free)} of {size(most)} are free in Spark's memory for rows"
+    return ""
+
+
+def memory_for_rows(sc: SparkContext) -> tuple[int, int]:
+    """Return how many bytes of memory Spark has for rows, over all executors, and how many of them are free."""
+    assert sc._jsc is not None
+    executors = items(sc._jsc.sc().getExecutorMemoryStatus().values().toSeq())
+    return sum(int(one._1()) for one in executors), sum(int(one._2()) for one in executors)
 
 
 def free_disk(sc: SparkContext) -> int | None:

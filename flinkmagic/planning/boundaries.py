@@ -31,8 +31,9 @@ consumers are planned on its rows, which are kept (a *boundary*):
    do. Columns that only later sinks read may hold nothing partial besides; what else is total is kept with them.
    Rows that are kept already may be read by everyone. What is split (rule 6), and what ``share="always"`` asks for,
    is kept whole.
-9. Where little disk is free, nothing more is kept but what is split: the query's own shuffles need it. While the user
-   keeps rows in memory (``cache()``, ``persist()``), ours are kept on disk alone: in memory they could evict those.
+9. Where little disk, or little of Spark's memory for rows, is free, nothing more is kept but what is split: the query's
+   own shuffles need the disk. While the user keeps rows in memory (``cache()``, ``persist()``), ours are kept on disk
+   alone: in memory they could evict those.
 
 What is kept may be nondeterministic (``rand``, ``uuid``, a nondeterministic UDF). Plain Spark then gives each sink
 other rows; here all sinks of a run see the same ones, as after ``persist()``. Nothing is shared across runs.
@@ -52,8 +53,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import StorageLevel
 
-from flinkmagic.amounts import size
-from flinkmagic.jvm.block_storage import free_disk
+from flinkmagic.jvm.block_storage import lack_of_room
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES
 from flinkmagic.planning.plan_reader import NAME_OF_RUN, PYTHON_OPERATORS, SHUFFLE_EXCHANGE, name_of_run
@@ -68,9 +68,6 @@ if TYPE_CHECKING:
     from flinkmagic.planning.clones import SessionClones
     from flinkmagic.planning.requests import SinkRequest
     from flinkmagic.planning.sinks import Sharing
-
-LEAST_FREE_DISK = 2**30
-"""The bytes that must be free on disk for rows to be kept (rule 9)."""
 
 _SHUFFLES = HIDDEN_SHUFFLES | {SHUFFLE_EXCHANGE}
 _ALL_WITH_ALL = frozenset({"BroadcastNestedLoopJoinExec", "CartesianProductExec"})
@@ -178,7 +175,7 @@ class Boundaries:
         self._program = program
         self._share = share
         self._shared_splits: set[int] = set()
-        self._free_disk: int | None = None  # if that is too little
+        self._lack = ""  # of room for rows
         self._totality: Any = CLASSES.shared_instance(sc._gateway, "TotalPlans")
         self._parts: Any = CLASSES.shared_instance(sc._gateway, "FrameParts")
 
@@ -229,11 +226,11 @@ class Boundaries:
             )
 
     def room_note(self) -> Iterator[str]:
-        """Return that nothing is shared, if little disk is free."""
-        if self._free_disk is not None:
+        """Return that nothing is shared, if there is little room for rows."""
+        if self._lack:
             yield (
-                f"Only {size(self._free_disk)} are free where Spark keeps its files: no rows are kept for several "
-                "readers (free some, or set spark.local.dir to a larger disk)."
+                f"{self._lack[0].upper()}{self._lack[1:]}: no rows are kept for several readers (free some, or set "
+                "spark.local.dir to a larger disk, or spark.driver.memory to more)."
             )
 
     def level(self, clone: JavaObject) -> JavaObject:
@@ -258,12 +255,11 @@ class Boundaries:
             return tuple(cuts.directlyInside(frames[number].plan, False))
 
         shared = set(is_split)
-        free = free_disk(self._sc)
-        is_full = free is not None and free < LEAST_FREE_DISK
+        lack = lack_of_room(self._sc)
         if len(sinks) == 1 and self._program is not None and self._program.reread:
-            shared.update(self._read_again(sinks[0], used[0], inside, frames, only_kept=is_full))
-        elif is_full:
-            self._free_disk = free
+            shared.update(self._read_again(sinks[0], used[0], inside, frames, only_kept=bool(lack)))
+        elif lack:
+            self._lack = lack
         elif len(sinks) > 1:
             shared.update(junctions(used, inside))
         order, below = _sources_first(used, inside)

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
-from flinkmagic.jvm.block_storage import free_disk
-from flinkmagic.planning.boundaries import LEAST_FREE_DISK
+from flinkmagic.jvm.block_storage import lack_of_room, memory_for_rows
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.plan_reader import name_of_run
 from flinkmagic.reuse.result_keys import ResultKeys
@@ -124,14 +123,7 @@ class SourceColumns:
 
     def _fits(self, length: int) -> bool:
         """Return whether the columns of so much text may be kept, with the memory and the disk that there is."""
-        free = free_disk(self._sc)
-        if free is not None and free < LEAST_FREE_DISK:
-            return False
-        memory = self._sc._jsc.sc().getExecutorMemoryStatus().valuesIterator()
-        most = 0
-        while memory.hasNext():
-            most += int(memory.next()._1())
-        return length <= most * MEMORY_SHARE
+        return length <= memory_for_rows(self._sc)[0] * MEMORY_SHARE and not lack_of_room(self._sc)
 
 
 class SourceQuery:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from flinkmagic.planning import boundaries
+from flinkmagic.jvm import block_storage
 from flinkmagic.planning.plan_reader import NAME_OF_RUN
 from flinkmagic.reuse import retained_results
 from flinkmagic.session import SessionActions, release_retained, retained
@@ -282,13 +282,14 @@ def test_what_the_user_caches_is_kept_by_spark_alone(spark, session, files) -> N
         late.unpersist()
 
 
-def test_nothing_is_kept_while_little_disk_is_free(spark, session, files, monkeypatch) -> None:
-    monkeypatch.setattr(boundaries, "free_disk", lambda sc: 0)
+@pytest.mark.parametrize(("what", "there"), [("free_disk", 0), ("memory_for_rows", (1000, 49))])
+def test_nothing_is_kept_while_there_is_little_room(spark, session, files, monkeypatch, what, there) -> None:
+    monkeypatch.setattr(block_storage, what, lambda sc: there)
     assert read_whole(session) == [1, 3, 2]
     assert "boundary" not in {one.kind for one in retained(spark)}
     monkeypatch.undo()
     read_whole(session)
-    monkeypatch.setattr(boundaries, "free_disk", lambda sc: 0)
+    monkeypatch.setattr(block_storage, what, lambda sc: there)
     assert session.cell("late.groupBy(F.expr('total % 5')).count().count()") == 1
     assert session.report.reused >= 2  # what is kept already is read
 
