@@ -10,8 +10,11 @@ A key is made from
 - the SQL configuration and Hadoop's settings, all but what cannot affect rows (`IRRELEVANT`), and the versions of Spark
   and Python.
 
-There is no key if the plan holds an expression that Spark calls nondeterministic (``rand``, ``uuid``,
-``monotonically_increasing_id``, ``input_file_name``, ``first``, a nondeterministic UDF), a source whose state cannot be
+What depends on the order of rows only (``first``, which ``dropDuplicates`` takes of each group, ``collect_list``) has a
+key in this process: plain Spark may give each of several rows, and these are some that it gave.
+
+There is no key if the plan holds an expression that Spark calls nondeterministic otherwise (``rand``, ``uuid``,
+``monotonically_increasing_id``, ``input_file_name``, a nondeterministic UDF), a source whose state cannot be
 seen (version 2 sources, JDBC, Hive tables, RDDs that read files), or a Python function that is not known to be pure
 (`functions.purity`) or cannot be compared.
 ``java/PlanKeys.java`` reads the plan, ``java/FileListings.java`` the files.

@@ -82,6 +82,21 @@ def test_all_queries_have_keys_of_their_own(spark, numbers, key):
     assert len(keys) == len(SHAPES)
 
 
+def test_what_depends_on_the_order_of_rows_has_a_key_in_this_process(spark, numbers, key):
+    def made(*keys):
+        return spark.read.parquet(numbers).withColumn("k", F.col("id") % 3).dropDuplicates(list(keys))
+
+    found = key(made("k"))
+    assert isinstance(found, ResultKey), found
+    assert not found.portable
+    assert key(made("k")) == found
+    assert key(made("k", "id")).digest != found.digest
+    chosen = key(spark.read.parquet(numbers).groupBy().agg(F.collect_list("id"), F.last("id")))
+    assert isinstance(chosen, ResultKey), chosen
+    chance = key(spark.read.parquet(numbers).withColumn("r", F.rand()).groupBy().agg(F.first("r")))
+    assert isinstance(chance, NoKey), chance
+
+
 @pytest.mark.parametrize(
     "column",
     ["rand()", "rand(1)", "uuid()", "monotonically_increasing_id()", "spark_partition_id()", "input_file_name()",
@@ -181,7 +196,7 @@ def test_rows_of_the_driver_count_by_what_they_are(spark, key, made):
 
 
 def test_many_rows_of_the_driver_count_by_the_object(spark, key):
-    one, other = ([("x" * 100, number) for number in range(200_000)] for _ in range(2))
+    one, other = ([(f"{number:0>100}", number) for number in range(200_000)] for _ in range(2))
     one, other = (spark.createDataFrame(rows, "s string, n int") for rows in (one, other))
     assert key(one) == key(one)
     assert key(one) != key(other)

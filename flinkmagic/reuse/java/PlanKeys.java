@@ -93,11 +93,13 @@ public class PlanKeys {
         "OneRowRelation", "Range"
     };
 
-    /** Expressions whose values depend on the order of rows or on how they lie in partitions, or on a seed. */
+    /** Aggregates whose values depend on the order of rows: dropDuplicates() takes the first of them. */
+    private static final String[] BY_ORDER = {"CollectList", "CollectSet", "First", "Last", "ListAgg"};
+
+    /** Expressions whose values depend on how rows lie in partitions, or on a seed. */
     private static final String[] BY_PLACE = {
-        "CollectList", "CollectSet", "First", "InputFileBlockLength", "InputFileBlockStart", "InputFileName", "Last",
-        "ListAgg", "MonotonicallyIncreasingID", "Rand", "Randn", "RandStr", "Shuffle", "SparkPartitionID", "Uniform",
-        "Uuid"
+        "InputFileBlockLength", "InputFileBlockStart", "InputFileName", "MonotonicallyIncreasingID", "Rand", "Randn",
+        "RandStr", "Shuffle", "SparkPartitionID", "Uniform", "Uuid"
     };
 
     /** What Spark notes about the DataFrame through which a column was named. */
@@ -320,6 +322,9 @@ public class PlanKeys {
             PlanFact part = factOf((QueryPlan) value);
             fact.merge(part);
             out.append("plan ").append(part.digest);
+        } else if (value instanceof Expression && isOneOf(value, BY_ORDER)) {
+            fact.portable = false;  // plain Spark may give each of several orders: these rows are one that it gave
+            writeStructure(value, out, fact);
         } else if (value instanceof Expression && !isDeterministic((Expression) value)) {
             fact.refuse(Digests.shortened(((Expression) value).sql()) + " is nondeterministic");
         } else if (value instanceof UTF8String) {
@@ -359,7 +364,7 @@ public class PlanKeys {
             return true;
         }
         // Most are what their children are, which are looked at, too.
-        return ofAnswer && expression.getClass().getMethod("deterministic").getDeclaringClass() == Expression.class;
+        return expression.getClass().getMethod("deterministic").getDeclaringClass() == Expression.class;
     }
 
     /** Whether an expression casts a text that means the time of the run: the optimizer evaluates it. */

@@ -117,6 +117,7 @@ class SessionActions:
         kept = asked.before()
         if kept is not None:
             answer = asked.give(kept)
+            Ledger.of(call.df.sparkSession.sparkContext).note(time.monotonic() - started, kept.seconds)
             self._note(replace(report, kept_at=kept.made_at, saved_seconds=kept.seconds), started)
             return answer
         answer = self._carry_out(asked.call, report, started)

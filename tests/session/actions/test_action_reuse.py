@@ -330,3 +330,12 @@ def test_what_multiplies_rows_is_kept_once_its_rows_are_counted(session, files) 
     assert not any("other" in one.computed[0].cachedPlan().output().toString() for one in kept_frames(session))
     session.cell("pairs.groupBy('other').count().collect()")
     assert any("other" in one.computed[0].cachedPlan().output().toString() for one in kept_frames(session))
+
+
+def test_what_has_no_row_twice_is_kept_like_anything_else(session, files) -> None:
+    session.plain("one = spark.read.parquet(path).withColumn('k', F.col('id') % 7).dropDuplicates(['k'])\nNone")
+    session.cell("one.count()")
+    found = rows(session.cell("one.groupBy('k').agg(F.max('id')).collect()"))
+    assert [key for key, _ in found] == list(range(7))
+    assert rows(session.cell("one.select('k', 'id').orderBy('k').collect()")) == found
+    assert session.report.reused > 0
