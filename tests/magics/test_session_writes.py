@@ -10,8 +10,10 @@ import pytest
 
 from flinkmagic.deployment.stages.stage_runner import StageRunner
 from flinkmagic.planning.handles import BoundaryStageHandle
+from flinkmagic.reuse import source_columns
 from flinkmagic.reuse.retained_results import DEFAULT_BYTES, retained_results
 from flinkmagic.session import retained
+from flinkmagic.session.actions.ledger import Ledger
 
 FRAME = """
 lines = spark.read.text(f'{at}/lines')
@@ -219,3 +221,30 @@ def test_a_line_says_which_file_has_changed(on, tmp_path) -> None:
     keep(on)
     (tmp_path / "lines" / "0.txt").write_text("a1 b1 c1\n")
     assert "the kept rows of df are not used: 0.txt changed" in told(on.run("df.groupBy('c').count().collect()"))
+
+
+def test_a_write_reads_kept_columns_of_text_and_makes_the_same_files(on, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(source_columns, "LEAST_BYTES", 0)
+    monkeypatch.setattr(Ledger, "room", lambda _self, expected: 1000.0)
+    (tmp_path / "rows.csv").write_text("".join(f"{number},{number % 5},text {number}\n" for number in range(20_000)))
+    on.run("size = spark.conf.get('spark.sql.files.maxPartitionBytes')")
+    on.run("spark.conf.set('spark.sql.files.maxPartitionBytes', 100_000)")
+    try:
+        on.run("rows = spark.read.csv(f'{at}/rows.csv', schema='id INT, k INT, t STRING')")
+        on.run("%flinkgraph off")
+        write = "rows.where('k > 1').select('id', 'k').write.parquet(f'{at}/%s')"
+        on.run(write % "plain")
+        on.run("%flinkgraph on")
+        for action in ("sum('id')", "max('id')"):
+            on.run(f"rows.groupBy('k').{action}.collect()")
+        cell = on.run(write % "ours")
+    finally:
+        on.run("spark.conf.set('spark.sql.files.maxPartitionBytes', size)")
+    assert cell.error is None
+    assert "reads kept columns of rows.csv" in cell.stderr
+    files = [sorted((tmp_path / way).glob("part-*")) for way in ("plain", "ours")]
+    assert len(files[0]) == len(files[1]) > 1
+    plain, ours = (on.run(f"sorted(map(tuple, spark.read.parquet(f'{{at}}/{way}').collect()))").value
+                   for way in ("plain", "ours"))  # fmt: skip
+    assert plain == ours
+    assert len(ours) == 12_000

@@ -141,7 +141,7 @@ class SessionActions:
             return None
 
     def _carry_out(self, call: ActionCall, report: ActionReport, started: float) -> Any:
-        texts = TextReads(call)
+        texts = TextReads(call.df.sparkSession.sparkContext, call.method)
         try:
             graph: ActionGraph | str = self._graph(call, texts)
         except PlainCallError:

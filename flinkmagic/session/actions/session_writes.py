@@ -19,6 +19,7 @@ from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.actions.action_graph import LineGraph
 from flinkmagic.session.actions.ledger import Ledger
 from flinkmagic.session.actions.reread_frames import RereadFrames
+from flinkmagic.session.actions.text_reads import TextReads
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
@@ -49,33 +50,41 @@ class SessionWrite:
         self._remarks: list[str] = []
         self._started = time.monotonic()
         self._reread = RereadFrames.of(program.spark.sparkContext)
+        self._texts = TextReads(program.spark.sparkContext, "write")
         if options.retain == "session" and len(program.writes) == 1 and not spanning(program).selections:
             self._reread.leave_to_spark(program.spark)
-            program.reread = self._reread.within_reach()
+            self._look_for_kept()
         self.graph = LineGraph(program, name, options)
         while self._reread.revise(self.graph):
-            program.reread = self._reread.within_reach()
+            self._look_for_kept()
             self.graph = LineGraph(program, name, options, self.graph.unused)
+
+    def _look_for_kept(self) -> None:
+        self._program.reread = self._reread.within_reach()
+        self._program.sources = self._texts.of(self._program.writes[-1].df)
 
     def note(self, job: Job) -> None:
         """Note what its job has read and kept."""
         seconds = time.monotonic() - self._started
         Ledger.of(self._program.spark.sparkContext).note(seconds, job.saved_seconds)
+        self._texts.ended(seconds)
         if self._options.retain == "session":
             self._reread.note(self.graph, job, self._program.writes[-1].df, seconds, None)
 
     def remarks(self, job: Job) -> list[str]:
         """Return what the user should know of its last job."""
-        return [*self._remarks, *self.graph.remarks(job)]
+        texts = [self._texts.note] if self._texts.note else []
+        return [*self._remarks, *texts, *self.graph.remarks(job)]
 
     def without_keeping(self, job: Job) -> bool:
         """Compile it again if its job has failed because of rule 1; return whether that is so."""
-        if job.status is not JobStatus.FAILED or not self.graph.boundaries or self._has_begun():
+        kept = [*(boundary.name for boundary in self.graph.boundaries), *self._texts.names]
+        if job.status is not JobStatus.FAILED or not kept or self._has_begun():
             return False
         self._reread.give_up(self.graph)
-        names = ", ".join(dict.fromkeys(boundary.name for boundary in self.graph.boundaries))
-        self._remarks.append(not_kept(names, job.exceptions()[-1].root.error))
-        self._program.reread = {}
+        self._texts.give_up()
+        self._remarks.append(not_kept(", ".join(dict.fromkeys(kept)), job.exceptions()[-1].root.error))
+        self._program.reread, self._program.sources = {}, None
         self.graph = LineGraph(self._program, self._name, self._options)
         return True
 

@@ -1,8 +1,9 @@
-"""What an action reads of text sources, and what of their columns it keeps for later ones (`reuse.source_columns`).
+"""What a line reads of text sources, and what of their columns it keeps for later ones (`reuse.source_columns`).
 
 1. The first action that reads a source reads it as plain Spark does; the next ones may keep the columns that they read.
 2. What that costs is a stake, and what kept columns save pays it back (`ledger`).
 3. An action that asks for a few rows keeps nothing, and if its query is one stage it is left to Spark.
+4. A write reads kept columns, and keeps none: it could not run again if it failed for that.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from flinkmagic.reuse.source_columns import KEPT_A_SECOND, PARSED_A_SECOND, Sour
 from flinkmagic.session.actions.ledger import Ledger
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame
-
-    from flinkmagic.capturing.hooks.action_call import ActionCall
 
 _A_FEW_ROWS = frozenset(
     {"show", "take", "head", "first", "isEmpty", "tail", "toLocalIterator", "__repr__", "_repr_html_"}
@@ -27,19 +27,21 @@ LEAST_SECONDS = 0.1
 
 
 class TextReads:
-    """The text sources of one action.
+    """The text sources of one line.
 
     Parameters
     ----------
-    call : ActionCall
-        The action.
+    sc : SparkContext
+        The session's.
+    method : str
+        The action; ``"write"`` for a write.
     """
 
-    def __init__(self, call: ActionCall) -> None:
-        self._sc = call.df.sparkSession.sparkContext
+    def __init__(self, sc: SparkContext, method: str) -> None:
+        self._sc = sc
         self._cores = max(1, self._sc.defaultParallelism)
         self._ledger = Ledger.of(self._sc)
-        self._takes_few = call.method in _A_FEW_ROWS
+        self._takes_few, self._keeps = method in _A_FEW_ROWS, method != "write"
         self.query: SourceQuery | None = None
 
     def of(self, df: DataFrame) -> SourceQuery | None:
@@ -48,7 +50,7 @@ class TextReads:
         return self.query
 
     def _share(self, source: Source) -> float:
-        if not source.reads and not source.is_kept:
+        if not self._keeps or (not source.reads and not source.is_kept):
             return 0.0
         return self._ledger.room(self._ledger.expected(source.key)) / self._seconds(source, KEPT_A_SECOND)
 
