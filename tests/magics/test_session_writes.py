@@ -248,3 +248,16 @@ def test_a_write_reads_kept_columns_of_text_and_makes_the_same_files(on, tmp_pat
                    for way in ("plain", "ours"))  # fmt: skip
     assert plain == ours
     assert len(ours) == 12_000
+
+
+def test_a_listener_hears_of_a_write_that_follows_its_registration(on, spark, listener_class) -> None:
+    """Also where an earlier write, and an action, have been planned before."""
+    manager, listener = spark._jsparkSession.listenerManager(), listener_class.newInstance()
+    on.run("df.groupBy('a').count().write.parquet(f'{at}/before')\ndf.groupBy('a').count().count()")
+    manager.register(listener)
+    try:
+        on.run("df.groupBy('b').count().write.parquet(f'{at}/after')")
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        assert listener.next() == "command"
+    finally:
+        manager.unregister(listener)

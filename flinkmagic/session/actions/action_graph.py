@@ -43,8 +43,11 @@ class LineGraph(CompiledGraph):
         self, program: Program, name: str, options: JobOptions, unused: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         self.unused = dict(unused)
-        way = (options.parallelism, options.slots, options.exchange)
-        super().__init__(program, name, options, clones=KeptClones.of(program.spark.sparkContext, way))
+        super().__init__(program, name, options, clones=self._planned_on(program, options))
+
+    def _planned_on(self, program: Program, options: JobOptions) -> KeptClones | None:
+        """Return the clones to plan on: a write's are its own, as only they know of the user's query listeners."""
+        return None
 
     def remarks(self, job: Job) -> list[str]:
         """Return what the user should know of what its job has kept, and has not used of what was kept."""
@@ -88,6 +91,10 @@ class ActionGraph(LineGraph):
     """A query whose last stage is run by the action itself, which takes its rows: a run leaves that vertex out."""
 
     _collected = True
+
+    def _planned_on(self, program: Program, options: JobOptions) -> KeptClones:
+        """Return the clones of earlier actions: the action's own query runs on the user's session."""
+        return KeptClones.of(program.spark.sparkContext, (options.parallelism, options.slots, options.exchange))
 
     def release(self) -> None:
         """Release what the last stage holds in the JVM: the action has its rows."""
