@@ -60,11 +60,11 @@ def test_an_expression_is_a_dataframe_too(notebook) -> None:
 
 
 def test_runs_of_a_graph_that_is_defined_again_stay_listed(notebook, tmp_path) -> None:
-    cell = "%%flinkgraph again --run\ntotal = spark.range(9).groupBy().count()"
+    cell = "%%flinkgraph named_twice --run\ntotal = spark.range(9).groupBy().count()"
     notebook.run(cell)
     notebook.run(cell)
-    listed = [line.split()[:3] for line in notebook.run("%flinkjobs again").stdout.splitlines()]
-    assert listed[1:3] == [["again", "old", "FINISHED"], ["again", "1", "FINISHED"]]
+    listed = [line.split()[:3] for line in notebook.run("%flinkjobs named_twice").stdout.splitlines()]
+    assert listed[1:3] == [["named_twice", "old", "FINISHED"], ["named_twice", "1", "FINISHED"]]
     notebook.run(
         "%%flinkgraph early --run\n"
         f"spark.range(3).write.json('{tmp_path}/out')\n"

@@ -76,7 +76,7 @@ def test_actions_end_as_in_plain_spark(session, rows, ansi, frame) -> None:
     outcome(session.cell, frame + "\nd.collect()")
     for line in [*QUERIES, *reversed(QUERIES)]:
         assert outcome(session.cell, line) == plain[line], line
-        assert session.report.note == ""  # nothing was tried that could fail only for being kept
+        assert "could not be kept" not in session.report.note  # nothing was tried that could fail only for that
 
 
 RATED = "d = df.select('k', F.expr('v / k').alias('rate'), F.upper('s').alias('u'))"
@@ -138,7 +138,7 @@ def test_what_guards_a_column_above_it(session, rows, guard) -> None:
     plain = outcome(session.plain, line)
     for each in ("d.groupBy().count().collect()", line, line, line):
         answer = outcome(session.cell, each)
-        assert session.report.note == ""
+        assert "could not be kept" not in session.report.note
     assert answer == plain
 
 
