@@ -11,6 +11,7 @@ CLASSES = DriverClasses(
     "flinkmagic.deployment",
     (
         "CollectedRows",
+        "FailedQuery",
         "InSession",
         "JobProperties",
         "Observations",

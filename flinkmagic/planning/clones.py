@@ -71,8 +71,9 @@ class KeptClones:
         return None
 
     def keep(self, jsession: JavaObject, clone: _Clone) -> None:
-        """Keep a clone of a session."""
+        """Keep a clone of a session; it tells nobody of its queries, which run on the session itself."""
         if clone.snapshot is not None:
+            clone.session.listenerManager().clear()
             self._clones.append((jsession, clone))
 
     def clear(self) -> None:

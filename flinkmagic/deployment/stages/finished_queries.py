@@ -9,7 +9,11 @@ DataFrame's (``show``, the statistics) gets a DataFrame over rows instead.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.session_queries import query_over_plan
@@ -45,12 +49,34 @@ class FinishedQuery:
         made = dataset_class(self._sc._jvm)(self._execution, self._df._jdf.encoder())
         return self._as_frame(made)
 
+    def number(self, name: str) -> int:
+        """Return the number that is the query's only row; listeners know the query by this name of Spark's."""
+        return int(self._collected(name).data().head().getLong(0))
+
+    def has_rows(self, name: str) -> bool:
+        """Return whether the query has any row; listeners know it by this name of Spark's."""
+        return not self._collected(name).data().isEmpty()
+
+    def tell_of_failure(self, name: str, error: Exception) -> None:
+        """Tell Spark, and so the user's listeners and the SQL tab, that it has failed; nothing runs for that."""
+        raised = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+        if raised is not None:
+            with suppress(PySparkException, Py4JJavaError):  # that one
+                self._run(name, CLASSES.new_instance(self._sc._gateway, "FailedQuery", raised))
+
+    def _collected(self, name: str) -> Any:
+        """Return the rows as a ``LocalRelation``."""
+        body = CLASSES.new_instance(self._sc._gateway, "CollectedRows", self._plan, self._query.output())
+        return self._run(name, body)
+
+    def _run(self, name: str, body: Any) -> Any:
+        run = static_method(self._sc._jvm, "org.apache.spark.sql.execution.SQLExecution", "withNewExecutionId")
+        return run(self._execution, option(self._sc._jvm, name), body)
+
     def local_frame(self) -> DataFrame:
         """Collect the rows, and return a DataFrame over them that runs nothing."""
-        body = CLASSES.new_instance(self._sc._gateway, "CollectedRows", self._plan, self._query.output())
-        run = static_method(self._sc._jvm, "org.apache.spark.sql.execution.SQLExecution", "withNewExecutionId")
         # By Spark's name for what `show` runs; what listeners hear of the action that follows does not say the sources.
-        rows = run(self._execution, option(self._sc._jvm, "head"), body)
+        rows = self._collected("head")
         return self._as_frame(dataset_class(self._sc._jvm).ofRows(self._spark._jsparkSession, rows))
 
     def rows_frame(self) -> DataFrame:

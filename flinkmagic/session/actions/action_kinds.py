@@ -43,6 +43,14 @@ class ActionKind:
     answer: Callable[[ActionCall, FinishedQuery], Any]
 
 
+def query_name(call: ActionCall) -> str:
+    """Return Spark's name for an action's query, as listeners know it (``Dataset.withAction``; seen on 4.3.0)."""
+    if call.method == "toPandas":
+        with_arrow = call.df.sparkSession.conf.get("spark.sql.execution.arrow.pyspark.enabled", "false") == "true"
+        return "collectAsArrowToPython" if with_arrow else "collectToPython"
+    return _NAMES.get(call.method, "collectToPython")
+
+
 def action_kind(method: str) -> ActionKind | None:
     """Return how an action is carried out; None if only Spark itself can."""
     return _KINDS.get(method)
@@ -122,6 +130,15 @@ _STATISTIC = ActionKind(
 )
 _DISPLAY = ActionKind(_displayed, _displayed_answer)
 
+_NAMES = {
+    "count": "count",
+    "isEmpty": "isEmpty",
+    "show": "head",
+    "tail": "tailToPython",
+    "toArrow": "collectAsArrowToPython",
+    "toLocalIterator": "toPythonIterator",
+}
+
 _KINDS = {
     "collect": _WHOLE,
     "foreach": _WHOLE,
@@ -132,11 +149,11 @@ _KINDS = {
     "toPandas": _WHOLE,
     "count": ActionKind(
         lambda call: call.df.groupBy().count(),
-        lambda call, query: int(query.frame().collect()[0][0]),
+        lambda call, query: query.number("count"),
     ),
     "isEmpty": ActionKind(
         lambda call: call.df.select().limit(1),
-        lambda call, query: not query.frame().collect(),
+        lambda call, query: not query.has_rows("isEmpty"),
     ),
     "take": ActionKind(_taken, lambda call, query: query.frame().collect()),
     "head": ActionKind(_head, _head_answer),

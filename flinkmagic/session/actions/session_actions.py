@@ -44,7 +44,7 @@ from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.actions.action_graph import ActionGraph
-from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind
+from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, query_name
 from flinkmagic.session.actions.action_report import ONE_STAGE, ROWS_ON_DEMAND, ActionListener, ActionReport
 from flinkmagic.session.actions.asked_answers import AskedAnswer, asked
 from flinkmagic.session.actions.known_schemas import read
@@ -247,6 +247,8 @@ class SessionActions:
             raise
         if job.status is not JobStatus.FINISHED:
             raised = _error_of(call, job)
+            if isinstance(raised, SPARKS_ERRORS):
+                _finished(call, df, graph).tell_of_failure(query_name(call), raised)
             if isinstance(raised, (*SPARKS_ERRORS, ActionCancelledError)) or job.tasks():
                 self._note(replace(report, is_driven=True, graph=graph), started, raised)
                 raise raised
@@ -279,24 +281,29 @@ class SessionActions:
         except BaseException as error:
             is_ours = texts.are_columns and call.method not in _HAS_EFFECTS and not is_cancelled(error)
             if isinstance(error, SPARKS_ERRORS) and is_ours:
-                names = ", ".join(texts.names)
+                report = replace(report, note=not_kept(", ".join(texts.names), error))
                 texts.give_up()
-                return self._leave_to_spark(call, replace(report, note=not_kept(names, error)), started)
+                return self._answer_plainly(call, report, started)
             if isinstance(error, SPARKS_ERRORS):
                 add_note(error, failed_in(str(call.location), graph.last_vertex_name))
             self._note(report, started, error)
             raise
         return answer
 
-    def _fall_back(self, call: ActionCall, report: ActionReport, started: float, error: Exception) -> Any:
+    def _answer_plainly(self, call: ActionCall, report: ActionReport, started: float, told: str = "") -> Any:
+        """Make an action as it is, as ours has failed; what is told of that is told if plain Spark does not fail."""
         try:
             with self._watched(call):
                 answer = _run_plainly(call)
         except BaseException as raised:
-            self._note(report, started, raised)
+            self._note(replace(report, note=""), started, raised)
             raise
-        print(lines_visible(ran_plainly(call.text, str(call.location), error)), file=sys.stderr)
+        if told:
+            print(lines_visible(told), file=sys.stderr)
         return self._noted(call, report, started, answer)
+
+    def _fall_back(self, call: ActionCall, report: ActionReport, started: float, error: Exception) -> Any:
+        return self._answer_plainly(call, report, started, ran_plainly(call.text, str(call.location), error))
 
     @contextmanager
     def _watched(self, call: ActionCall) -> Iterator[CallWork]:

@@ -8,6 +8,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from pyspark.errors import PySparkException
 
 from flinkmagic.session import release_retained, retained
 
@@ -49,7 +50,7 @@ def test_plans_and_files_are_told_as_before(session, late) -> None:
 
 ACTIONS = {
     "late.collect()": "collect",
-    "late.count()": "collect",
+    "late.count()": "count",
     "late.take(3)": "collect",
     "late.first()": "collect",
     "late.toPandas()": "collect",
@@ -113,3 +114,33 @@ def test_spark_lists_one_query_for_each_action(session, late) -> None:
         assert session.report.reused > 0
         bus.waitUntilEmpty()
         assert store.executionsCount() == before + 1
+
+
+NAMED = {
+    "late.count()": "count",
+    "late.isEmpty()": "isEmpty",
+    "late.collect()": "collectToPython",
+    "late.first()": "collectToPython",
+    "late.tail(2)": "tailToPython",
+    "late.toPandas()": None,
+    "late.toArrow()": None,
+    "list(late.toLocalIterator())": None,
+    "late.where('assert_true(top < 95) IS NULL').groupBy('k').count().collect()": "collectToPython failed",
+    "late.where('assert_true(top < 95) IS NULL').groupBy('k').count().count()": "count failed",
+}
+
+
+@pytest.mark.parametrize("line", NAMED)
+def test_listeners_know_an_action_by_the_name_that_plain_spark_gives(session, late, query_listener, line) -> None:
+    bus, names = session.spark.sparkContext._jsc.sc().listenerBus(), []
+    for run in (session.plain, session.cell):
+        with contextlib.suppress(PySparkException):
+            run(line)
+        bus.waitUntilEmpty()
+        heard = []
+        while (each := query_listener.next()) is not None:
+            query_listener.next()
+            heard.append(each)
+        names.append(heard)
+    assert names[0] == names[1]
+    assert NAMED[line] in (None, *names[0])
