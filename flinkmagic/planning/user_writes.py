@@ -1,7 +1,8 @@
 """A write as the user's own session knows it, which must see the table that a job has written on a clone.
 
 Each session keeps the relations of its catalog's tables, including their lists of files; a command that runs on a clone
-renews the clone's. The command itself renews what sessions share (Spark's cache of data, the catalogs themselves).
+renews the clone's. DataFrames of a table share the session's relation: after a write that adds to the table, plain Spark
+lists its files again for all of them. The command itself renews what sessions share (Spark's cache of data, the catalogs themselves).
 Tables of other catalogs need nothing: the command holds the very catalog of the user's session. Seen on 4.3.0.
 """
 
@@ -35,6 +36,8 @@ class UserWrite:
         Whether it writes a table of some catalog.
     settings : SessionSnapshot
         The session as it was on the write's own line.
+    replaces : bool
+        Whether it puts another table in the place of one.
     """
 
     spark: Any
@@ -42,6 +45,7 @@ class UserWrite:
     kind: str
     is_table: bool
     settings: SessionSnapshot
+    replaces: bool = False
 
     def prepare(self, jsession: JavaObject) -> None:
         """Make the clone on which the command runs use its line's Hadoop settings, even if they changed since."""
@@ -54,6 +58,9 @@ class UserWrite:
             return
         catalog = session_state(self.spark).catalog()
         if catalog.tableExists(identifier):
+            if not self.replaces:
+                # `DataSource.planForWritingFileFormat` takes the index that a write renews from this relation, too.
+                self.spark._jsparkSession.table(identifier.quotedString()).queryExecution().analyzed().refresh()
             catalog.refreshTable(identifier)
         else:
             catalog.invalidateCachedTable(catalog.qualifyIdentifier(identifier))
@@ -62,7 +69,8 @@ class UserWrite:
 def user_write(write: DeferredWrite) -> UserWrite:
     """Return a deferred write in its session."""
     is_table = write.target.table is not None
-    return UserWrite(write.df.sparkSession, write.command, write.kind, is_table, write.session)
+    replaces = write.kind == "SaveAsV1TableCommand" and write.overwrites
+    return UserWrite(write.df.sparkSession, write.command, write.kind, is_table, write.session, replaces)
 
 
 def writes_files(write: DeferredWrite) -> bool:
