@@ -1,9 +1,10 @@
 """A write as the user's own session knows it, which must see the table that a job has written on a clone.
 
 Each session keeps the relations of its catalog's tables, including their lists of files; a command that runs on a clone
-renews the clone's. DataFrames of a table share the session's relation: after a write that adds to the table, plain Spark
-lists its files again for all of them. The command itself renews what sessions share (Spark's cache of data, the catalogs themselves).
-Tables of other catalogs need nothing: the command holds the very catalog of the user's session. Seen on 4.3.0.
+renews the clone's. DataFrames of a table share the session's relation: after a write that adds to the table, plain
+Spark lists its files again for all of them. The command itself renews what sessions share (Spark's cache of data, the
+catalogs themselves). Tables of other catalogs need nothing: the command holds the very catalog of the user's session.
+Seen on 4.3.0.
 """
 
 from __future__ import annotations
