@@ -160,7 +160,7 @@ class StageHandle:
         For a stage that observes something: call it when the stage is done, whatever runs again of it later.
     joins, merged : Once
         What `adaptation` reports, as the JVM knows it: a tuple of JoinChoice; the number of tasks, or -1.
-    row_metrics : Once
+    row_metrics : Renewable
         For a stage that reads kept rows, the ids of Spark's metrics by which its sources count rows, separated by
         commas: a task's own metrics count the batches of kept rows. Ask only once the JVM's object is made.
     upstream : tuple of PipelinedStageHandle
@@ -175,7 +175,7 @@ class StageHandle:
     collected: Callable[[], None] | None = field(repr=False, default=None)
     joins: Once = field(repr=False, default_factory=lambda: Once.of(()))
     merged: Once = field(repr=False, default_factory=lambda: Once.of(-1))
-    row_metrics: Once = field(repr=False, default_factory=lambda: Once.of(""))
+    row_metrics: Renewable = field(repr=False, default_factory=lambda: Renewable(str))
     upstream: tuple[PipelinedStageHandle, ...] = field(repr=False, default=())
 
     @property
@@ -323,8 +323,13 @@ class WriteStageHandle(StageHandle):
 
     @property
     def plan(self) -> JavaObject:
-        """The physical plan with the command on top, always the same object."""
+        """The physical plan with the command on top, the same object until it is renewed."""
         return self.made()
+
+    def renew(self) -> None:
+        """Make the next `plan` read what is kept by then: rows that it read may have been computed again."""
+        self.made.renew()
+        self.row_metrics.forget()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

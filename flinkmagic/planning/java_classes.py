@@ -28,8 +28,10 @@ CLASSES = DriverClasses(
         "TotalPlans",
     ),
     uses={
+        "CoalescedReads": ("MergedRows",),
         "FrameParts": ("PlanLeaves", "PlanNodes", "TotalExpressions", "TotalPlans"),
         "LogicalCuts": ("PlanLeaves", "PlanNodes", "SelectedRows"),
+        "MergedRows": ("PlanLeaves", "PlanNodes"),
         "ObservedMetrics": ("PlanRebuilder",),
         "PlanNodes": ("LeafPartitions",),
         "PlanReader": ("LeafPartitions", "SelectedRows"),

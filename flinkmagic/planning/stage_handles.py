@@ -58,7 +58,7 @@ class _StageFacts(TypedDict):
     calls_python: bool
     collected: Callable[[], None] | None
     joins: Once
-    row_metrics: Once
+    row_metrics: Renewable
 
 
 class StageHandles:
@@ -189,13 +189,13 @@ class StageHandles:
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int
     ) -> WriteStageHandle:
         """Return the handle of a write: `plan` has the command on top, or is the plan of the query that it hides."""
-        made = Renewable(lambda: self._rebuilder.query(plan))
+        make: Callable[[], JavaObject] = partial(self._rebuilder.query, plan)
         self._rebuilder.writes(plan)
         self._rebuilder.planned(plan, query_execution.optimizedPlan())
         if request.command is not None:
             command, session = request.command, query_execution.sparkSession()
             query_execution = self._planned(session, command)
-            made = Renewable(lambda: self._over_rows(command, plan, session))
+            make = partial(self._over_rows, command, plan, session)
         return WriteStageHandle(
             name=request.name,
             tasks=max(1, tasks),  # a write of nothing still runs one task, for an empty file with the schema
@@ -204,7 +204,7 @@ class StageHandles:
             **self._facts(stage, calls_python=request.write is not None and request.write.kind in INTO_RELATION),
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
-            made=made,
+            made=Renewable(make, partial(self._rebuilder.renewWrite, plan)),
             user_write=user_write(request.write) if request.write else None,
             observed=self._observed(request, plan),
         )
@@ -318,9 +318,9 @@ class StageHandles:
         joins = [] if stage.cached else [node for node in stage.nodes if node.kind in JOINS]
         return Once(lambda: join_choices(self._rebuilder, self._forest, joins)) if joins else Once.of(())
 
-    def _row_metrics(self, stage: Stage) -> Once:
+    def _row_metrics(self, stage: Stage) -> Renewable:
         if stage.cached or all(node.kind != CACHED_SCAN for node in stage.nodes):
-            return Once.of("")
+            return Renewable(str)
         sources = [node for node in stage.nodes if not node.children and node.kind not in _EXCHANGES]
 
         def ids() -> str:
@@ -328,7 +328,7 @@ class StageHandles:
             metrics = [plan.metrics().get("numOutputRows") for plan in plans]
             return ",".join(str(metric.get().id()) for metric in metrics if metric.isDefined())
 
-        return Once(ids)
+        return Renewable(ids)
 
     def _merged(self, ask: Callable[[JavaObject], int], plan: JavaObject, stage: Stage) -> Once:
         # Without a node of its own, a stage only reads what another one wrote.

@@ -261,3 +261,28 @@ def test_a_listener_hears_of_a_write_that_follows_its_registration(on, spark, li
         assert listener.next() == "command"
     finally:
         manager.unregister(listener)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "made",
+    [
+        "repartition('a')",
+        "repartition('a').sortWithinPartitions('c', 'b')",
+        "repartition(4).coalesce(2)",
+        "join(parsed.where(\"c > 'c5'\").groupBy('a').count(), 'a')",
+    ],
+)
+def test_rows_that_actions_have_kept_are_written_to_as_many_files_and_in_the_order_of_plain_sparks(
+    on, tmp_path, made
+) -> None:
+    on.run(f"shared = parsed.dropDuplicates().{made}")
+    on.run("shared.groupBy('b').count().collect()\nshared.groupBy('c').count().collect()")
+    (wrote,) = reused(on.run("shared.write.csv(f'{at}/driven')"))
+    assert wrote > 0
+    on.run("%flinkgraph off\nshared.write.csv(f'{at}/plain')\n%flinkgraph on")
+    driven, plain = files(tmp_path / "driven")["."], files(tmp_path / "plain")["."]
+    assert len(driven) == len(plain) == (2 if "coalesce" in made else 1)
+    if "sort" in made:
+        assert driven == plain
+    assert sorted("".join(driven).splitlines()) == sorted("".join(plain).splitlines())

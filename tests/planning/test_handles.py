@@ -7,14 +7,18 @@ import os
 import pytest
 from pyspark.sql import functions as F
 
+from flinkmagic.capturing.capture import capture
 from flinkmagic.planning import plan
 from flinkmagic.planning.handles import (
+    BoundaryStageHandle,
     BroadcastStageHandle,
     Once,
     ResultStageHandle,
     ShuffleMapStageHandle,
     SubqueryStageHandle,
+    WriteStageHandle,
 )
+from flinkmagic.reuse.map_outputs import MapOutputs
 
 
 def handle_of(compiled, job, kind):
@@ -78,6 +82,37 @@ def test_a_failed_broadcast_or_subquery_runs_after_it_is_renewed(
     expected = late.count()
     assert len(rows["rows"]) == sum(row["count"] for row in rows["counts"]) == expected > 0
     assert len(ran.stages) == len(compiled(job).vertices)
+
+
+def test_a_renewed_write_reads_the_rows_that_are_kept_by_then(spark, tables, compiled, runner, tmp_path):
+    with capture(spark) as program:
+        shared = tables.flights.groupBy("hour").count()
+        shared.write.json(str(tmp_path / "all"))
+        shared.where("hour > 3").write.json(str(tmp_path / "late"))
+    job = plan(program)
+
+    def tell_sizes(vertex):
+        handle = vertex.operator_factory
+        if isinstance(handle, ShuffleMapStageHandle):
+            handle.written(MapOutputs(spark.sparkContext).statistics(handle.shuffle_dependency))
+
+    runner.run(job, tell_sizes)
+    builder = handle_of(compiled, job, BoundaryStageHandle).relation.cacheBuilder()
+    write = handle_of(compiled, job, WriteStageHandle)
+    assert write.adaptation.tasks == 1
+
+    def reads(rows):
+        query = write.plan.children().head().children().head()
+        return f"[{rows.id()}]" in query.execute().toDebugString()
+
+    before = builder.cachedColumnBuffers()
+    assert reads(before)
+    builder.clearCache(False)
+    again = builder.cachedColumnBuffers()
+    assert again.id() != before.id()
+    write.renew()
+    assert reads(again)
+    assert not reads(before)
 
 
 def test_a_range_exchange_says_that_it_samples(tables, compiled):

@@ -138,8 +138,8 @@ class StageRunner:
             self.kept.forget(handle)
         if earlier is not None and handle.upstream:
             renew_region(handle)
-        elif earlier is not None and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle):
-            # Once failed, it would report the same failure to every caller.
+        elif earlier is not None and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle | WriteStageHandle):
+            # Once failed, the first two would report the same failure to every caller.
             handle.renew()
         if handle.starts_jobs_early:
             ready()

@@ -34,8 +34,8 @@ import scala.collection.Iterator;
  * operators have another number of partitions than their inputs.
  *
  * The last stage of a write has as many tasks as Spark's own rule would leave of its many small partitions, if there
- * are that many here: each task makes a file. It may also read rows that are kept: those of one relation, which notes
- * in how many files a write would have put what it was made of.
+ * are that many here: each task makes a file. It may also read rows that are kept, as if it read the shuffles that they
+ * were made of, whose sizes are noted with them: in Spark's own plan the stage that keeps them and this one are one.
  */
 public class CoalescedReads {
     /** Set on the session that plans a job: whether partitions may be merged. */
@@ -45,8 +45,8 @@ public class CoalescedReads {
     private final IdentityHashMap specs = new IdentityHashMap();
     private final IdentityHashMap tasks = new IdentityHashMap();
 
-    /** On the plan of kept rows: how many tasks a write of them would have. */
-    private static final TreeNodeTag FILES = new TreeNodeTag("flinkmagic.files");
+    /** On the plan of kept rows: the bytes of each partition of the shuffles that they were made of. */
+    private static final TreeNodeTag SIZES = new TreeNodeTag("flinkmagic.sizes");
 
     /** A shuffle is written. */
     public void written(Exchange exchange, MapOutputStatistics written) {
@@ -62,8 +62,8 @@ public class CoalescedReads {
      * Decides for a stage that is about to be made.
      *
      * @param top the planned operator on top of the stage
-     * @param leaves its planned exchanges, without broadcasts
-     * @param made the exchanges that are run for them
+     * @param leaves its planned exchanges, without broadcasts, and scans of kept rows
+     * @param made the exchanges that are run for them; for kept rows the plan of these
      * @param isWrite whether the stage is the last one of a write
      */
     public void decide(SparkPlan top, ArrayList leaves, ArrayList made, boolean isWrite) {
@@ -85,42 +85,39 @@ public class CoalescedReads {
         }
     }
 
-    /** Notes on the plan of rows that are to be kept how many tasks a write of them would have. */
-    public void noteFiles(SparkPlan kept, ArrayList made) {
+    /** Notes on the plan of rows that are to be kept what they are made of. */
+    public void noteSizes(SparkPlan kept, ArrayList made) {
         long[] sizes = sizes(made);
         if (sizes != null) {
-            kept.setTagValue(FILES, Integer.valueOf(files(sizes, kept.conf())));
+            kept.setTagValue(SIZES, sizes);
         }
     }
 
-    /** How many tasks a write of kept rows has; 0 if as many as they have partitions. */
-    public static int filesOf(SparkPlan kept) {
-        Option files = kept.getTagValue(FILES);
-        return files.isDefined() ? ((Integer) files.get()).intValue() : 0;
-    }
-
-    /** A stage has so many tasks. */
-    public void hasTasks(SparkPlan top, int number) {
-        tasks.put(top, Integer.valueOf(number));
-    }
-
-    /** By partition, the bytes of some shuffles together; null if these are not known, or may not be merged. */
+    /** By partition, the bytes of some inputs together; null if these are not known, or may not be merged. */
     private long[] sizes(ArrayList made) {
         long[] sizes = null;
         for (int i = 0; i < made.size(); i++) {
-            MapOutputStatistics written = (MapOutputStatistics) statistics.get(made.get(i));
-            if (written == null || !mayMerge((ShuffleExchangeLike) made.get(i))
-                || (sizes != null && sizes.length != written.bytesByPartitionId().length)) {
+            long[] own = sizesOf((SparkPlan) made.get(i));
+            if (own == null || (sizes != null && sizes.length != own.length)) {
                 return null;
             }
             if (sizes == null) {
-                sizes = new long[written.bytesByPartitionId().length];
+                sizes = new long[own.length];
             }
             for (int j = 0; j < sizes.length; j++) {
-                sizes[j] += written.bytesByPartitionId()[j];
+                sizes[j] += own[j];
             }
         }
         return sizes;
+    }
+
+    private long[] sizesOf(SparkPlan made) {
+        Option noted = made.getTagValue(SIZES);
+        if (noted.isDefined()) {
+            return (long[]) noted.get();
+        }
+        MapOutputStatistics written = (MapOutputStatistics) statistics.get(made);
+        return written == null || !mayMerge((ShuffleExchangeLike) made) ? null : written.bytesByPartitionId();
     }
 
     private static long smallest(SQLConf conf) {
@@ -134,7 +131,8 @@ public class CoalescedReads {
             bytes += sizes[i];
         }
         Option least = (Option) conf.getConf(SQLConf$.MODULE$.COALESCE_PARTITIONS_MIN_PARTITION_NUM());
-        boolean isParallel = ((Boolean) conf.getConf(SQLConf$.MODULE$.COALESCE_PARTITIONS_PARALLELISM_FIRST())).booleanValue();
+        boolean isParallel = ((Boolean) conf.getConf(
+            SQLConf$.MODULE$.COALESCE_PARTITIONS_PARALLELISM_FIRST())).booleanValue();
         int number = least.isDefined() ? ((Integer) least.get()).intValue()
             : isParallel ? SparkContext.getOrCreate().defaultParallelism() : 1;
         long advised = ((Long) conf.getConf(SQLConf$.MODULE$.ADVISORY_PARTITION_SIZE_IN_BYTES())).longValue();
@@ -159,13 +157,15 @@ public class CoalescedReads {
     /**
      * Adds the exchanges that a stage reads to `leaves`, except broadcasts.
      *
+     * @param keptToo whether scans of kept rows may be read together, too
      * @return whether partitions below this operator may be merged
      */
-    public static boolean collect(SparkPlan plan, IdentityHashMap hidden, ArrayList leaves) {
+    public static boolean collect(SparkPlan plan, IdentityHashMap hidden, boolean keptToo, ArrayList leaves) {
         if (plan instanceof BroadcastExchangeLike || isReusedBroadcast(plan)) {
             return true;
         }
-        if (plan instanceof Exchange || plan instanceof ReusedExchangeExec) {
+        if (plan instanceof Exchange || plan instanceof ReusedExchangeExec
+            || (keptToo && MergedRows.scan(plan) != null)) {
             leaves.add(plan);
             return true;
         }
@@ -176,7 +176,7 @@ public class CoalescedReads {
         }
         Iterator children = plan.children().iterator();
         while (children.hasNext()) {
-            if (!collect((SparkPlan) children.next(), hidden, leaves)) {
+            if (!collect((SparkPlan) children.next(), hidden, keptToo, leaves)) {
                 return false;
             }
         }

@@ -2,125 +2,163 @@ package flinkmagic.planning;
 
 import java.lang.reflect.Field;
 import java.util.ArrayList;
-import java.util.IdentityHashMap;
+import java.util.regex.Pattern;
 
 import org.apache.spark.Partition;
 import org.apache.spark.rdd.CoalescedRDD;
 import org.apache.spark.rdd.CoalescedRDDPartition;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning;
-import org.apache.spark.sql.execution.CoalesceExec;
+import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
+import org.apache.spark.sql.execution.CoalescedPartitionSpec;
 import org.apache.spark.sql.execution.ColumnarToRowExec;
 import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.ProjectExec;
+import org.apache.spark.sql.execution.ShufflePartitionSpec;
 import org.apache.spark.sql.execution.SortExec;
 import org.apache.spark.sql.execution.SparkPlan;
-import org.apache.spark.sql.execution.UnionExec;
-import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
-import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike;
 import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
-import org.apache.spark.sql.execution.joins.BroadcastNestedLoopJoinExec;
-import org.apache.spark.sql.execution.joins.CartesianProductExec;
+import scala.Option;
 import scala.collection.Iterator;
+import scala.collection.Seq;
 
-/** Rows of a cached relation, several neighbouring partitions of which one task reads. */
+/** Rows that runs keep, several neighbouring partitions of which one task reads. */
 public class MergedRows {
+    /** As `name_of_run` names them; what the user caches has no such name. */
+    private static final Pattern OF_RUN = Pattern.compile(" \\([0-9a-f]{8}\\)$");
+
+    /** The scan of kept rows that a plan is, with its conversion to rows if it has one; null if it is none. */
+    public static InMemoryTableScanExec scan(SparkPlan plan) {
+        boolean converts = plan instanceof ColumnarToRowExec;
+        SparkPlan below = converts ? ((ColumnarToRowExec) plan).child() : plan;
+        if (converts && below instanceof InputAdapter) {
+            below = ((InputAdapter) below).child();
+        }
+        if (!(below instanceof InMemoryTableScanExec) || below.supportsRowBased() == converts) {
+            return null;
+        }
+        InMemoryTableScanExec scan = (InMemoryTableScanExec) below;
+        Option name = scan.relation().cacheBuilder().tableName();
+        return name.isDefined() && OF_RUN.matcher((String) name.get()).find() ? scan : null;
+    }
+
+    /** A scan that also reads the columns by which its rows are sorted, if merging partitions loses the order. */
+    public static InMemoryTableScanExec withOrder(InMemoryTableScanExec scan) {
+        ArrayList attributes = columns(scan);
+        ArrayList orders = lostOrder(scan);
+        int read = attributes.size();
+        for (int i = 0; i < orders.size(); i++) {
+            Iterator columns = ((Expression) orders.get(i)).references().iterator();
+            while (columns.hasNext()) {
+                Object column = columns.next();
+                if (!attributes.contains(column)) {
+                    attributes.add(column);
+                }
+            }
+        }
+        return attributes.size() == read ? scan
+            : new InMemoryTableScanExec(PlanNodes.vector(attributes), scan.predicates(), scan.relation());
+    }
+
+    /** The columns that a scan reads. */
+    public static ArrayList columns(InMemoryTableScanExec scan) {
+        ArrayList columns = new ArrayList();
+        PlanLeaves.addAll(columns, scan.attributes().iterator());
+        return columns;
+    }
+
     /**
-     * The operator that gives the rows of the only relation that a stage reads, besides broadcasts; null if the stage
-     * reads something else, or relies on an order within the relation's partitions.
+     * The rows of a scan, as tasks of several partitions read them.
      *
-     * @param hidden operators that make a shuffle by themselves
+     * @param scan as `withOrder` returns it
+     * @param output the columns that are asked for
      */
-    public static SparkPlan only(SparkPlan top, IdentityHashMap hidden) {
-        ArrayList found = new ArrayList();
-        return collect(top, hidden, found) && found.size() == 1 && mayMerge(top, (SparkPlan) found.get(0))
-            ? (SparkPlan) found.get(0) : null;
-    }
-
-    /** Who keeps the rows. */
-    public static CachedRDDBuilder builder(SparkPlan rows) {
-        return scan(rows).relation().cacheBuilder();
-    }
-
-    /** The order of the rows of each task. */
-    public static scala.collection.Seq order(SparkPlan rows) {
-        return isInOrder(rows) ? rows.outputOrdering() : scala.collection.immutable.Nil$.MODULE$;
+    public static SparkPlan together(InMemoryTableScanExec scan, ArrayList output, ShufflePartitionSpec[] specs)
+            throws Exception {
+        SparkPlan rows = scan.supportsRowBased() ? (SparkPlan) scan : new ColumnarToRowExec(scan);
+        ArrayList lost = lostOrder(scan);
+        Partitioning partitioning = new UnknownPartitioning(specs.length);
+        Seq ordering = lost.isEmpty() ? (Seq) scan.outputOrdering() : (Seq) PlanNodes.vector(lost).take(0);
+        SparkPlan made = PlanNodes.scanOver(scan, neighbours(rows.execute(), specs), partitioning, ordering);
+        if (!lost.isEmpty()) {
+            made = new SortExec(PlanNodes.vector(lost), false, made, 0);
+        }
+        if (output.size() < scan.attributes().size()) {
+            made = new ProjectExec(PlanNodes.vector(output), made);
+        }
+        return new InputAdapter(made);  // an operator above may be one of generated code
     }
 
     /**
      * Neighbours together, in their order. `coalesce` would put partitions together by where they are kept; a coalescer
      * of one's own is sent with each task, to executors that do not have its class.
      */
-    public static RDD of(RDD rows, int number) throws Exception {
-        Partition[] parts = new Partition[number];
-        int all = rows.getNumPartitions();
-        for (int i = 0; i < number; i++) {
-            int first = (int) ((long) all * i / number);
-            int[] members = new int[(int) ((long) all * (i + 1) / number) - first];
+    private static RDD neighbours(RDD rows, ShufflePartitionSpec[] specs) throws Exception {
+        Partition[] parts = new Partition[specs.length];
+        for (int i = 0; i < parts.length; i++) {
+            CoalescedPartitionSpec spec = (CoalescedPartitionSpec) specs[i];
+            int[] members = new int[spec.endReducerIndex() - spec.startReducerIndex()];
             for (int j = 0; j < members.length; j++) {
-                members[j] = first + j;
+                members[j] = spec.startReducerIndex() + j;
             }
             parts[i] = new CoalescedRDDPartition(i, rows, members, scala.Option.empty());
         }
-        RDD merged = new CoalescedRDD(rows, number, scala.Option.empty(), rows.elementClassTag());
+        RDD merged = new CoalescedRDD(rows, parts.length, scala.Option.empty(), rows.elementClassTag());
         Field partitions = RDD.class.getDeclaredField("partitions_");
         partitions.setAccessible(true);
         partitions.set(merged, parts);
         return merged;
     }
 
-    private static boolean collect(SparkPlan plan, IdentityHashMap hidden, ArrayList found) {
-        if (plan instanceof BroadcastExchangeLike || plan instanceof ReusedExchangeExec
-            && ((ReusedExchangeExec) plan).child() instanceof BroadcastExchangeLike) {
-            return true;
-        }
-        if (scan(plan) != null) {
-            found.add(plan);
-            return true;
-        }
-        if (plan.children().isEmpty() || plan instanceof Exchange || plan instanceof ReusedExchangeExec
-            || plan instanceof UnionExec || plan instanceof CoalesceExec || plan instanceof CartesianProductExec
-            || plan instanceof BroadcastNestedLoopJoinExec || hidden.containsKey(plan)) {
+    /** Whether partitions of a plan's rows have an order that nothing tells, and that is lost if they are merged. */
+    public static boolean hidesOrder(SparkPlan plan) {
+        return plan.outputOrdering().isEmpty() && sortsWithinPartitions(plan);
+    }
+
+    private static boolean sortsWithinPartitions(SparkPlan plan) {
+        if (plan instanceof Exchange || plan instanceof ReusedExchangeExec) {
             return false;
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            if (!collect((SparkPlan) children.next(), hidden, found)) {
-                return false;
-            }
-        }
-        return true;
-    }
-
-    /** The scan of a relation whose rows an operator gives; null for any other operator. */
-    private static InMemoryTableScanExec scan(SparkPlan plan) {
-        SparkPlan scan = plan instanceof ColumnarToRowExec ? ((ColumnarToRowExec) plan).child() : plan;
-        scan = scan instanceof InputAdapter ? ((InputAdapter) scan).child() : scan;
-        return scan instanceof InMemoryTableScanExec ? (InMemoryTableScanExec) scan : null;
-    }
-
-    private static boolean isInOrder(SparkPlan rows) {
-        return rows.outputPartitioning() instanceof RangePartitioning;
-    }
-
-    private static boolean mayMerge(SparkPlan plan, SparkPlan rows) {
-        if (plan == rows || isInOrder(rows) || rows.outputOrdering().isEmpty()) {
+        Option logical = plan.logicalLink();
+        if (plan instanceof SortExec && !((SortExec) plan).global() && logical.isDefined()
+            && logical.get() instanceof Sort) {
             return true;
         }
-        Iterator required = plan.requiredChildOrdering().iterator();
-        while (required.hasNext()) {
-            if (!((scala.collection.Seq) required.next()).isEmpty()) {
-                return false;
-            }
-        }
         Iterator children = plan.children().iterator();
         while (children.hasNext()) {
-            SparkPlan child = (SparkPlan) children.next();
-            if (!(child instanceof SortExec) && !mayMerge(child, rows)) {
-                return false;
+            if (sortsWithinPartitions((SparkPlan) children.next())) {
+                return true;
             }
         }
-        return true;
+        return false;
+    }
+
+    /** The order of the rows in each partition, unless it is that of all partitions. */
+    private static ArrayList lostOrder(InMemoryTableScanExec scan) {
+        ArrayList ordering = new ArrayList();
+        Iterator orders = scan.outputOrdering().iterator();
+        boolean isKnown = true;
+        while (orders.hasNext() && isKnown) {
+            SortOrder order = (SortOrder) orders.next();
+            isKnown = order.references().subsetOf(scan.relation().outputSet());
+            if (isKnown) {
+                ordering.add(order);
+            }
+        }
+        if (scan.outputPartitioning() instanceof RangePartitioning) {
+            Iterator ranges = ((RangePartitioning) scan.outputPartitioning()).ordering().iterator();
+            boolean isSame = true;
+            for (int i = 0; i < ordering.size() && ranges.hasNext(); i++) {
+                isSame = isSame && ((Expression) ranges.next()).semanticEquals((Expression) ordering.get(i));
+            }
+            return isSame ? new ArrayList() : ordering;
+        }
+        return ordering;
     }
 }

@@ -43,7 +43,7 @@ public class PlanRebuilder {
     private final IdentityHashMap kept = new IdentityHashMap();
     private final IdentityHashMap pipelined = new IdentityHashMap();
     private final IdentityHashMap writes = new IdentityHashMap();
-    private final IdentityHashMap merged = new IdentityHashMap();
+    private final IdentityHashMap together = new IdentityHashMap();
     private final AdaptiveJoins joins = new AdaptiveJoins();
     private final CoalescedReads reads = new CoalescedReads();
 
@@ -93,10 +93,7 @@ public class PlanRebuilder {
 
     /** Makes such an exchange again, with what was made over it: Spark never runs one twice. */
     public synchronized void renewPipelined(SparkPlan plan) {
-        SparkPlan ran = (SparkPlan) made.get(plan);
-        if (ran != null) {
-            forget(ran);
-        }
+        forget(ran(plan));
     }
 
     /** A shuffle of this job is written: later stages read it in the way that suits its size. */
@@ -135,13 +132,26 @@ public class PlanRebuilder {
         writes.put(plan, plan);
     }
 
-    /** The plan that runs for that of a whole query or write; always the same object. */
+    /** A write is to run again: rows that it reads may have been kept anew, and a scan holds what it has read. */
+    public synchronized void renewWrite(SparkPlan plan) {
+        InMemoryTableScanExec scan = MergedRows.scan(plan);
+        if (scan != null) {
+            forget(ran(scan));
+            forget((SparkPlan) together.remove(plan));
+        }
+        Iterator children = plan.children().iterator();
+        while (!isExchange(plan) && children.hasNext()) {
+            renewWrite((SparkPlan) children.next());
+        }
+    }
+
+    /** The plan that runs for that of a whole query or write; always the same object, unless a write is renewed. */
     public synchronized SparkPlan query(SparkPlan plan) throws Exception {
         joins.free(plan);
         if (!isExchange(plan)) {
             mergeReads(plan);
         }
-        return rebuild(plan);
+        return input(plan);
     }
 
     /** The same for an operator that makes a shuffle of its own: `computed` is what that job rebuilt from it. */
@@ -188,8 +198,8 @@ public class PlanRebuilder {
             builder = PlanNodes.withPlan(planned.cacheBuilder(), rebuild(plan));
             kept.put(planned.cacheBuilder(), builder);
             ArrayList leaves = new ArrayList();
-            if (CoalescedReads.isEnabled(plan) && CoalescedReads.collect(plan, hidden, leaves)) {
-                reads.noteFiles(builder.cachedPlan(), exchanges(leaves));
+            if (CoalescedReads.collect(plan, hidden, true, leaves) && !MergedRows.hidesOrder(plan)) {
+                reads.noteSizes(builder.cachedPlan(), inputs(leaves));
             }
         }
         return InMemoryRelation$.MODULE$.apply(
@@ -277,6 +287,9 @@ public class PlanRebuilder {
     }
 
     private void forget(SparkPlan ran) {
+        if (ran == null) {
+            return;
+        }
         ArrayList stale = new ArrayList();
         java.util.Iterator entries = made.entrySet().iterator();
         while (entries.hasNext()) {
@@ -337,46 +350,52 @@ public class PlanRebuilder {
         if (made.containsKey(top) || !CoalescedReads.isEnabled(top)) {
             return;
         }
-        if (CoalescedReads.collect(isExchange ? (SparkPlan) top.children().head() : top, hidden, leaves)) {
-            reads.decide(top, leaves, exchanges(leaves), isWrite);
-        } else if (isWrite) {
-            mergeKept(top);
+        SparkPlan last = isExchange ? (SparkPlan) top.children().head() : top;
+        if (CoalescedReads.collect(last, hidden, isWrite, leaves)) {
+            reads.decide(top, leaves, inputs(leaves), isWrite);
         }
     }
 
-    private ArrayList exchanges(ArrayList leaves) throws Exception {
-        ArrayList shuffles = new ArrayList();
+    /** The exchanges that run for planned ones; for scans of kept rows the plans of these. */
+    private ArrayList inputs(ArrayList leaves) throws Exception {
+        ArrayList inputs = new ArrayList();
         for (int i = 0; i < leaves.size(); i++) {
-            shuffles.add(exchange((SparkPlan) leaves.get(i)));
+            SparkPlan leaf = (SparkPlan) leaves.get(i);
+            InMemoryTableScanExec scan = MergedRows.scan(leaf);
+            inputs.add(scan == null ? (SparkPlan) exchange(leaf) : made(scan).relation().cacheBuilder().cachedPlan());
         }
-        return shuffles;
+        return inputs;
     }
 
-    /** The same for a write that reads kept rows. */
-    private void mergeKept(SparkPlan top) throws Exception {
-        SparkPlan rows = MergedRows.only(top, hidden);
-        if (rows == null || !kept.containsKey(MergedRows.builder(rows))) {
-            return;
-        }
-        CachedRDDBuilder builder = (CachedRDDBuilder) kept.get(MergedRows.builder(rows));
-        int number = builder == null ? 0 : CoalescedReads.filesOf(builder.cachedPlan());
-        if (number > 0 && number < builder.cachedColumnBuffers().getNumPartitions()) {
-            reads.hasTasks(top, number);
-            merged.put(rows, Integer.valueOf(number));
-        }
+    private InMemoryTableScanExec made(InMemoryTableScanExec scan) throws Exception {
+        return (InMemoryTableScanExec) rebuild(scan);
     }
 
-    /** The rows of a planned exchange, as its consumer reads them. */
+    /** A planned scan of kept rows, as a task of several partitions reads them. */
+    private SparkPlan together(SparkPlan leaf, ShufflePartitionSpec[] specs) throws Exception {
+        SparkPlan known = (SparkPlan) together.get(leaf);
+        if (known == null) {
+            InMemoryTableScanExec planned = MergedRows.scan(leaf);
+            Option before = enter(leaf);
+            try {
+                made.put(planned, MergedRows.withOrder(made(planned)));
+                known = MergedRows.together(made(planned), MergedRows.columns(planned), specs);
+            } finally {
+                leave(before);
+            }
+            together.put(leaf, known);
+        }
+        return known;
+    }
+
+    /** An input, as its consumer reads it. */
     private SparkPlan input(SparkPlan child) throws Exception {
-        SparkPlan rebuilt = rebuild(child);
-        if (merged.containsKey(child)) {
-            int number = ((Integer) merged.get(child)).intValue();
-            return PlanNodes.scanOver(
-                child, MergedRows.of(rebuilt.execute(), number), new UnknownPartitioning(number), MergedRows.order(child));
-        }
         ShufflePartitionSpec[] specs = reads.of(child);
         if (specs == null) {
-            return rebuilt;
+            return rebuild(child);
+        }
+        if (MergedRows.scan(child) != null) {
+            return together(child, specs);
         }
         Exchange exchange = exchange(child);
         RDD rows = ((ShuffleExchangeLike) exchange).getShuffleRDD(specs);
