@@ -8,6 +8,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from flinkmagic.session import release_retained, retained
@@ -134,7 +135,7 @@ NAMED = {
 def test_listeners_know_an_action_by_the_name_that_plain_spark_gives(session, late, query_listener, line) -> None:
     bus, names = session.spark.sparkContext._jsc.sc().listenerBus(), []
     for run in (session.plain, session.cell):
-        with contextlib.suppress(PySparkException):
+        with contextlib.suppress(PySparkException, Py4JJavaError):
             run(line)
         bus.waitUntilEmpty()
         heard = []
