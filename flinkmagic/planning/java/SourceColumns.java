@@ -235,7 +235,25 @@ public class SourceColumns extends Rule {
 
     /** Whether a query asks of its rows from which file they are: kept ones do not know. */
     private static boolean asksForFiles(LogicalPlan plan) {
-        return plan.toString().toLowerCase().indexOf("input_file_") >= 0;
+        Iterator parts = plan.expressions().iterator();
+        boolean found = false;
+        while (parts.hasNext() && !found) {
+            found = asksForFiles((Expression) parts.next());
+        }
+        parts = plan.children().iterator();
+        while (parts.hasNext() && !found) {
+            found = asksForFiles((LogicalPlan) parts.next());
+        }
+        return found;
+    }
+
+    private static boolean asksForFiles(Expression expression) {
+        boolean found = expression.getClass().getSimpleName().startsWith("InputFile");
+        Iterator children = expression.children().iterator();
+        while (children.hasNext() && !found) {
+            found = asksForFiles((Expression) children.next());
+        }
+        return found;
     }
 
     /** A source under filters, perhaps a projection, perhaps an aggregate. */

@@ -198,6 +198,8 @@ def test_a_query_that_asks_for_files_reads_the_files(session, file) -> None:
         session.cell("df.agg(F.sum('x')).collect()")
     assert same(session, line) == ""
     assert "rows.csv" in session.cell(line)[0][0]
+    wide = "df.select(*[(F.col('x') + n).alias(f'x{n}') for n in range(40)], F.input_file_name().alias('f')).distinct()"
+    assert {row.f.rpartition("/")[2] for row in session.cell(f"{wide}.collect()")} == {"rows.csv"}
 
 
 def test_what_is_released_is_parsed_again(session, file) -> None:
