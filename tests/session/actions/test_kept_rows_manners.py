@@ -134,6 +134,9 @@ NAMED = {
 @pytest.mark.parametrize("line", NAMED)
 def test_listeners_know_an_action_by_the_name_that_plain_spark_gives(session, late, query_listener, line) -> None:
     bus, names = session.spark.sparkContext._jsc.sc().listenerBus(), []
+    bus.waitUntilEmpty()
+    while query_listener.next() is not None:  # of what ran before
+        query_listener.next()
     for run in (session.plain, session.cell):
         with contextlib.suppress(PySparkException, Py4JJavaError):
             run(line)
