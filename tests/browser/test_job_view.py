@@ -255,7 +255,7 @@ def test_a_reopened_notebook_shows_the_picture_without_a_kernel(lab: Any, open_n
         page.wait_for_selector(".jp-OutputArea details[open] img[src^='data:image/svg+xml']")
         assert "Error displaying widget" not in page.content()
         shown = page.evaluate("[...document.querySelectorAll('.jp-OutputArea details img')].map(i => i.naturalWidth)")
-        assert len(shown) == 4
+        assert len(shown) == 5  # four graphs and the timeline
         assert max(shown) > 500
         page.close()
 
