@@ -8,8 +8,9 @@ SourceColumns.java``, a rule of the optimiser of our clones of the session). The
 1. Columns belong to the rows of a source: to its files as they were listed, by length and modification time, its
    schema, its options, and the settings. No DataFrame and no view counts. They are read only while the files are
    still the same.
-2. The first query that reads a source reads it as plain Spark does. From the second one on columns are kept, as far as
-   the caller allows it (`share`): of a source with 20 columns of which 5 are needed, a quarter.
+2. The first query that reads a source, or a column of it, reads it as plain Spark does. When one of its columns is read
+   again, all columns of that query are kept, as far as the caller allows it (`share`): of a source with 20 columns of
+   which 5 are needed, a quarter.
 3. What a query needs beside what is kept already is read from the files once more, with all that was kept before.
 4. A query that may stop early keeps nothing, and a query that asks for the names of files reads the files.
 5. If a query fails that reads or keeps columns, nothing of their source is kept again.
@@ -186,6 +187,8 @@ class SourceQuery:
         """
         for source in self.from_files(takes_few=takes_few):
             self._columns.reads[source.key] = source.reads + 1
+        for at in range(len(self.sources)):
+            self._planning.note(at)
         store = retained_results(self._sc)
         for at, source in enumerate(self.sources):
             relation = self._planning.keeps(at)

@@ -75,6 +75,8 @@ public class SourceColumns extends Rule {
 
     private final ThreadLocal current = new ThreadLocal();
     private final Map kept = new HashMap();
+    /** By the key of a source, what queries have read or computed of it from its files. */
+    private final Map seen = new HashMap();
 
     // -- what is kept ---------------------------------------------------------------------------------
 
@@ -118,6 +120,17 @@ public class SourceColumns extends Rule {
         if (one != null && one.relation.cacheBuilder() == builder) {
             kept.remove(key);
         }
+    }
+
+    private synchronized boolean isSeen(String key, List slots) {
+        return seen.containsKey(key) && !java.util.Collections.disjoint((HashSet) seen.get(key), slots);
+    }
+
+    private synchronized void see(String key, List slots) {
+        if (!seen.containsKey(key)) {
+            seen.put(key, new HashSet());
+        }
+        ((HashSet) seen.get(key)).addAll(slots);
     }
 
     private synchronized Kept keptOf(String key) {
@@ -286,13 +299,17 @@ public class SourceColumns extends Rule {
             boolean needs = !computed.isEmpty() || !needed(computed).isEmpty();
             if (lacks && needs && !stops && source.filling == null) {
                 Map wanted = both(computed, withoutRead(checks, needed(both(computed, checks))));
+                Kept only = new Kept(leaf, null, needed(wanted), wanted);
+                ArrayList lacking = new ArrayList(only.slots);
+                lacking.removeAll(known == null ? new ArrayList() : known.slots);
                 Kept filling = new Kept(leaf, known, needed(wanted), wanted);
-                filling = filling.share() <= source.share ? filling : new Kept(leaf, null, needed(wanted), wanted);
-                if (filling.share() <= source.share) {
+                filling = filling.share() <= source.share ? filling : only;
+                if (filling.share() <= source.share && planning.rule.isSeen(source.key, lacking)) {
                     filling.plan(planning, source);
                     source.filling = filling;
                     return read(filling, wanted);
                 }
+                source.parsed.addAll(lacking);
             }
             source.isRead |= made != null;
             return made == null ? whole : made;
@@ -708,6 +725,11 @@ public class SourceColumns extends Rule {
             return state == null ? null : Boolean.valueOf(((Source) sources.get(number)).isReadWhole);
         }
 
+        /** Note what it has read of a source from its files. */
+        public void note(int number) {
+            rule.see(((Source) sources.get(number)).key, ((Source) sources.get(number)).parsed);
+        }
+
         /** What it keeps of a source; null if that is nothing. */
         public InMemoryRelation keeps(int number) {
             Kept filling = ((Source) sources.get(number)).filling;
@@ -744,6 +766,7 @@ public class SourceColumns extends Rule {
         final String key;
         final String name;
         final double share;
+        final ArrayList parsed = new ArrayList();
         Kept filling;
         boolean isRead = false;
         boolean isReadWhole = false;

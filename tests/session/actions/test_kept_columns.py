@@ -65,7 +65,9 @@ def test_the_second_action_keeps_what_it_reads_and_later_ones_read_that(session,
     )
     assert session.cell("df.count()") == 300  # of no column
     assert session.report.note == "reads kept columns of rows.csv"
-    assert "keeps the columns" in same(session, "df.groupBy('name').agg(F.sum('k')).orderBy('name').collect()")
+    named = "df.groupBy('name').agg(F.sum('k')).orderBy('name').collect()"
+    assert same(session, named) == ""  # no column of it that is not kept was read before
+    assert "keeps the columns" in same(session, named)
     (more,) = kept(session)
     assert more.computed is not one.computed
     assert same(session, "df.groupBy('name').agg(F.min('x')).orderBy('name').collect()").startswith("reads kept")
@@ -230,12 +232,13 @@ def test_columns_that_cannot_be_kept_make_no_action_fail(session, file, raising_
     checked = "length(regexp_replace(IF(line RLIKE 'user=1', raise_error('bad'), line), 'page', ''))"
     for line in (
         f"df.where(\"line NOT RLIKE 'user=1'\").groupBy('k').agg(F.sum(F.expr(\"{checked}\"))).orderBy('k').collect()",
-        f'df.where("line NOT RLIKE \'user=1\'").select(F.expr("{checked}")).toPandas().itertuples(index=False)',
+        f"df.where(\"line NOT RLIKE 'user=1'\").select('k', F.expr(\"{checked}\")).toPandas().itertuples(index=False)",
     ):
         session.plain(READ)
         SourceColumns.of(session.spark.sparkContext).given_up.clear()
         session.cell("df.agg(F.sum('k')).collect()")
-        assert "rows.csv could not be kept for later actions (" in same(session, line)
+        notes = [same(session, line) for _ in range(3)]
+        assert sum("rows.csv could not be kept for later actions (" in note for note in notes) == 1
         assert session.report.status == "FINISHED"
-        assert same(session, line) == ""  # it is not tried again
+        assert notes[-1] == ""  # it is not tried again
         assert kept(session) == []
