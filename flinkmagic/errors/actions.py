@@ -30,6 +30,14 @@ def ran_plainly(text: str, where: str, cause: BaseException) -> str:
     return f"{where}: {text} ran as plain Spark, because flinkmagic failed ({told}). Please report this as a bug."
 
 
+def not_known(text: str, where: str, cause: BaseException) -> str:
+    """Return the line about an action whose answer was not looked for among the known ones, or not kept."""
+    return (
+        f"{where}: {text} neither uses nor adds to the known answers, because flinkmagic failed ({first_line(cause)}). "
+        "The same may hold for later actions; this is said once. Please report this as a bug."
+    )
+
+
 def first_line(cause: BaseException) -> str:
     """Return the class of an error, and the first line of its text."""
     reason = str(cause).strip().splitlines()
@@ -39,7 +47,7 @@ def first_line(cause: BaseException) -> str:
 def not_kept(names: str, cause: BaseException) -> str:
     """Return the note on an action that was run again without keeping rows for later ones."""
     told = first_line(cause)
-    return f"{names} could not be kept for later actions ({told}): this one ran again without, as they will"
+    return f"{names} could not be kept for later actions ({told}): this one ran again without keeping them"
 
 
 def columns_kept(names: str) -> str:
@@ -52,10 +60,10 @@ def columns_read(names: str) -> str:
     return f"reads kept columns of {names}"
 
 
-EVICTED = "they went for want of room"
+EVICTED = "they were evicted to make room"
 RELEASED = "they were released"
-OTHER_SETTINGS = "a setting is another one"
-OTHER_CODE = "a function, or what it reads, is another one"
+OTHER_SETTINGS = "a setting has changed"
+OTHER_CODE = "a function, or what it reads, has changed"
 """Why kept rows are not used."""
 
 

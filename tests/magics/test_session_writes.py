@@ -209,10 +209,10 @@ def test_a_line_says_why_kept_rows_are_not_used(on, spark) -> None:
     assert "reused" in why(3)
     store.set_bound(0)
     store.set_bound(DEFAULT_BYTES)
-    assert why(4) == "they went for want of room"
+    assert why(4) == "they were evicted to make room"
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
-        assert why(5) == "a setting is another one"
+        assert why(5) == "a setting has changed"
     finally:
         spark.conf.unset("spark.sql.session.timeZone")
 

@@ -4,8 +4,8 @@
    arguments, and what of this process shapes the answer. Neither the DataFrame nor the cell matter.
 2. It is given only if all files that the query reads are what they were.
 3. What was answered is kept if the key is still the same then, and if it is small (`kept_answers`).
-4. An action that is asked for its effects is none of these. A query that would fill a cache of the user's, is observed,
-   or is followed by a query listener, has no key.
+4. An action that is called for its effects is always carried out. So is one whose query would fill a cache of the
+   user's, is observed, or is followed by a query listener.
 """
 
 from __future__ import annotations
@@ -19,11 +19,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
-from flinkmagic.reuse.kept_answers import KeptAnswer, kept_answers
+from flinkmagic.display.printable import lines_visible
+from flinkmagic.errors.actions import not_known
+from flinkmagic.errors.base import is_from_signal
+from flinkmagic.reuse.kept_answers import kept_answers
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
+
     from flinkmagic.capturing.hooks.action_call import ActionCall
 
 _LOG = logging.getLogger(__name__)
@@ -50,6 +56,9 @@ _METHODS = frozenset(
 _PANDAS_OPTIONS = ("future.infer_string", "mode.copy_on_write", "mode.string_storage")
 """What pandas makes a frame's columns by."""
 
+_TOLD: WeakSet[SparkContext] = WeakSet()
+"""Those whose user was told by `say_not_known`."""
+
 
 class AskedAnswer:
     """What an action asks for; see `asked`.
@@ -64,6 +73,11 @@ class AskedAnswer:
         The keys of the moment.
     rows : ResultKey
         The key of its DataFrame's rows.
+
+    Attributes
+    ----------
+    known : KeptAnswer, optional
+        What was answered before, if it would be answered again.
     """
 
     def __init__(self, call: ActionCall, key: str, keys: ResultKeys, rows: ResultKey) -> None:
@@ -71,19 +85,15 @@ class AskedAnswer:
         self._keys, self._rows, self._key = keys, rows, key
         self._shown: list[str] = []
         self.call = replace(call, original=self._showing(call.original)) if call.method == "show" else call
-        """The action, to be carried out if no answer was given before."""
+        """The action, to be carried out if no answer is known."""
+        kept = self._store.find(key)
+        self.known = kept if kept is not None and not keys.changed_file(rows) else None
 
-    def before(self) -> KeptAnswer | None:
-        """Return what was answered before, if it would be answered again."""
-        kept = self._store.find(self._key)
-        if kept is None or self._keys.changed_file(self._rows):
-            return None
-        self._store.use(kept)
-        return kept
-
-    def give(self, kept: KeptAnswer) -> Any:
+    def give(self) -> Any:
         """Answer as before."""
-        answer = kept.value()
+        assert self.known is not None
+        self._store.use(self.known)
+        answer = self.known.value()
         if self.call.method != "show":
             return answer
         print(answer)
@@ -91,16 +101,16 @@ class AskedAnswer:
 
     def keep(self, answer: Any, seconds: float) -> None:
         """Keep an answer that the action took some time for (rule 3)."""
-        if self.call.method == "show":
-            answer = self._shown[-1] if self._shown else None
         try:
-            if answer is None and self.call.method == "show":
-                return
+            if self.call.method == "show":
+                answer = self._shown[-1]
             again = asked(self.call)
             if again is not None and again._key == self._key and not again._keys.changed_file(again._rows):
                 self._store.add(self._key, self.call.text, answer, seconds)
-        except Exception as error:  # noqa: BLE001 - a kept answer is no more than a chance to save work
-            _LOG.debug("the answer of %s is not kept: %s", self.call.text, error)
+        except Exception as error:
+            if is_from_signal(error):
+                raise
+            say_not_known(self.call, error)
 
     def _showing(self, original: Any) -> Any:
         """Return what does as `show` does, and notes what it shows."""
@@ -126,6 +136,14 @@ def asked(call: ActionCall) -> AskedAnswer | None:
         _LOG.debug("the answer of %s has no key: %s", call.text, rows.reason)
         return None
     return AskedAnswer(call, rows.digest, keys, rows)
+
+
+def say_not_known(call: ActionCall, error: Exception) -> None:
+    """Say once for each SparkContext that an answer was not looked for, or not kept."""
+    context = call.df.sparkSession.sparkContext
+    if context not in _TOLD:
+        _TOLD.add(context)
+        print(lines_visible(not_known(call.text, str(call.location), error)), file=sys.stderr)
 
 
 def _text_of_arguments(call: ActionCall) -> str | None:

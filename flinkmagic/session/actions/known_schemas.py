@@ -2,8 +2,8 @@
 
 Spark reads a file or all of them to know the columns of Parquet, JSON and CSV. If a cell reads the same again, the
 DataFrame is made with the schema that was inferred before, which reads nothing. It is given to the user only if its
-query is equal to the former one: in the files by path, length and modification time, in the options, the settings and
-the columns. If it is not, the call is made as it is.
+query equals the former one: in the files (by path, length and modification time), the options, the settings and the
+columns. If it does not, the call is made as it is.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _name_of(call: ReadCall) -> str | None:
     try:
         bound = inspect.signature(call.original).bind(call.reader, *call.args, **call.kwargs)
         given = json.dumps([list(bound.args[1:]), bound.kwargs], sort_keys=True)
-    except (TypeError, ValueError):  # what is wrongly called, or reads rows of the driver
+    except (TypeError, ValueError):  # a wrong call, which says so itself, or one that reads an RDD
         return None
     jreader: Any = call.reader._jreader
     if (
@@ -122,5 +122,5 @@ def _schema_of(df: DataFrame) -> KnownSchema | None:
             return None
         return KnownSchema(df.schema, key.digest)
     except Py4JError as error:  # it saves work, no more
-        _LOG.debug("the schema of %s is not kept: %s", df, error)
+        _LOG.debug("a schema is not kept: %s", error)
         return None

@@ -5,7 +5,7 @@ To keep rows for later actions is a bet. The bounds, as the code keeps them:
 1. One action's stake is at most a quarter of what the action is expected to take in plain Spark, or `LEAST` if that is
    more.
 2. What is staked and has not been saved yet is, over the session, at most a twentieth of the time that plain Spark
-   would have taken so far, the action itself included, and half of what was saved.
+   would have taken so far, the action itself included, plus half of what was saved.
 3. Only what plain Spark would not have done counts as a stake: to parse what the action itself reads costs nothing.
 
 So a session in which nothing is ever read twice is slower than plain Spark by a twentieth at most.

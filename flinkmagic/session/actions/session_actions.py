@@ -20,7 +20,6 @@ The rules, as the code keeps them:
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
 from collections import deque
@@ -46,7 +45,7 @@ from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, query_name
 from flinkmagic.session.actions.action_report import ONE_STAGE, ROWS_ON_DEMAND, ActionListener, ActionReport
-from flinkmagic.session.actions.asked_answers import AskedAnswer, asked
+from flinkmagic.session.actions.asked_answers import AskedAnswer, asked, say_not_known
 from flinkmagic.session.actions.known_schemas import read
 from flinkmagic.session.actions.ledger import Ledger
 from flinkmagic.session.actions.reread_frames import RereadFrames
@@ -63,8 +62,6 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
     from flinkmagic.reuse.source_columns import SourceQuery
     from flinkmagic.session.job import Job
-
-_LOG = logging.getLogger(__name__)
 
 SPARKS_ERRORS = (PySparkException, Py4JJavaError)
 """What plain PySpark raises; py4j's own for what PySpark does not know."""
@@ -111,25 +108,27 @@ class SessionActions:
         """Carry out an action, and return what plain PySpark returns."""
         started = time.monotonic()
         report = ActionReport(call.method, call.text, call.location, 0.0, False)
-        asked = self._asked(call)
-        if asked is None:
-            return self._carry_out(call, report, started)
-        kept = asked.before()
-        if kept is not None:
-            answer = asked.give(kept)
-            Ledger.of(call.df.sparkSession.sparkContext).note(time.monotonic() - started, kept.seconds)
-            self._note(replace(report, kept_at=kept.made_at, saved_seconds=kept.seconds), started)
+        question = self._asked(call)
+        if not isinstance(question, AskedAnswer):
+            answer = self._carry_out(call, report, started)
+            if question is not None:
+                say_not_known(call, question)
             return answer
-        answer = self._carry_out(asked.call, report, started)
-        asked.keep(answer, time.monotonic() - started)
+        if question.known is not None:
+            answer, known = question.give(), question.known
+            Ledger.of(call.df.sparkSession.sparkContext).note(time.monotonic() - started, known.seconds)
+            self._note(replace(report, kept_at=known.made_at, saved_seconds=known.seconds), started)
+            return answer
+        answer = self._carry_out(question.call, report, started)
+        question.keep(answer, time.monotonic() - started)
         return answer
 
     def read(self, call: ReadCall) -> DataFrame:
         """Make a DataFrame of files; what Spark has found out about the same files is known (`known_schemas`)."""
         return read(call) if self._options.retain == "session" else call.run_plainly()
 
-    def _asked(self, call: ActionCall) -> AskedAnswer | None:
-        """Return what an action asks for, if it may have been answered before."""
+    def _asked(self, call: ActionCall) -> AskedAnswer | Exception | None:
+        """Return what an action asks for; None if that has no key, or an error if the look-up failed."""
         if self._options.retain != "session":
             return None
         try:
@@ -137,8 +136,7 @@ class SessionActions:
         except Exception as error:  # the action finds out by itself what is wrong
             if is_from_signal(error):
                 raise
-            _LOG.debug("the answer of %s is not looked for: %s", call.text, error)
-            return None
+            return error
 
     def _carry_out(self, call: ActionCall, report: ActionReport, started: float) -> Any:
         texts = TextReads(call.df.sparkSession.sparkContext, call.method)

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from flinkmagic.errors.actions import columns_kept, columns_read
@@ -39,8 +40,7 @@ class TextReads:
 
     def __init__(self, sc: SparkContext, method: str) -> None:
         self._sc = sc
-        self._cores = max(1, self._sc.defaultParallelism)
-        self._ledger = Ledger.of(self._sc)
+        self._ledger = Ledger.of(sc)
         self._takes_few, self._keeps = method in _A_FEW_ROWS, method != "write"
         self.query: SourceQuery | None = None
 
@@ -56,6 +56,10 @@ class TextReads:
 
     def _seconds(self, source: Source, rate: int) -> float:
         return source.bytes / (rate * self._cores)
+
+    @cached_property
+    def _cores(self) -> int:
+        return max(1, self._sc.defaultParallelism)
 
     @property
     def pay_alone(self) -> bool:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 import time
+from weakref import WeakSet
 
 import pytest
 
 from flinkmagic.reuse import kept_answers
+from flinkmagic.reuse.result_keys import ResultKeys
 from flinkmagic.session import SessionActions, release_retained, retained
+from flinkmagic.session.actions import asked_answers
 from flinkmagic.session.options import JobOptions
 
 NUMBERS = "df = spark.read.parquet(path)\n"
@@ -415,6 +419,44 @@ def test_what_reads_a_full_cache_is_answered(nothing_cached, answering, files) -
         assert is_answered(answering)
     finally:
         answering.plain("df.unpersist(blocking=True)")
+
+
+def test_a_failed_look_up_is_told_once_and_the_action_runs(answering, files, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(asked_answers, "_TOLD", WeakSet())
+    answering.cell(GROUPS + "df.count()")
+
+    def fails(keys, key):
+        raise OSError("the folder\ncannot be listed")
+
+    monkeypatch.setattr(ResultKeys, "changed_file", fails)
+    for _ in range(2):
+        assert answering.cell(GROUPS + "df.count()") == 3
+        assert not is_answered(answering)
+    assert capsys.readouterr().err == (
+        "cell 3, line 3: count() neither uses nor adds to the known answers, because flinkmagic failed (OSError: the "
+        "folder). The same may hold for later actions; this is said once. Please report this as a bug.\n"
+    )
+
+
+def test_a_look_up_that_fails_with_its_action_is_not_told(answering, files, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(asked_answers, "_TOLD", WeakSet())
+    monkeypatch.setattr(ResultKeys, "of_answer", lambda *_: 1 / 0)
+    with pytest.raises(Exception, match=r"USER_RAISED_EXCEPTION|java\.lang\.RuntimeException"):
+        answering.cell(NUMBERS + "df.select(F.expr('raise_error(name)')).collect()")
+    assert capsys.readouterr().err == ""
+
+
+def test_an_alarm_that_rings_while_an_answer_is_kept_is_raised(answering, monkeypatch) -> None:
+    def rings(number, frame):
+        raise TimeoutError("rang")
+
+    before = signal.signal(signal.SIGALRM, rings)
+    monkeypatch.setattr(kept_answers, "packed", lambda answer: signal.raise_signal(signal.SIGALRM))
+    try:
+        with pytest.raises(TimeoutError, match="rang"):
+            answering.cell("spark.range(3).count()")
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 # -- what is kept ----------------------------------------------------------------------------------------
