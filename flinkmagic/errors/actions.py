@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flinkmagic.errors.base import FlinkMagicError, UserError
+from flinkmagic.errors.base import FlinkMagicError, UserError, first_line
 
 
 class ActionCancelledError(UserError):
@@ -36,12 +36,6 @@ def not_known(text: str, where: str, cause: BaseException) -> str:
         f"{where}: {text} neither uses nor adds to the known answers, because flinkmagic failed ({first_line(cause)}). "
         "The same may hold for later actions; this is said once. Please report this as a bug."
     )
-
-
-def first_line(cause: BaseException) -> str:
-    """Return the class of an error, and the first line of its text."""
-    reason = str(cause).strip().splitlines()
-    return f"{type(cause).__name__}: {reason[0]}" if reason else type(cause).__name__
 
 
 def not_kept(names: str, cause: BaseException) -> str:

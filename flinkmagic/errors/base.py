@@ -38,6 +38,12 @@ def is_from_signal(error: BaseException) -> bool:
     return False
 
 
+def first_line(cause: BaseException) -> str:
+    """Return the class of an error, and the first line of its text."""
+    reason = str(cause).strip().splitlines()
+    return f"{type(cause).__name__}: {reason[0]}" if reason else type(cause).__name__
+
+
 def add_note(error: BaseException, note: str) -> None:
     """Add a line to the text of an error (PEP 678; IPython shows it on Python 3.10, too)."""
     error.__notes__ = [*getattr(error, "__notes__", ()), note]  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flinkmagic.errors.base import FlinkMagicError, UserError
+from flinkmagic.errors.base import FlinkMagicError, UserError, first_line
 
 
 class StreamNotStartedError(UserError):
@@ -105,7 +105,7 @@ def batch_ran_plainly(query: str, where: str, cause: BaseException) -> str:
 
 def stream_not_started(query: str, cause: BaseException) -> str:
     """Return the line about a query that Spark has refused to start."""
-    return f"{query} has not started ({_first_line(cause)})"
+    return f"{query} has not started ({first_line(cause)})"
 
 
 def stream_runs_plainly(where: str, cause: BaseException) -> str:
@@ -114,9 +114,4 @@ def stream_runs_plainly(where: str, cause: BaseException) -> str:
 
 
 def _why(cause: BaseException) -> str:
-    return f"({_first_line(cause)})." + ("" if isinstance(cause, UserError) else " Please report this as a bug.")
-
-
-def _first_line(cause: BaseException) -> str:
-    reason = str(cause).strip().splitlines()
-    return f"{type(cause).__name__}: {reason[0]}" if reason else type(cause).__name__
+    return f"({first_line(cause)})." + ("" if isinstance(cause, UserError) else " Please report this as a bug.")

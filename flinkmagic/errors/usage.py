@@ -201,7 +201,7 @@ class StaleRunStoppedError(UserError):
         self.ran, self.failed, self.left = list(ran), failed, list(left)
         done = f"Executed before it: {', '.join(ran)}." if ran else "No cell was executed before it."
         rest = f" Left: {', '.join(left)}." if left else " No other one is left."
-        why, remedy = "raised the exception above", "Mend the cell and run it"
+        why, remedy = "raised the exception above", "Fix the cell and run it"
         if awaits:
             why, remedy = "awaits at its top level, which no cell can do inside another one", "Run the cell"
         super().__init__(f"{failed} {why}. {done}{rest} {remedy}, then: %flinkrun --stale --yes")

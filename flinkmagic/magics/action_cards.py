@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flinkmagic.capturing.hooks.action_call import ActionCall
+    from flinkmagic.deployment.watching.call_work import CallWork
     from flinkmagic.display.action_card import ActionCard
     from flinkmagic.session.actions.action_graph import ActionGraph
-    from flinkmagic.session.actions.action_report import ActionReport, CallWork
+    from flinkmagic.session.actions.action_report import ActionReport
 
 UPDATE_S = 0.1
 """Between two updates of a card at least: a loop may have thousands of actions."""
@@ -140,6 +141,8 @@ class CellCard:
                 del self._lines[call, line]
             if self._handle is not None:
                 self._show()
+            elif not self._in_notebook:
+                self._write("")
 
     def follow(
         self, call: str, line: int, graph: CompiledGraph, job: Job, last_stage: tuple[str, int] | None = None

@@ -14,6 +14,7 @@ from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.display.printable import lines_visible
+from flinkmagic.errors.base import is_from_signal
 from flinkmagic.errors.streaming import stream_runs_plainly
 from flinkmagic.errors.usage import UnnamedCheckpointError
 from flinkmagic.magics.cell import cell_labels, cell_number, compile_body
@@ -174,9 +175,11 @@ class CapturedCell:
         self._stream_graphs += 1
         try:
             return self._magics.compiled(program, name, self._options, progress)
-        except Exception as error:  # noqa: BLE001 - the queries run
+        except Exception as error:  # the queries run
             for stream in program.streams:
                 stream.query.taken_over(has_job=False)
+            if is_from_signal(error):
+                raise
             where = ", ".join(str(stream.location) for stream in program.streams)
             print(lines_visible(stream_runs_plainly(where, error)))
             return None

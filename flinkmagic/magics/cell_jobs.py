@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.deployment.watching.call_work import CallWork
     from flinkmagic.scheduling.dispatcher import JobDetails
     from flinkmagic.session import Job
     from flinkmagic.session.actions.action_graph import ActionGraph
-    from flinkmagic.session.actions.action_report import ActionListener, ActionReport, CallWork
+    from flinkmagic.session.actions.action_report import ActionListener, ActionReport
 
 MOST_JOBS = 200
 """How many are known that are over: more than a dispatcher remembers."""

@@ -20,8 +20,6 @@ FEW_SINKS = 20
 PATIENCE_S = 1.0
 """What ends sooner shows no count."""
 
-_EMPTY = {"text/plain": ""}
-
 
 class _Shown(Protocol):
     handle: DisplayHandle | None
@@ -63,10 +61,6 @@ class CompileProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Remove what is shown."""
         if self._shown is not None:
             self._shown.close()
             self._shown = None
@@ -124,7 +118,7 @@ class _NotebookText:
         self._show(self._bundle(done, total, text))
 
     def close(self) -> None:
-        self._show(_EMPTY)
+        self._show({"text/plain": ""})
 
     def _show(self, bundle: Mapping[str, str]) -> None:
         self.handle = shown_at(self.handle, bundle)

@@ -58,8 +58,8 @@ class LoopViews:
             return
         from flinkmagic.magics.live_view import follow_beside
 
-        self._within.loop = loop
         watcher = follow_beside(loop, self._shown(loop))
+        self._within.loop = loop
         try:
             with interrupted_in_a_call(shell):
                 yield

@@ -238,11 +238,11 @@ class CompiledGraph:
             planned.result_level = self._result_level()
             names = rebinding(self.program, self.options)
             starts = self._begin_streams(planned, run)
-            run -= starts.errors.keys()
-            graph = build_execution_graph(self._part(run), SystemClock().now_ms())
-            notes = selected_notes(self.sinks, selected) if selected is not None else []
-            notes += [self._apart_note] if self._apart_note else []
             try:
+                run -= starts.errors.keys()
+                graph = build_execution_graph(self._part(run), SystemClock().now_ms())
+                notes = selected_notes(self.sinks, selected) if selected is not None else []
+                notes += [self._apart_note] if self._apart_note else []
                 job = Job(
                     self.name, planned, graph, self.spark, self.options, names, notes=notes, full=full, starts=starts
                 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import re
+import sys
 import threading
 import time
 from typing import Any
@@ -93,6 +95,22 @@ def test_in_a_terminal_lines_of_text_follow_the_cell(notebook) -> None:
     first, second = cell.stderr.splitlines()
     assert first.startswith("count() · line 2 · 3 times · ")
     assert second.startswith("collect() · line 3 · 1 stage · ")
+
+
+def test_a_terminal_keeps_nothing_of_a_write_that_could_not_be_compiled(monkeypatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    cell_card = action_cards.CellCard(in_notebook=False, widget=False)
+    cell_card.begin("write.parquet('out')", 2)
+    assert "COMPILING" in terminal.getvalue()
+    cell_card.drop("write.parquet('out')", 2)
+    cell_card.end()
+    assert set(terminal.getvalue().split("\r")[-2]) == {" "}  # over what stood there
+    assert terminal.getvalue().endswith("\r")
 
 
 def test_a_cell_that_turns_the_mode_off_tells_its_lines_once(notebook) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 
 import pytest
@@ -134,6 +135,24 @@ def test_queries_of_which_no_graph_can_be_made_run_as_plain_spark_runs_them(stre
     assert "line 3: the stream runs as plain Spark, because no graph of it could be made" in cell.stdout
     assert streamed.names["ended"] is True
     assert streamed.names["spark"].table("plainly_rows").count() == 3
+
+
+def test_an_alarm_that_rings_while_a_graph_is_made_is_raised_and_the_queries_run(streamed, monkeypatch) -> None:
+    from flinkmagic.session import planned_sinks
+
+    def rings(number, frame):
+        raise TimeoutError("rang")
+
+    before = signal.signal(signal.SIGALRM, rings)
+    monkeypatch.setattr(planned_sinks, "plan_streams", lambda *_, **__: signal.raise_signal(signal.SIGALRM))
+    try:
+        cell = streamed.run("%%flinkgraph rung --mode streaming --run\n" + TICKS + QUERY.format("rung_rows"))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert isinstance(cell.error, TimeoutError)
+    assert "no graph of it could be made" not in cell.stdout
+    assert streamed.names["q"].isActive
+    streamed.names["q"].stop()
 
 
 def test_a_cell_that_runs_again_replaces_queries_that_it_has_stopped_but_no_running_ones(streamed) -> None:

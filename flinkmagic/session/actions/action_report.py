@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from flinkmagic.deployment.watching.call_work import CallWork
-
 if TYPE_CHECKING:
     from flinkmagic.capturing.hooks.action_call import ActionCall
     from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.deployment.watching.call_work import CallWork
     from flinkmagic.session.actions.action_graph import ActionGraph
     from flinkmagic.session.job import Job
 

@@ -81,6 +81,10 @@ class RereadFrames:
 
         Parameters
         ----------
+        graph, job : LineGraph, Job
+            What has run.
+        df : DataFrame
+            What the action was called on, or what was written.
         seconds : float
             How long it took.
         count : int, optional

@@ -360,9 +360,8 @@ class Iteration:
 def _takes_number(step: Callable[..., Any]) -> bool:
     try:
         parameters = inspect.signature(step).parameters
-    except (TypeError, ValueError):  # a function of C's that names none
+    except (TypeError, ValueError):  # a C function without a signature
         return False
-    # One that `partial` has given already is a default of its.
     is_given = isinstance(step, functools.partial) and _NUMBER in step.keywords
     return _NUMBER in parameters and not is_given
 
