@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from flinkmagic.capturing.hooks.current import apart
 from flinkmagic.display.action_lines import ActionLine, card_bundle
 from flinkmagic.magics.card_lines import Act, CardLine
 from flinkmagic.magics.live_view import follow_beside
+from flinkmagic.magics.terminal import RewrittenLine
 from flinkmagic.session import CompiledGraph, Job
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class CellCard:
         self._shown_at = float("-inf")
         self._handle: DisplayHandle | None = None
         self._widget: ActionCard | None = None
-        self._width = 0
+        self._terminal = RewrittenLine("stderr")
         self._late: threading.Timer | None = None
         self._is_over = False
 
@@ -139,10 +139,9 @@ class CellCard:
             found.running = None
             if not found.total.times:
                 del self._lines[call, line]
+            self._terminal.wipe()
             if self._handle is not None:
                 self._show()
-            elif not self._in_notebook:
-                self._write("")
 
     def follow(
         self, call: str, line: int, graph: CompiledGraph, job: Job, last_stage: tuple[str, int] | None = None
@@ -169,7 +168,9 @@ class CellCard:
             if not self._lines and self._handle is None:
                 return
             if not self._in_notebook:
-                self._write("".join(f"{text}\n" for text in self._text()))
+                self._terminal.wipe()
+                sys.stderr.write("".join(f"{line.shown.to_text()}\n" for line in self._lines.values()))
+                sys.stderr.flush()
                 self._lines.clear()  # a cell that turns the mode off ends twice
                 return
             if self._handle is None:
@@ -240,7 +241,7 @@ class CellCard:
     def _update(self, line: CardLine) -> None:
         if not self._in_notebook:
             if sys.stderr.isatty():
-                self._write(line.shown.to_text()[: shutil.get_terminal_size().columns - 1])
+                self._terminal.write(line.shown.to_text())
             return
         now = time.monotonic()
         if self._handle is None:
@@ -289,16 +290,6 @@ class CellCard:
             )
         elif self._handle is not None:
             self._handle.update(self._bundle(), raw=True)
-
-    def _text(self) -> list[str]:
-        return [line.shown.to_text() for line in self._lines.values()]
-
-    def _write(self, text: str) -> None:
-        """Write to the terminal over the progress that stands there."""
-        blank = f"\r{' ' * self._width}\r" if self._width else ""
-        sys.stderr.write(blank + text)
-        sys.stderr.flush()
-        self._width = 0 if text.endswith("\n") else len(text)
 
     def _open(self, number: int) -> None:
         """Show the graphs of a line's last job, under the line."""

@@ -13,6 +13,7 @@ from IPython.display import DisplayHandle
 from flinkmagic.display import printable
 from flinkmagic.magics.live import in_notebook
 from flinkmagic.magics.live_view import UPDATE_S, shown_at
+from flinkmagic.magics.terminal import RewrittenLine
 
 FEW_SINKS = 20
 """Up to so many sinks are done before a bar could be read."""
@@ -141,18 +142,14 @@ class _TerminalText:
     handle = None
 
     def __init__(self) -> None:
-        self._width = 0
+        self._line = RewrittenLine()
 
     def say(self, text: str) -> None:
         if sys.stdout.isatty():
             self.update(0, None, text)
 
     def update(self, done: int, total: int | None, text: str) -> None:
-        sys.stdout.write("\r" + text.ljust(self._width))
-        sys.stdout.flush()
-        self._width = max(self._width, len(text))
+        self._line.write(text)
 
     def close(self) -> None:
-        if self._width:
-            sys.stdout.write("\r" + " " * self._width + "\r")
-            sys.stdout.flush()
+        self._line.wipe()

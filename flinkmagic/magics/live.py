@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,7 @@ from flinkmagic.display import progress_line, to_table, to_text
 from flinkmagic.display.queries import query_lines
 from flinkmagic.errors.usage import JobFailedError
 from flinkmagic.magics.live_view import LiveView, Shown, final_bundle, follow_beside, shown_at
+from flinkmagic.magics.terminal import RewrittenLine
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job
 
@@ -169,16 +169,11 @@ class _TerminalLine:
 
     def __init__(self, graph: CompiledGraph, job: Job, *, detached: bool = False) -> None:
         self._graph, self._job, self._detached = graph, job, detached
-        self._width = 0
+        self._line = RewrittenLine()
 
     def update(self) -> None:
-        if self._detached:  # the user types there
-            return
-        # A line that is wider than the window could not be rewritten in place.
-        line = progress_line(self._job.snapshot())[: shutil.get_terminal_size().columns - 1]
-        sys.stdout.write("\r" + line.ljust(self._width))
-        sys.stdout.flush()
-        self._width = len(line)
+        if not self._detached:  # else the user types there
+            self._line.write(progress_line(self._job.snapshot()))
 
     def end(self) -> None:
         snapshot = self._job.snapshot()
@@ -186,7 +181,7 @@ class _TerminalLine:
             lines = [progress_line(snapshot), *query_lines(snapshot.queries), f"More: %flinkshow {self._graph.name}"]
             print("\n" + "\n".join(lines), flush=True)
             return
-        sys.stdout.write("\r" + " " * self._width + "\r")
+        self._line.wipe()
         # The error that the magic raises reports what failed.
         snapshot = replace(snapshot, errors=())
         job_graph = next(view for view in self._graph.views() if view.kind == "job")

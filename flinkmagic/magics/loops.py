@@ -5,8 +5,6 @@ What draws it is imported with the first loop, so that loading the extension cos
 
 from __future__ import annotations
 
-import shutil
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from IPython.display import DisplayHandle, display
 
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.display import printable
+from flinkmagic.magics.terminal import RewrittenLine
 from flinkmagic.magics.tracebacks import interrupted_in_a_call
 from flinkmagic.session.iterations.watchers import watchers
 
@@ -106,17 +105,14 @@ class _TerminalLoop:
     """A line that is rewritten in place, and the loop's graph and supersteps in the end."""
 
     def __init__(self, loop: Iteration) -> None:
-        self._loop, self._width = loop, 0
+        self._loop, self._line = loop, RewrittenLine()
 
     def update(self) -> None:
-        line = printable.visible(self._loop.progress())[: shutil.get_terminal_size().columns - 1]
-        sys.stdout.write("\r" + line.ljust(self._width))
-        sys.stdout.flush()
-        self._width = len(line)
+        self._line.write(printable.visible(self._loop.progress()))
 
     def end(self) -> None:
         from flinkmagic.display import to_text
 
-        sys.stdout.write("\r" + " " * self._width + "\r")
+        self._line.wipe()
         graph = [to_text(self._loop.view())] if self._loop.supersteps else []
         print("\n".join([*graph, printable.lines_visible(self._loop.summary())]), flush=True)

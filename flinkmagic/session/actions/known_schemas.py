@@ -44,7 +44,7 @@ class KnownSchema:
     digest: str
 
 
-def read(call: ReadCall) -> DataFrame:
+def read_files(call: ReadCall) -> DataFrame:
     """Make a DataFrame of files as plain PySpark does, without inferring a schema that is known."""
     try:
         name = _name_of(call)

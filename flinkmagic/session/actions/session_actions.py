@@ -46,7 +46,7 @@ from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, query_name
 from flinkmagic.session.actions.action_report import ONE_STAGE, ROWS_ON_DEMAND, ActionListener, ActionReport
 from flinkmagic.session.actions.asked_answers import AskedAnswer, asked, say_not_known
-from flinkmagic.session.actions.known_schemas import read
+from flinkmagic.session.actions.known_schemas import read_files
 from flinkmagic.session.actions.ledger import Ledger
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
@@ -125,7 +125,7 @@ class SessionActions:
 
     def read(self, call: ReadCall) -> DataFrame:
         """Make a DataFrame of files; what Spark has found out about the same files is known (`known_schemas`)."""
-        return read(call) if self._options.retain == "session" else call.run_plainly()
+        return read_files(call) if self._options.retain == "session" else call.run_plainly()
 
     def _asked(self, call: ActionCall) -> AskedAnswer | Exception | None:
         """Return what an action asks for; None if that has no key, or an error if the look-up failed."""
