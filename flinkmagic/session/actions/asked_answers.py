@@ -6,6 +6,7 @@
 3. What was answered is kept if the key is still the same then, and if it is small (`kept_answers`).
 4. An action that is called for its effects is always carried out. So is one whose query would fill a cache of the
    user's, is observed, or is followed by a query listener.
+5. If something of ours fails here, the action is carried out, and a line says so, once for each SparkContext.
 """
 
 from __future__ import annotations
