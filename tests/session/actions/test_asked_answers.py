@@ -428,7 +428,7 @@ def test_a_failed_look_up_is_told_once_and_the_action_runs(answering, files, mon
     def fails(keys, key):
         raise OSError("the folder\ncannot be listed")
 
-    monkeypatch.setattr(ResultKeys, "changed_file", fails)
+    monkeypatch.setattr(kept_answers.KeptAnswers, "find", fails)
     for _ in range(2):
         assert answering.cell(GROUPS + "df.count()") == 3
         assert not is_answered(answering)
