@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from flinkmagic.amounts import size
-from flinkmagic.jvm.java import items, static_method
+from flinkmagic.jvm.java import static_method, texts
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -38,8 +38,9 @@ def lack_of_room(sc: SparkContext) -> str:
 def memory_for_rows(sc: SparkContext) -> tuple[int, int]:
     """Return how many bytes of memory Spark has for rows, over all executors, and how many of them are free."""
     assert sc._jsc is not None
-    executors = items(sc._jsc.sc().getExecutorMemoryStatus().values().toSeq())
-    return sum(int(one._1()) for one in executors), sum(int(one._2()) for one in executors)
+    executors = texts(sc._jsc.sc().getExecutorMemoryStatus().values())
+    pairs = [one.strip("()").split(",") for one in executors]
+    return sum(int(most) for most, _ in pairs), sum(int(free) for _, free in pairs)
 
 
 def free_disk(sc: SparkContext) -> int | None:

@@ -39,12 +39,15 @@ class _Compiled:
         The loader of the class that was compiled last: it sees all earlier ones.
     constructors : dict
         By class, its only constructor. py4j's ``jvm.Name(...)`` does not see it, as its loader is Janino's.
+    nothing : JavaObject
+        An array of no arguments.
     shared : dict
         By class, the object that all callers share.
     """
 
     package: str
     loader: JavaObject
+    nothing: JavaObject
     constructors: dict[str, JavaObject] = field(default_factory=dict)
     shared: dict[str, JavaObject] = field(default_factory=dict)
 
@@ -105,7 +108,8 @@ class DriverClasses:
         assert gateway is not None  # a classic session has one
         with self._lock:
             compiled = self._compile(gateway, name, filled or {})
-        return compiled.constructors[name].newInstance(java_array(gateway.jvm, *arguments))
+        given = java_array(gateway.jvm, *arguments) if arguments else compiled.nothing
+        return compiled.constructors[name].newInstance(given)
 
     def shared_instance(self, gateway: JavaGateway | None, name: str) -> JavaObject:
         """Return the one object of a class of which a JVM needs no more than one.
@@ -119,7 +123,7 @@ class DriverClasses:
         with self._lock:
             compiled = self._compile(gateway, name, {})
             if name not in compiled.shared:
-                compiled.shared[name] = compiled.constructors[name].newInstance(java_array(gateway.jvm))
+                compiled.shared[name] = compiled.constructors[name].newInstance(compiled.nothing)
             return compiled.shared[name]
 
     def compile_all(self, gateway: JavaGateway | None) -> None:
@@ -140,7 +144,8 @@ class DriverClasses:
         compiled = self._compiled.get(gateway)
         if compiled is None:
             utils = java_class(gateway.jvm, "org.apache.spark.util.Utils")
-            compiled = _Compiled(f"{self._package}.p{uuid.uuid4().hex}", utils.getContextOrSparkClassLoader())
+            package, loader = f"{self._package}.p{uuid.uuid4().hex}", utils.getContextOrSparkClassLoader()
+            compiled = _Compiled(package, loader, java_array(gateway.jvm))
             self._compiled[gateway] = compiled
         if name in compiled.constructors:
             return compiled

@@ -95,6 +95,17 @@ def query_execution(jvm: Any, state: Any, logical_plan: Any) -> Any:
     return state.executePlan(logical_plan, _skip_commands(jvm))
 
 
+_LOGICAL_PLANS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def logical_plan(df: Any) -> Any:
+    """Return the analysed plan of a classic DataFrame, which stays the same object as long as the DataFrame lives."""
+    plan = _LOGICAL_PLANS.get(df)
+    if plan is None:
+        plan = _LOGICAL_PLANS[df] = df._jdf.logicalPlan()
+    return plan
+
+
 @functools.lru_cache(maxsize=4)
 def dataset_class(jvm: Any) -> Any:
     """Return the class of a classic session's Datasets."""
@@ -110,6 +121,14 @@ def java_array(jvm: Any, *values: Any) -> Any:
 def scala_seq(jvm: Any, values: Any) -> Any:
     """Return a Scala ``Seq`` of the elements of a list."""
     return static_method(jvm, "org.apache.spark.api.python.PythonUtils", "toSeq")(values)
+
+
+def elements(array: Any) -> list[Any]:
+    """Return the elements of a Java array.
+
+    The end of a Java iterator is an exception, which PySpark looks at with some seventy calls: do not iterate lists.
+    """
+    return [array[i] for i in range(len(array))]
 
 
 def items(seq: Any) -> list[Any]:

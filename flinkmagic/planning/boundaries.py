@@ -54,6 +54,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark import StorageLevel
 
 from flinkmagic.jvm.block_storage import lack_of_room
+from flinkmagic.jvm.java import logical_plan
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES
 from flinkmagic.planning.plan_reader import NAME_OF_RUN, PYTHON_OPERATORS, SHUFFLE_EXCHANGE, name_of_run
@@ -249,10 +250,10 @@ class Boundaries:
         is_split = self._selected(cuts, split)
         kinds = CLASSES.new_instance(self._sc._gateway, "PlanKinds")
         level = self._level(cuts)
-        used = [tuple(cuts.directlyInside(sink.logical_plan, _may_read(sink))) for sink in sinks]
+        used = [_numbers(cuts.directlyInside(sink.logical_plan, _may_read(sink))) for sink in sinks]
 
         def inside(number: int) -> tuple[int, ...]:
-            return tuple(cuts.directlyInside(frames[number].plan, False))
+            return _numbers(cuts.directlyInside(frames[number].plan, False))
 
         shared = set(is_split)
         lack = lack_of_room(self._sc)
@@ -289,7 +290,7 @@ class Boundaries:
                     cuts.uncut(number)
                     reads = [self._parts.read(each.executedPlan(), relation) for each in over]
                     used_by = [
-                        (sink, list(read)) for sink, read in zip(readers, reads, strict=True) if read is not None
+                        (sink, _numbers(read)) for sink, read in zip(readers, reads, strict=True) if read is not None
                     ]
                     columns = self._computed_anyway(cuts, frame, query_execution, plan, used_by, clone)
                     if not columns:
@@ -318,7 +319,7 @@ class Boundaries:
         frame: _Frame,
         query_execution: JavaObject,
         plan: JavaObject,
-        used_by: Sequence[tuple[SinkRequest, list[int]]],
+        used_by: Sequence[tuple[SinkRequest, Sequence[int]]],
         clone: JavaObject,
     ) -> list[int]:
         """Return the columns of a DataFrame that are computed for all of its rows anyway (rule 8).
@@ -342,7 +343,7 @@ class Boundaries:
             return []
         whole = self._optimized(plan, together, clone)
         first, columns = used_by[0]
-        part = whole if columns == together else self._optimized(plan, columns, clone)
+        part = whole if list(columns) == together else self._optimized(plan, columns, clone)
         own = self._planned(cuts, first, clone).optimizedPlan()
         if not self._parts.computes(own, part, self._program.stops_early) or not self._parts.raiseAlike(part, whole):
             return []
@@ -359,7 +360,7 @@ class Boundaries:
         for frame, one in self._program.selections.items():
             if one.parent in split and frame in self._program.frames:
                 parent, child = (
-                    cuts.frame(self._program.frames[number]._jdf.logicalPlan()) for number in (one.parent, frame)
+                    cuts.frame(logical_plan(self._program.frames[number])) for number in (one.parent, frame)
                 )
                 cuts.select(child, parent, one.selected.to_text())
                 found.add(parent)
@@ -380,7 +381,7 @@ class Boundaries:
         kept = {number for number, frame in frames.items() if any(reread.get(df) for df in frame.dataframes)}
         stages: Any = CLASSES.shared_instance(self._sc._gateway, "SingleStages")
         if not only_kept:
-            query = sink.logical_plan if sink.write is None else sink.write.df._jdf.logicalPlan()
+            query = sink.logical_plan if sink.write is None else logical_plan(sink.write.df)
             kept |= {one for one in used if not stages.passesOn(query, frames[one].plan)}
         order, _ = _sources_first([used], inside)
         return [number for number in order if number in kept]
@@ -392,7 +393,7 @@ class Boundaries:
         if self._program.reread:
             known = {self._program.registry.add(df): df for df in self._program.reread}
         for number, df in sorted(known.items()):
-            plan = df._jdf.logicalPlan()
+            plan = logical_plan(df)
             frame = found.setdefault(cuts.frame(plan), _Frame(number, plan, []))
             frame.dataframes.append(df)
         return found
@@ -411,6 +412,11 @@ class Boundaries:
 def _may_read(sink: SinkRequest) -> bool:
     """Return whether a sink whose query is a boundary reads it; a result that is kept keeps its rows itself."""
     return sink.kind == "write" or sink.collected
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return numbers that Java has written: each element of an array would cost calls."""
+    return tuple(map(int, text.split()))
 
 
 def _positions(frame: _Frame) -> list[int]:

@@ -14,10 +14,13 @@ CLASSES = DriverClasses(
         "PersistedRdds",
         "PlanFact",
         "PlanKeys",
+        "SessionSettings",
     ),
     uses={
         "FileListings": ("Digests",),
         "LocalRows": ("Digests",),
-        "PlanKeys": ("ColumnNames", "Digests", "FileListings", "LocalRows", "PersistedRdds", "PlanFact"),
+        "PlanKeys": (
+            "ColumnNames", "Digests", "FileListings", "LocalRows", "PersistedRdds", "PlanFact", "SessionSettings",
+        ),  # fmt: skip
     },
 )

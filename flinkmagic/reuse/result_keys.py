@@ -26,7 +26,7 @@ import hashlib
 import json
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -134,6 +134,9 @@ class QueryFacts:
 # What each session's modules said when they were first read: its Python workers may hold that version.
 _MODULES: WeakKeyDictionary[SparkContext, dict[str, str]] = WeakKeyDictionary()
 
+# The digests of settings, by the numbers of `SessionSettings.java`.
+_SETTINGS: WeakKeyDictionary[SparkContext, dict[int, str]] = WeakKeyDictionary()
+
 
 class ResultKeys:
     """Makes the keys of one moment: what a module says is looked up once.
@@ -148,12 +151,12 @@ class ResultKeys:
 
     def __init__(self, sc: SparkContext, relations: Sequence[JavaObject] = ()) -> None:
         self._sc = sc
-        self._listings: Any = CLASSES.new_instance(sc._gateway, "FileListings")
-        persisted: Any = CLASSES.shared_instance(sc._gateway, "PersistedRdds")
-        persisted.follow(sc._jsc.sc())
-        self._keys: Any = CLASSES.new_instance(sc._gateway, "PlanKeys", self._listings, persisted)
+        self._keys: Any = CLASSES.new_instance(sc._gateway, "PlanKeys")
+        if sc not in _SETTINGS:
+            self._keys.follow(sc._jsc.sc())
+            _SETTINGS[sc] = {}
+        self._settings = _SETTINGS[sc]
         self._sources = ModuleSources(_MODULES.setdefault(sc, {}))
-        self._settings: list[tuple[JavaObject, str]] = []
         for relation in relations:
             self._keys.own(relation)
 
@@ -168,15 +171,13 @@ class ResultKeys:
             What else the key depends on, such as the names of columns that the plan itself does not hold.
         """
         try:
-            answer = json.loads(self._keys.keyOf(plan))
-            if self._look_at_functions():
-                answer = json.loads(self._keys.keyOf(plan))
+            answer = self._answer(self._keys.keyOf, plan)
         except Py4JJavaError as error:
             # A key is no more than a chance to save work; a plan that is nested too deeply gets none.
             return NoKey(f"its plan could not be read: {str(error.java_exception)[:200]}")
         if "digest" not in answer:
             return NoKey(answer["reason"])
-        settings = self._settings_of(plan.session())
+        settings = self._settings_of(answer["settings"], plan.session)
         whole = json.dumps([answer["digest"], settings, *more])
         digest = hashlib.sha256(whole.encode()).hexdigest()
         return ResultKey(digest, answer["portable"], tuple(answer["files"]), settings)
@@ -195,60 +196,63 @@ class ResultKeys:
             What else the answer depends on, such as the action.
         """
         try:
-            answer = json.loads(self._keys.keyOfAnswer(query_execution))
-            if "digest" not in answer and self._look_at_functions():
-                answer = json.loads(self._keys.keyOfAnswer(query_execution))
+            answer = self._answer(self._keys.keyOfAnswer, query_execution)
         except Py4JJavaError as error:
             return NoKey(f"its query could not be read: {str(error.java_exception)[:200]}")  # as in `of`
         if "digest" not in answer:
             return NoKey(answer["reason"])
-        whole = json.dumps([answer["digest"], self._settings_of(query_execution.sparkSession()), *more])
+        settings = self._settings_of(answer["settings"], query_execution.sparkSession)
+        whole = json.dumps([answer["digest"], settings, *more])
         return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), False, tuple(answer["files"]))
 
     def of_query(self, query: JavaObject) -> QueryFacts:
         """Return what an analysed ``LogicalPlan`` says, by the rules of keys; nothing is planned for it."""
         try:
-            answer = json.loads(self._keys.keyOfQuery(query))
-            if "digest" not in answer and self._look_at_functions():
-                answer = json.loads(self._keys.keyOfQuery(query))
+            answer = self._answer(self._keys.keyOfQuery, query)
         except Py4JJavaError as error:
             _LOG.debug("a query has no key: %s", error.java_exception)  # as in `of`
             return QueryFacts("")
-        files = (ListedFiles(tuple(one["roots"]), tuple(one["files"]), one["filtered"]) for one in answer["files"])
+        files = (ListedFiles(tuple(one["roots"]), tuple(one["files"]), one["filtered"]) for one in answer["listed"])
         return QueryFacts(answer.get("digest", ""), tuple(files))
 
-    def of_source(self, leaf: JavaObject, session: JavaObject) -> str:
-        """Return the key of a source's rows as a session reads them, by its ``LogicalRelation``; empty if it has none.
+    def of_source(self, leaf: JavaObject, query_execution: JavaObject) -> str:
+        """Return the key of a source's rows as a query reads them, by its ``LogicalRelation``; empty if it has none.
 
         It has none either if the files are no longer what was listed.
         """
-        facts = self.of_query(leaf)
-        if not facts.digest or self._listings.changedSince(leaf.relation().location(), self._hadoop_conf()):
-            return ""
-        return hashlib.sha256(json.dumps([facts.digest, self._settings_of(session)]).encode()).hexdigest()
+        key = self._of_read(leaf, query_execution)
+        return "" if isinstance(key, NoKey) or self.changed_file(key) else key.digest
 
     def of_read(self, query_execution: JavaObject) -> ResultKey | NoKey:
         """Return the key of what a query that only reads files reads, cached or not."""
-        answer = json.loads(self._keys.keyOfQuery(query_execution.analyzed()))
+        return self._of_read(query_execution.analyzed(), query_execution)
+
+    def _of_read(self, part: JavaObject, query_execution: JavaObject) -> ResultKey | NoKey:
+        answer = self._answer(self._keys.keyOfRead, part, query_execution)
         if "digest" not in answer:
             return NoKey(answer["reason"])
-        whole = json.dumps([answer["digest"], self._settings_of(query_execution.sparkSession())])
-        return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), False, tuple(answer["numbers"]))
+        whole = json.dumps([answer["digest"], self._settings_of(answer["settings"], query_execution.sparkSession)])
+        return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), False, tuple(answer["files"]))
 
     def changed_file(self, key: ResultKey) -> str:
         """Return the first file that is no longer what the plans of this key listed; empty if all are."""
-        if not key.files:
-            return ""
-        return str(self._listings.changedFile(list(key.files), self._hadoop_conf()))
+        return str(self._keys.changedFile(" ".join(map(str, key.files)))) if key.files else ""
 
     def listing(self, path: str) -> list[str] | None:
         """Return the files below a path, with lengths and modification times; None if there is nothing."""
-        found: list[str] | None = json.loads(self._listings.listing(path, self._hadoop_conf()))
+        found: list[str] | None = json.loads(self._keys.listing(path))
         return found
 
-    def _look_at_functions(self) -> bool:
-        """Fingerprint the functions that were met for the first time; return whether there were any."""
-        digests = json.loads(self._keys.unknownFunctions())
+    def _answer(self, ask: Callable[..., str], *asked: JavaObject) -> dict[str, Any]:
+        """Return what is known of a plan; functions that are met for the first time are looked at."""
+        answer: dict[str, Any] = json.loads(ask(*asked))
+        if answer["unknown"]:
+            self._look_at(answer["unknown"])
+            answer = json.loads(ask(*asked))
+        return answer
+
+    def _look_at(self, digests: Sequence[str]) -> None:
+        """Fingerprint functions."""
         for digest in digests:
             pickled = bytes(self._keys.function(digest))
             why = impurity(pickled)
@@ -260,20 +264,15 @@ class ResultKeys:
                 self._keys.know(digest, found.digest, found.portable, None)
             except CannotCompareError as error:
                 self._keys.know(digest, None, True, f"a Python function cannot be compared: {error}")
-        return bool(digests)
 
-    def _settings_of(self, session: JavaObject) -> str:
-        for known, digest in self._settings:
-            if known.equals(session):
-                return digest
-        # Writes follow the Hadoop settings of their line, which are entries of the session; reads follow the current
-        # ones.
-        digest = settings_digest(read_conf(session), self._sc.version, hadoop_settings())
-        self._settings.append((session, digest))
+    def _settings_of(self, number: int, session: Callable[[], JavaObject]) -> str:
+        digest = self._settings.get(number)
+        if digest is None:
+            # Writes follow the Hadoop settings of their line, which are entries of the session; reads follow the
+            # current ones.
+            digest = settings_digest(read_conf(session()), self._sc.version, hadoop_settings())
+            self._settings[number] = digest
         return digest
-
-    def _hadoop_conf(self) -> JavaObject:
-        return self._sc._jsc.hadoopConfiguration()
 
 
 def settings_digest(conf: Mapping[str, str], spark_version: str, hadoop: Mapping[str, str] | None = None) -> str:

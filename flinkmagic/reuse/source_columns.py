@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from flinkmagic.jvm.block_storage import lack_of_room, memory_for_rows
+from flinkmagic.jvm.java import elements
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.plan_reader import name_of_run
 from flinkmagic.reuse.result_keys import ResultKeys
@@ -106,20 +107,19 @@ class SourceColumns:
         share : callable
             How many columns of a source, as a share of all, may be kept while the query reads it; 0.0 if none.
         """
-        leaves = self.rule.sources(df._jdf.queryExecution().analyzed())
-        if leaves.isEmpty():
+        execution = df._jdf.queryExecution()
+        leaves = self.rule.sources(execution)
+        if leaves is None:
             return None
         keys = ResultKeys(self._sc)
-        session = df.sparkSession._jsparkSession
         query = SourceQuery(self, self._sc)
-        for leaf in leaves:
-            length = int(self.rule.bytes(leaf))
-            key = keys.of_source(leaf, session) if length >= LEAST_BYTES else ""
+        for leaf in elements(leaves):
+            length, _, paths = str(self.rule.files(leaf)).partition(" ")
+            key = keys.of_source(leaf, execution) if int(length) >= LEAST_BYTES else ""
             if key and key not in self.given_up:
-                is_kept = bool(self.rule.isKept(key))
-                name = os.path.basename(str(self.rule.paths(leaf)).rstrip("/"))
-                source = Source(key, name, length, is_kept, self.reads.get(key, 0))
-                query.add(leaf, source, share(source) if self._fits(length) else 0.0)
+                name = os.path.basename(paths.rstrip("/"))
+                source = Source(key, name, int(length), bool(self.rule.isKept(key)), self.reads.get(key, 0))
+                query.add(leaf, source, share(source) if self._fits(source.bytes) else 0.0)
         return query if query.sources else None
 
     def _fits(self, length: int) -> bool:
@@ -158,7 +158,7 @@ class SourceQuery:
 
     def relations(self) -> list[JavaObject]:
         """Return the ``InMemoryRelation`` s that its plan may read."""
-        return list(self._planning.relations())
+        return elements(self._planning.relations())
 
     def read(self) -> list[Source]:
         """Return the sources of which its plan reads kept columns."""

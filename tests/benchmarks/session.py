@@ -2,9 +2,10 @@
 
 `ratio` is that of a notebook of 15 cells as people write them (load, look, clean, count, group, join, tables for plots,
 two writes), from its first cell to its last, by pairs of runs; nothing is kept from one run to the next. `tpch_geomean`
-is over TPC-H's 22 queries, each handed to pandas, with nothing kept either. `single_ms` and `first_ms` are what a cell
-with an action of one stage, and the first action of a session that has more stages, take longer, as medians of
-differences by pairs; for the latter each run is a process of its own. `memory_growth` is the driver's heap after 500
+is over TPC-H's 22 queries, each handed to pandas, with nothing kept either. `single_ms`, `driven_ms`, `driven_new_ms`
+and `first_ms` are what a cell takes longer, as medians of differences by pairs: with an action of one stage, with one of
+two stages over 10,000 rows that ran before and of which nothing is kept, with one for which Spark has to compile code,
+and with the first action of a session that has more stages; for the last each run is a process of its own. `memory_growth` is the driver's heap after 500
 actions, each on another DataFrame, to that after 50; `memory_plain` the same without the mode.
 
 Figures: these, with `ratio_lowest` and `ratio_highest`, `plain_s` and `ours_s` of the notebook, `worst` and
@@ -33,7 +34,7 @@ from tests.notebook_shell import NotebookShell, comparable, steady
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FIGURES = ("ratio", "tpch", "single", "first", "memory")
+FIGURES = ("ratio", "tpch", "single", "driven", "first", "memory")
 STORES = 400
 HEAP_AT = (50, 500)
 
@@ -78,6 +79,7 @@ by_region.write.mode('overwrite').parquet(f'{out}/by_region')
 ]
 
 SINGLE = "spark.range(0, 1000, 1, 2).where('id % 3 = 0').collect()"
+DRIVEN = "spark.range(0, 10000, 1, 2).groupBy((F.col('id') % {}).alias('k')).agg(F.sum('id').alias('s')).collect()"
 FIRST = "spark.range(0, 1000, 1, 4).groupBy((F.col('id') % 7).alias('k')).count().orderBy('k').collect()"
 
 
@@ -194,6 +196,26 @@ def single(ways: Ways, spark: SparkSession, folder: Path, options: argparse.Name
     return {"single_ms": round(1000 * statistics.median(differences[20:]), 1)}
 
 
+def driven(ways: Ways, spark: SparkSession, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """`driven_ms` and `driven_new_ms`."""
+    from pyspark.sql import functions as F
+
+    known, new = [], []
+    for number in range(20 + 10 * options.rounds):
+        times = {}
+        order = ("plain", "ours") if number % 2 else ("ours", "plain")
+        for way in order:
+            times[way], _ = ways.run(way, [DRIVEN.format(7)], F=F)
+        known.append(times["ours"] - times["plain"])
+        for place, way in enumerate(order):  # code that is compiled for one of them is there for the other
+            times[way], _ = ways.run(way, [DRIVEN.format(100 + 2 * number + place)], F=F)
+        new.append(times["ours"] - times["plain"])
+    return {
+        "driven_ms": round(1000 * statistics.median(known[20:]), 1),
+        "driven_new_ms": round(1000 * statistics.median(new[20:]), 1),
+    }
+
+
 def first(options: argparse.Namespace) -> dict[str, Any]:
     """`first_ms`."""
     differences = []
@@ -279,7 +301,9 @@ def main(arguments: list[str]) -> dict[str, Any]:
     parser.add_argument("--only", nargs="*", choices=FIGURES, default=FIGURES, help="only these figures")
     options = parser.parse_args(arguments)
     figures: dict[str, Any] = {}
-    in_session: dict[str, Callable[..., dict[str, Any]]] = {"ratio": notebook, "tpch": queries, "single": single}
+    in_session: dict[str, Callable[..., dict[str, Any]]] = {
+        "ratio": notebook, "tpch": queries, "single": single, "driven": driven,
+    }  # fmt: skip
     with tempfile.TemporaryDirectory() as folder, NotebookShell() as shell:
         if wanted := [name for name in in_session if name in options.only]:
             spark = _spark("session-benchmark")

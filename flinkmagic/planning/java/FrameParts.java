@@ -37,10 +37,21 @@ import scala.collection.immutable.Nil$;
  * just these rows for the query.
  */
 public class FrameParts {
-    /** The positions of the columns that a plan reads of the rows of a relation; null if it does not read it. */
-    public List read(SparkPlan plan, InMemoryRelation relation) {
+    /**
+     * The positions of the columns that a plan reads of the rows of a relation, with blanks between them; null if it does
+     * not read it.
+     */
+    public String read(SparkPlan plan, InMemoryRelation relation) {
         TreeSet found = new TreeSet();
-        return addRead(plan, relation, found) ? new ArrayList(found) : null;
+        if (!addRead(plan, relation, found)) {
+            return null;
+        }
+        StringBuilder positions = new StringBuilder();
+        java.util.Iterator each = found.iterator();
+        while (each.hasNext()) {
+            positions.append(each.next()).append(' ');
+        }
+        return positions.toString();
     }
 
     private static boolean addRead(SparkPlan plan, InMemoryRelation relation, TreeSet found) {

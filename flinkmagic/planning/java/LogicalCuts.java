@@ -99,11 +99,11 @@ public class LogicalCuts {
     }
 
     /**
-     * The numbers of the known DataFrames that are met first on the way down a plan.
+     * The numbers of the known DataFrames that are met first on the way down a plan, with blanks between them.
      *
      * @param orItself whether the plan may be such a DataFrame's itself; else what is below it is asked for
      */
-    public int[] directlyInside(LogicalPlan plan, boolean orItself) throws Exception {
+    public String directlyInside(LogicalPlan plan, boolean orItself) throws Exception {
         TreeSet found = new TreeSet();
         ArrayList parts = PlanLeaves.parts(plan);
         if (orItself) {
@@ -112,12 +112,12 @@ public class LogicalCuts {
         for (int i = 0; !orItself && i < parts.size(); i++) {
             found.addAll(metFirst((LogicalPlan) parts.get(i)));
         }
-        int[] numbers = new int[found.size()];
+        StringBuilder numbers = new StringBuilder();
         java.util.Iterator each = found.iterator();
-        for (int i = 0; i < numbers.length; i++) {
-            numbers[i] = ((Integer) each.next()).intValue();
+        while (each.hasNext()) {
+            numbers.append(each.next()).append(' ');
         }
-        return numbers;
+        return numbers.toString();
     }
 
     /**

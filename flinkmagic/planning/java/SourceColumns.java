@@ -30,9 +30,11 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.CommandExecutionMode$;
+import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation$;
+import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SessionState;
@@ -80,27 +82,23 @@ public class SourceColumns extends Rule {
 
     // -- what is kept ---------------------------------------------------------------------------------
 
-    /** The sources of an analysed query whose columns may be kept, each one once. */
-    public List sources(LogicalPlan query) throws Exception {
+    /** The sources of a query whose columns may be kept, each one once; null if there are none. */
+    public LogicalRelation[] sources(QueryExecution query) throws Exception {
         ArrayList leaves = new ArrayList();
-        PlanLeaves.add(query, leaves);
+        PlanLeaves.add(query.analyzed(), leaves);
         IdentityHashMap found = new IdentityHashMap();
         for (int i = 0; i < leaves.size(); i++) {
             if (leaves.get(i) instanceof LogicalRelation && isText((LogicalRelation) leaves.get(i))) {
                 found.put(((LogicalRelation) leaves.get(i)).relation(), leaves.get(i));
             }
         }
-        return new ArrayList(found.values());
+        return found.isEmpty() ? null : (LogicalRelation[]) found.values().toArray(new LogicalRelation[0]);
     }
 
-    /** How many bytes the files of a source have. */
-    public long bytes(LogicalRelation source) {
-        return relationOf(source).location().sizeInBytes();
-    }
-
-    /** The names of a source's files' folders, or the file, as the user gave them. */
-    public String paths(LogicalRelation source) {
-        return relationOf(source).location().rootPaths().mkString(", ");
+    /** How many bytes the files of a source have, a blank, and their folders, or the file, as the user gave them. */
+    public String files(LogicalRelation source) {
+        FileIndex files = relationOf(source).location();
+        return files.sizeInBytes() + " " + files.rootPaths().mkString(", ");
     }
 
     /** Whether columns of a source are kept, and all there. */
@@ -748,7 +746,7 @@ public class SourceColumns extends Rule {
         }
 
         /** The relations whose rows it keeps or reads. */
-        public List relations() {
+        public InMemoryRelation[] relations() {
             ArrayList found = new ArrayList();
             for (int i = 0; i < sources.size(); i++) {
                 Source source = (Source) sources.get(i);
@@ -757,7 +755,7 @@ public class SourceColumns extends Rule {
                     found.add(one.relation);
                 }
             }
-            return found;
+            return (InMemoryRelation[]) found.toArray(new InMemoryRelation[0]);
         }
     }
 

@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
-import java.util.List;
 import java.util.Map;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -68,11 +67,15 @@ public class FileListings {
         return facts;
     }
 
-    /** The first file of some indexes that is no longer what was listed; empty if all are. */
-    public String changedFile(List numbers, Configuration conf) throws Exception {
-        for (int i = 0; i < numbers.size(); i++) {
-            int number = ((Number) numbers.get(i)).intValue();
-            String changed = changedSince((PartitioningAwareFileIndex) indexes.get(number), conf);
+    /**
+     * The first file of some indexes that is no longer what was listed; empty if all are.
+     *
+     * @param numbers those of the indexes, with blanks between them
+     */
+    public String changedFile(String numbers, Configuration conf) throws Exception {
+        String[] each = numbers.split(" ");
+        for (int i = 0; i < each.length; i++) {
+            String changed = changedSince((PartitioningAwareFileIndex) indexes.get(Integer.parseInt(each[i])), conf);
             if (changed.length() > 0) {
                 return changed;
             }
@@ -81,7 +84,7 @@ public class FileListings {
     }
 
     /** The first file of an index that is no longer what was listed; empty if all are. */
-    public String changedSince(PartitioningAwareFileIndex index, Configuration conf) throws Exception {
+    private String changedSince(PartitioningAwareFileIndex index, Configuration conf) throws Exception {
         HashMap now = new HashMap();
         Iterator files = index.allFiles().iterator();
         while (files.hasNext()) {

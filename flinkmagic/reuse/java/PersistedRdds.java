@@ -27,6 +27,11 @@ public class PersistedRdds extends SparkListener {
         }
     }
 
+    /** The context that is followed. */
+    public SparkContext context() {
+        return context;
+    }
+
     public void onUnpersistRDD(SparkListenerUnpersistRDD event) {
         Integer id = Integer.valueOf(event.rddId());
         Integer known = (Integer) counts.get(id);

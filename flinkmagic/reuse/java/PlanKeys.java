@@ -13,6 +13,7 @@ import java.util.regex.Pattern;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.spark.Dependency;
+import org.apache.spark.SparkContext;
 import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.api.python.PythonRDD;
 import org.apache.spark.broadcast.Broadcast;
@@ -76,6 +77,7 @@ import scala.collection.Iterator;
  */
 public class PlanKeys {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final PersistedRdds PERSISTED = new PersistedRdds();
     private static final int MOST_RDDS = 5000;
     private static final String[] READING_RDDS = {
         "HadoopRDD", "NewHadoopRDD", "WholeTextFileRDD", "BinaryFileRDD", "FileScanRDD", "DataSourceRDD", "JDBCRDD"
@@ -108,8 +110,7 @@ public class PlanKeys {
     private final IdentityHashMap plans = new IdentityHashMap();
     private ColumnNames columns = null;
     private final IdentityHashMap places = new IdentityHashMap();
-    private final FileListings listings;
-    private final PersistedRdds persisted;
+    private final FileListings listings = new FileListings();
     private final HashMap functions = new HashMap();
     private final LinkedHashMap unknown = new LinkedHashMap();
     private final IdentityHashMap own = new IdentityHashMap();
@@ -117,19 +118,38 @@ public class PlanKeys {
     private boolean ofQuery = false;
     private boolean ofAnswer = false;
 
-    public PlanKeys(FileListings listings, PersistedRdds persisted) {
-        this.listings = listings;
-        this.persisted = persisted;
+    /** Learns from now on of what is unpersisted in a context. */
+    public void follow(SparkContext context) {
+        PERSISTED.follow(context);
     }
 
-    /** As JSON: digest or reason, whether it means the same in another process, the numbers of its file indexes. */
+    /** The first file of some indexes that is no longer what was listed; empty if all are. */
+    public String changedFile(String numbers) throws Exception {
+        return listings.changedFile(numbers, PERSISTED.context().hadoopConfiguration());
+    }
+
+    /** As JSON the files below a path: path, length, modification time; null if there is nothing. */
+    public String listing(String root) throws Exception {
+        return FileListings.listing(root, PERSISTED.context().hadoopConfiguration());
+    }
+
+    /**
+     * As JSON: digest or reason, whether it means the same in another process, the numbers of its file indexes, that of
+     * its settings, and the digests of functions that are not known.
+     */
     public String keyOf(SparkPlan plan) throws Exception {
-        PlanFact fact = factOf(plan);
+        Map answer = answer(factOf(plan));
+        answer.put("settings", SessionSettings.numberOf(plan.session().sessionState(), PERSISTED.context()));
+        return JSON.writeValueAsString(answer);
+    }
+
+    private Map answer(PlanFact fact) {
         Map answer = new LinkedHashMap();
         answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
         answer.put("portable", Boolean.valueOf(fact.portable));
         answer.put("files", new ArrayList(fact.files));
-        return JSON.writeValueAsString(answer);
+        answer.put("unknown", new ArrayList(unknown.keySet()));
+        return answer;
     }
 
     /**
@@ -139,15 +159,21 @@ public class PlanKeys {
     public String keyOfQuery(LogicalPlan query) throws Exception {
         ofQuery = true;
         PlanFact fact = factOf(query);
-        Map answer = new LinkedHashMap();
-        answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
-        ArrayList files = new ArrayList();
+        Map answer = answer(fact);
+        ArrayList listed = new ArrayList();
         java.util.Iterator numbers = fact.files.iterator();
         while (numbers.hasNext()) {
-            files.add(listings.facts(((Number) numbers.next()).intValue()));
+            listed.add(listings.facts(((Number) numbers.next()).intValue()));
         }
-        answer.put("files", files);
-        answer.put("numbers", new ArrayList(fact.files));
+        answer.put("listed", listed);
+        return JSON.writeValueAsString(answer);
+    }
+
+    /** As `keyOf`, of a part of a query as it is analysed: of what reads files, whether that is cached or not. */
+    public String keyOfRead(LogicalPlan part, QueryExecution query) throws Exception {
+        ofQuery = true;
+        Map answer = answer(factOf(part));
+        answer.put("settings", SessionSettings.numberOf(query.sparkSession().sessionState(), PERSISTED.context()));
         return JSON.writeValueAsString(answer);
     }
 
@@ -176,15 +202,9 @@ public class PlanKeys {
         if (fact.reason == null) {
             fact = factOf(plan);
         }
-        Map answer = new LinkedHashMap();
-        answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
-        answer.put("files", new ArrayList(fact.files));
+        Map answer = answer(fact);
+        answer.put("settings", SessionSettings.numberOf(query.sparkSession().sessionState(), PERSISTED.context()));
         return JSON.writeValueAsString(answer);
-    }
-
-    /** The digests of functions that were met and are not known. */
-    public String unknownFunctions() throws Exception {
-        return JSON.writeValueAsString(new ArrayList(unknown.keySet()));
     }
 
     /** What PySpark ships of such a function. */
@@ -559,7 +579,7 @@ public class PlanKeys {
                 continue;
             }
             if (current.getStorageLevel().isValid()) {
-                String counted = persisted.rowsOf(current.id());
+                String counted = PERSISTED.rowsOf(current.id());
                 if (counted == null) {
                     return "persisted RDD that may have been unpersisted";
                 }

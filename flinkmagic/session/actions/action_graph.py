@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.errors.actions import not_used, paid_for
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
+from flinkmagic.jvm.java import logical_plan
 from flinkmagic.planning.clones import KeptClones
 from flinkmagic.planning.handles import ResultStageHandle
 from flinkmagic.planning.java_classes import CLASSES
@@ -103,7 +104,7 @@ class ActionGraph(LineGraph):
     def rows_of(self, df: DataFrame) -> int | None:
         """Return how many rows of a DataFrame the query had when it ran; None if they were not counted."""
         parts: Any = CLASSES.shared_instance(self.spark.sparkContext._gateway, "FrameParts")
-        rows = int(parts.rowsOf(self.last_stage.plan, df._jdf.logicalPlan()))
+        rows = int(parts.rowsOf(self.last_stage.plan, logical_plan(df)))
         return None if rows < 0 else rows
 
     @property

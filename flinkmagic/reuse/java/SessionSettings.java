@@ -1,0 +1,46 @@
+package flinkmagic.reuse;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Map;
+
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.internal.SessionState;
+
+/**
+ * The settings of sessions, told apart by numbers: equal settings have the same number as long as it is among the last.
+ *
+ * A session has some hundred settings and Hadoop a thousand, and a key is asked for several times an action. Written for
+ * Janino. Seen on Spark 3.5 and 4.3.
+ */
+public class SessionSettings {
+    private static final int MOST = 50;
+    private static final ArrayList KNOWN = new ArrayList();
+    private static int last = 0;
+
+    /** The number of what a session and Hadoop are set to now. */
+    public static Integer numberOf(SessionState state, SparkContext context) {
+        Object session = state.conf().getAllConfs();
+        Map hadoop = new HashMap();
+        java.util.Iterator entries = context.hadoopConfiguration().iterator();
+        while (entries.hasNext()) {
+            Map.Entry entry = (Map.Entry) entries.next();
+            hadoop.put(entry.getKey(), entry.getValue());
+        }
+        synchronized (KNOWN) {
+            for (int i = KNOWN.size() - 1; i >= 0; i--) {
+                Object[] known = (Object[]) KNOWN.get(i);
+                if (known[1].equals(session) && known[2].equals(hadoop)) {
+                    KNOWN.add(KNOWN.remove(i));
+                    return (Integer) known[0];
+                }
+            }
+            last++;
+            KNOWN.add(new Object[] {Integer.valueOf(last), session, hadoop});
+            if (KNOWN.size() > MOST) {
+                KNOWN.remove(0);
+            }
+            return Integer.valueOf(last);
+        }
+    }
+}
