@@ -20,7 +20,13 @@ CLASSES = DriverClasses(
         "FileListings": ("Digests",),
         "LocalRows": ("Digests",),
         "PlanKeys": (
-            "ColumnNames", "Digests", "FileListings", "LocalRows", "PersistedRdds", "PlanFact", "SessionSettings",
-        ),  # fmt: skip
+            "ColumnNames",
+            "Digests",
+            "FileListings",
+            "LocalRows",
+            "PersistedRdds",
+            "PlanFact",
+            "SessionSettings",
+        ),
     },
 )

@@ -3,10 +3,10 @@
 `ratio` is that of a notebook of 15 cells as people write them (load, look, clean, count, group, join, tables for plots,
 two writes), from its first cell to its last, by pairs of runs; nothing is kept from one run to the next. `tpch_geomean`
 is over TPC-H's 22 queries, each handed to pandas, with nothing kept either. `single_ms`, `driven_ms`, `driven_new_ms`
-and `first_ms` are what a cell takes longer, as medians of differences by pairs: with an action of one stage, with one of
-two stages over 10,000 rows that ran before and of which nothing is kept, with one for which Spark has to compile code,
-and with the first action of a session that has more stages; for the last each run is a process of its own. `memory_growth` is the driver's heap after 500
-actions, each on another DataFrame, to that after 50; `memory_plain` the same without the mode.
+and `first_ms` are what a cell takes longer, as medians of differences by pairs: with an action of one stage; with one
+of two stages over 10,000 rows that ran before, and of which nothing is kept; with one for which Spark compiles code;
+with the first action of a session that has more stages, each run in a process of its own. `memory_growth` is the
+driver's heap after 500 actions, each on another DataFrame, to that after 50; `memory_plain` the same without the mode.
 
 Figures: these, with `ratio_lowest` and `ratio_highest`, `plain_s` and `ours_s` of the notebook, `worst` and
 `worst_query` of TPC-H, `equal` (whether all values and texts were the same both ways), and `load`.
