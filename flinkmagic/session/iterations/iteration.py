@@ -33,6 +33,7 @@ from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.deployment.vertices.failures import short_reason
 from flinkmagic.display import GraphView, mime_bundle, to_svg
 from flinkmagic.display.palette import JOB_GLYPHS
+from flinkmagic.errors.base import is_from_signal
 from flinkmagic.errors.iterations import IterationArgumentsError, IterationCancelledError, SuperstepFailedError
 from flinkmagic.jvm.java import dataset_class
 from flinkmagic.planning.clones import SessionClones
@@ -187,11 +188,9 @@ class Iteration:
         try:
             self._n_data = len(data)
             last = self._loop(initial, [self._kept_data(one) for one in data])
-        except (IterationCancelledError, KeyboardInterrupt):
-            self._end(JobStatus.CANCELED)
-            raise
-        except BaseException:
-            self._end(JobStatus.FAILED)
+        except BaseException as error:
+            is_ended = isinstance(error, (IterationCancelledError, KeyboardInterrupt)) or is_from_signal(error)
+            self._end(JobStatus.CANCELED if is_ended else JobStatus.FAILED)
             raise
         finally:
             # The loop is remembered; what its functions refer to, and the cell, are the user's to let go of.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import signal
 import threading
 import time
 
@@ -230,6 +231,19 @@ def test_an_interrupt_shows_the_users_line_and_none_of_ours(begin):
     assert flinkmagic.iterations()[-1].status is JobStatus.CANCELED
     frames = [entry.frame for entry in raised.traceback[1:]]
     assert all(frame.f_locals.get("__tracebackhide__") for frame in frames), "IPython leaves them out"
+
+
+def test_an_alarm_cancels_a_loop_as_an_interrupt_does(begin):
+    def rings(number, frame):
+        raise TimeoutError("rang")
+
+    before = signal.signal(signal.SIGALRM, rings)
+    try:
+        with pytest.raises(TimeoutError, match="rang"):
+            flinkmagic.iterate(begin, lambda df: signal.raise_signal(signal.SIGALRM), max_iterations=3, name="rung")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert flinkmagic.iterations()[-1].status is JobStatus.CANCELED
 
 
 @pytest.mark.parametrize(
