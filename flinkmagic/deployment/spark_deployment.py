@@ -305,10 +305,9 @@ class SparkDeployment(Deployment):
         If it computes the same rows anyway, it raises the same; but it may have room on disk where we had none.
         """
         entries = self.exceptions()
-        if self.status is not JobStatus.FAILED or not entries or entries[-1].root.vertex is None:
+        root = entries[-1].root if entries else None
+        if self.status is not JobStatus.FAILED or root is None or root.vertex is None:
             return []
-        root = entries[-1].root
-        assert root.vertex is not None
         failed = self.execution_graph.execution_vertex(root.vertex).job_vertex.job_vertex
         found = [boundary for boundary, tail in self._boundaries if _reads(tail.job_vertex, failed)]
         is_plains = any(boundary.is_computed_anyway for boundary in found)
@@ -378,4 +377,12 @@ class SparkDeployment(Deployment):
 
 def _reads(vertex: JobVertex, other: JobVertex) -> bool:
     """Return whether a vertex is another one, or reads what that produces, directly or through others."""
-    return vertex is other or any(_reads(edge.producer, other) for edge in vertex.inputs)
+    waiting, seen = [vertex], set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one is other:
+            return True
+        if one.id not in seen:
+            seen.add(one.id)
+            waiting += [edge.producer for edge in one.inputs]
+    return False

@@ -110,7 +110,7 @@ class Renewable(Once):
     def renew(self) -> None:
         with self._lock:
             self._renew()
-            self._make, self._made = self._remake, None
+            self.forget()
 
     def forget(self) -> None:
         """Make the next call return what is made then; what it is made of was renewed."""

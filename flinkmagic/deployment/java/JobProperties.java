@@ -17,6 +17,7 @@ import scala.collection.Map;
 public class JobProperties {
     private static final String GROUP = "spark.jobGroup.id";
     private static final String DESCRIPTION = "spark.job.description";
+    private static final String TAGS = "spark.job.tags";
     private static final String[] NOT_INHERITED = {
         "spark.sql.execution.", "callSite.", GROUP, DESCRIPTION, "spark.job.interruptOnCancel"
     };
@@ -69,15 +70,18 @@ public class JobProperties {
         while (own.hasNext()) {
             tags.append(",").append(own.next());
         }
-        String users = base.getProperty("spark.job.tags");
-        base.setProperty("spark.job.tags", users == null || users.isEmpty() ? tags.toString() : users + "," + tags);
+        base.setProperty(TAGS, withOwn(tags.toString()));
+    }
+
+    private String withOwn(String tags) {
+        String own = base.getProperty(TAGS);
+        return own == null || own.isEmpty() ? tags : own + "," + tags;
     }
 
     /** Sets the calling thread's properties, and its active session. */
     public void enter(String tag, String description, SparkSession session) throws Exception {
         Properties properties = (Properties) in(session).clone();
-        String users = base.getProperty("spark.job.tags");
-        properties.setProperty("spark.job.tags", users == null || users.isEmpty() ? tag : users + "," + tag);
+        properties.setProperty(TAGS, withOwn(tag));
         if (base.getProperty(DESCRIPTION) == null) {
             properties.setProperty(DESCRIPTION, description);
         }

@@ -49,12 +49,11 @@ public class TaskMonitor extends SparkListener {
     // Touched by the listener bus's thread only.
     private final HashSet stages = new HashSet();
     private final HashSet jobs = new HashSet();
+    private final HashMap metricsOfStages = new HashMap();
     // Tags under which Spark has received a job, or will receive none any more; protected by its own lock.
     private final HashSet submitted = new HashSet();
     // Spark counts the batches of persisted rows as records; for these tags it is told which metrics count the rows.
     private final ConcurrentHashMap rowMetrics = new ConcurrentHashMap();
-    // Touched by the listener bus's thread only: by the stages that read persisted rows, those metrics.
-    private final HashMap metricsOfStages = new HashMap();
     private LiveListenerBus bus;
 
     public TaskMonitor(String prefix) {

@@ -50,11 +50,15 @@ WATCH_TAG = "flinkmagic-watch"
 def end_python_workers(sc: SparkContext, tag: str, is_over: Callable[[], bool]) -> None:
     """End the workers of cancelled tasks under a tag, on its own thread; `is_over` says when no task is left.
 
-    On a cluster nothing is left to do: see `ExecutorWatch`.
+    Nothing is left to do on a cluster, see `ExecutorWatch`, or if the session is gone.
     """
-    if not sc._jsc.sc().isLocal():
+    try:
+        if not sc._jsc.sc().isLocal():
+            return
+        workers: Any = CLASSES.new_instance(sc._gateway, "PythonWorkers", tag, False)
+    except (Py4JError, OSError, AttributeError) as gone:
+        _LOG.debug("there are no Python workers under %s, the session is gone: %s", tag, gone)
         return
-    workers: Any = CLASSES.new_instance(sc._gateway, "PythonWorkers", tag, False)
 
     def look() -> None:
         for wait_s in _ROUNDS_S:

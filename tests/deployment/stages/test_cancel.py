@@ -7,12 +7,14 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from fake_spark import map_handle
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.python_workers import ExecutorWatch
-from flinkmagic.deployment.stages.stage_runner import StageRunner
+from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
+from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_status import JobStatus
 
@@ -230,3 +232,19 @@ def test_no_stage_fails_because_executors_cannot_be_asked_to_end_python_workers(
     jsc = SimpleNamespace(sc=lambda: SimpleNamespace(isLocal=lambda: False))
     watch.start(SimpleNamespace(_jsc=jsc), lambda *_: pytest.fail("there is nothing to ask"))
     watch.start(spark.sparkContext, lambda *_: pytest.fail("a local session has no executors to ask"))
+
+
+def test_a_stage_whose_session_is_stopped_meanwhile_has_an_outcome():
+    """Spark cancels its job; there is nothing left that could end Python workers."""
+
+    def run(*_):
+        raise RuntimeError("Job 3 cancelled because SparkContext was shut down")
+
+    outcomes, threads = [], StageThreads()
+    runner = SimpleNamespace(run=run, sc=SimpleNamespace(_jsc=None))
+    stage = StageRun(runner, map_handle("Map", 1), "tag", "Map", None, lambda _, outcome: outcomes.append(outcome))
+    stage.start(threads)
+    assert stage.join(30)
+    threads.close()
+    (outcome,) = outcomes
+    assert "SparkContext was shut down" in str(outcome.error)
