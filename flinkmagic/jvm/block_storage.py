@@ -1,6 +1,7 @@
-"""How much room there is where Spark keeps blocks.
+"""How much room there is where Spark keeps blocks, and what rows take of it.
 
-Seen with Spark 3.5 to 4.3: ``Utils.getConfiguredLocalDirs``, ``SparkContext.getExecutorMemoryStatus``.
+Seen with Spark 3.5 to 4.3: ``Utils.getConfiguredLocalDirs``, ``SparkContext.getExecutorMemoryStatus`` and
+``getRDDStorageInfo``.
 """
 
 from __future__ import annotations
@@ -33,6 +34,13 @@ def lack_of_room(sc: SparkContext) -> str:
     if free < LEAST_FREE_MEMORY * most:
         return f"only {size(free)} of {size(most)} are free in Spark's memory for rows"
     return ""
+
+
+def stored_bytes(sc: SparkContext, rdd: int) -> int:
+    """Return how many bytes of a persisted RDD Spark has, in memory and on disk, by its number."""
+    assert sc._jsc is not None
+    stored = (info for info in sc._jsc.sc().getRDDStorageInfo() if info.id() == rdd)
+    return sum(int(info.memSize()) + int(info.diskSize()) for info in stored)
 
 
 def memory_for_rows(sc: SparkContext) -> tuple[int, int]:

@@ -57,7 +57,7 @@ from flinkmagic.jvm.block_storage import lack_of_room
 from flinkmagic.jvm.java import logical_plan
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES
-from flinkmagic.planning.plan_reader import NAME_OF_RUN, PYTHON_OPERATORS, SHUFFLE_EXCHANGE, name_of_run
+from flinkmagic.planning.plan_reader import PYTHON_OPERATORS, SHUFFLE_EXCHANGE, name_of_run
 from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class Boundaries:
 
     def _level(self, cuts: JavaObject) -> JavaObject:
         is_open = self._storage_level == DEFAULT_STORAGE_LEVEL
-        on_disk = is_open and cuts.userKeepsRows(self._sc._jsc.sc(), NAME_OF_RUN.pattern)
+        on_disk = is_open and cuts.userKeepsRows(self._sc._jsc.sc())
         return self._sc._getJavaStorageLevel(getattr(StorageLevel, "DISK_ONLY" if on_disk else self._storage_level))
 
     def _chosen(

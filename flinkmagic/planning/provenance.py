@@ -140,7 +140,7 @@ class Provenance:
             if node.number in calls:
                 continue
             of = _may_be_of(node, frames, given, calls) if made.isdisjoint(node.output) else frozenset()
-            if of is _RENUMBERED and has_text:  # a table that the text names
+            if of == _RENUMBERED and has_text:  # a table that the text names
                 of = frozenset()
             found = self._by_kind(node, lineage, anchors, parents, is_given=bool(of))
             if found:

@@ -53,7 +53,7 @@ class RetainedResult:
     key : str
         The key of its rows.
     kind : str
-        What it is (`StageResult.kind`).
+        What it is: a `StageResult.kind`, or ``"columns"`` of a text source.
     graph : str
         The graph whose job made it, or used it last.
     what : str
@@ -78,6 +78,12 @@ class RetainedResult:
         How long it took until it was there.
     of_action : bool
         Whether an action has left it.
+    name : str
+        By which it can be released; the store gives it.
+    made_at, used_at : float
+        When it was computed, and when it was used last.
+    is_shrunk : bool
+        Whether its object is out of the heap.
     """
 
     key: str

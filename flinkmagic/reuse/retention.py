@@ -23,11 +23,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
 from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.jvm.block_storage import stored_bytes
 from flinkmagic.planning.handles import BoundaryStageHandle, ShuffleMapStageHandle, StageHandle
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.stage_results import StageResult
@@ -314,7 +315,7 @@ class Retention:
                 return
             rows = one.rows
             computed = one if result.kind == "result" else (one.relation.cacheBuilder(), rows)
-            size = self._stored(one.relation.cacheBuilder().cachedColumnBuffers().id())
+            size = stored_bytes(self._sc, one.relation.cacheBuilder().cachedColumnBuffers().id())
             held["let_go"] = rows.let_go
         else:
             computed = result.computed()
@@ -343,12 +344,7 @@ class Retention:
             )
         )
 
-    def _stored(self, rdd: int) -> int:
-        """Return how many bytes of a persisted RDD Spark has."""
-        stored = (info for info in self._sc._jsc.sc().getRDDStorageInfo() if info.id() == rdd)
-        return sum(int(info.memSize()) + int(info.diskSize()) for info in stored)
-
-    def _is_there(self, result: StageResult) -> Any:
+    def _is_there(self, result: StageResult) -> Callable[[], bool]:
         if not isinstance(result.handle, ShuffleMapStageHandle):
             return lambda: True
         dependency = result.handle.shuffle_dependency

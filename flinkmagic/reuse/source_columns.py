@@ -2,8 +2,8 @@
 
 To parse text takes longer than most of what is then done with it, and notebooks parse the same files for each action.
 What a query reads of them, and what it computes of them that cannot raise, is kept in memory as column batches while
-the query itself reads it, so no stage is added and nothing is read for its own sake (``planning/java/
-SourceColumns.java``, a rule of the optimiser of our clones of the session). The rules:
+the query itself reads it, so no stage is added and nothing is read for its own sake
+(``planning/java/SourceColumns.java``, a rule of the optimiser of our clones of the session). The rules:
 
 1. Columns belong to the rows of a source: to its files as they were listed, by length and modification time, its
    schema, its options, and the settings. No DataFrame and no view counts. They are read only while the files are
@@ -13,20 +13,21 @@ SourceColumns.java``, a rule of the optimiser of our clones of the session). The
    which 5 are needed, a quarter.
 3. What a query needs beside what is kept already is read from the files once more, with all that was kept before.
 4. A query that may stop early keeps nothing, and a query that asks for the names of files reads the files.
-5. If a query fails that reads or keeps columns, nothing of their source is kept again.
+5. If a query that reads or keeps columns fails, nothing of their source is kept again.
 6. Kept columns are retained results (`retained_results`): bounded, listed and released with them.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
-from flinkmagic.jvm.block_storage import lack_of_room, memory_for_rows
+from flinkmagic.jvm.block_storage import lack_of_room, memory_for_rows, stored_bytes
 from flinkmagic.jvm.java import elements
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.plan_reader import name_of_run
@@ -34,7 +35,7 @@ from flinkmagic.reuse.result_keys import ResultKeys
 from flinkmagic.reuse.retained_results import RetainedResult, retained_results
 
 if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject
+    from py4j.java_gateway import JavaGateway, JavaObject
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
@@ -80,10 +81,11 @@ class SourceColumns:
     """The kept columns of one SparkContext's text sources; see `of`."""
 
     _OF_CONTEXTS: ClassVar[WeakKeyDictionary[SparkContext, SourceColumns]] = WeakKeyDictionary()
+    _LOCK: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self, sc: SparkContext) -> None:
-        self._sc = sc
-        self.rule: Any = CLASSES.new_instance(sc._gateway, "SourceColumns")
+    def __init__(self, gateway: JavaGateway | None) -> None:
+        self.rule: Any = CLASSES.new_instance(gateway, "SourceColumns")
+        self.store: Any = CLASSES.new_instance(gateway, "ColumnStore")
         self.reads: dict[str, int] = {}
         """By the key of a source, how many queries have read it from its files."""
         self.given_up: set[str] = set()
@@ -91,11 +93,11 @@ class SourceColumns:
 
     @classmethod
     def of(cls, sc: SparkContext) -> SourceColumns:
-        """Return those of a SparkContext."""
-        known = cls._OF_CONTEXTS.get(sc)
-        if known is None:
-            known = cls._OF_CONTEXTS[sc] = cls(sc)
-        return known
+        """Return those of a SparkContext; from any thread."""
+        with cls._LOCK:
+            if sc not in cls._OF_CONTEXTS:
+                cls._OF_CONTEXTS[sc] = cls(sc._gateway)
+            return cls._OF_CONTEXTS[sc]
 
     def query(self, df: DataFrame, share: Callable[[Source], float]) -> SourceQuery | None:
         """Return what a query may read of kept columns; None if it reads no text source that is worth it.
@@ -107,24 +109,20 @@ class SourceColumns:
         share : callable
             How many columns of a source, as a share of all, may be kept while the query reads it; 0.0 if none.
         """
-        execution = df._jdf.queryExecution()
+        execution, sc = df._jdf.queryExecution(), df.sparkSession.sparkContext
         leaves = self.rule.sources(execution)
         if leaves is None:
             return None
-        keys = ResultKeys(self._sc)
-        query = SourceQuery(self, self._sc)
+        keys = ResultKeys(sc)
+        query = SourceQuery(self, sc)
         for leaf in elements(leaves):
             length, _, paths = str(self.rule.files(leaf)).partition(" ")
             key = keys.of_source(leaf, execution) if int(length) >= LEAST_BYTES else ""
             if key and key not in self.given_up:
                 name = os.path.basename(paths.rstrip("/"))
-                source = Source(key, name, int(length), bool(self.rule.isKept(key)), self.reads.get(key, 0))
-                query.add(leaf, source, share(source) if self._fits(source.bytes) else 0.0)
+                source = Source(key, name, int(length), bool(self.store.isKept(key)), self.reads.get(key, 0))
+                query.add(leaf, source, share(source) if _fits(sc, source.bytes) else 0.0)
         return query if query.sources else None
-
-    def _fits(self, length: int) -> bool:
-        """Return whether the columns of so much text may be kept, with the memory and the disk that there is."""
-        return length <= memory_for_rows(self._sc)[0] * MEMORY_SHARE and not lack_of_room(self._sc)
 
 
 class SourceQuery:
@@ -133,19 +131,24 @@ class SourceQuery:
     def __init__(self, columns: SourceColumns, sc: SparkContext) -> None:
         self._columns = columns
         self._sc = sc
-        self._planning: Any = columns.rule.planning()
-        self.sources: list[Source] = []
+        self._planning: Any = columns.rule.planning(columns.store)
+        self._planned: list[tuple[Source, Any]] = []
+        """Each source with what its planning says of it."""
+
+    @property
+    def sources(self) -> list[Source]:
+        """What it reads."""
+        return [source for source, _ in self._planned]
 
     def add(self, leaf: JavaObject, source: Source, share: float) -> None:
         """Let it read kept columns of a source, and keep such a share of them."""
-        self._planning.know(leaf, source.key, name_of_run(f"columns of {source.name}"), share)
-        self.sources.append(source)
+        known = self._planning.know(leaf, source.key, name_of_run(f"columns of {source.name}"), share)
+        self._planned.append((source, known))
 
     @contextmanager
     def planned(self, state: JavaObject, level: Callable[[], JavaObject]) -> Iterator[None]:
         """Let what this thread plans on a session's state read kept columns, and keep them at a storage level."""
-        self._planning.on(state, level())
-        self._columns.rule.open(self._planning)
+        self._columns.rule.open(self._planning, state, level())
         try:
             yield
         finally:
@@ -154,7 +157,7 @@ class SourceQuery:
     @property
     def reads_columns(self) -> bool:
         """Whether its plan reads kept columns, or keeps them."""
-        return any(self._planning.reads(at) or self._planning.keeps(at) for at in range(len(self.sources)))
+        return bool(self.read() or self.kept())
 
     def relations(self) -> list[JavaObject]:
         """Return the ``InMemoryRelation`` s that its plan may read."""
@@ -162,11 +165,11 @@ class SourceQuery:
 
     def read(self) -> list[Source]:
         """Return the sources of which its plan reads kept columns."""
-        return [source for at, source in enumerate(self.sources) if self._planning.reads(at)]
+        return [source for source, known in self._planned if known.isRead()]
 
     def kept(self) -> list[Source]:
         """Return the sources of which its plan keeps columns."""
-        return [source for at, source in enumerate(self.sources) if self._planning.keeps(at)]
+        return [source for source, known in self._planned if known.isKept()]
 
     def from_files(self, *, takes_few: bool) -> list[Source]:
         """Return the sources that it reads from their files, and whole.
@@ -174,53 +177,51 @@ class SourceQuery:
         `takes_few` says whether it may not read all if Spark plans it itself.
         """
         found = []
-        for at, source in enumerate(self.sources):
-            is_whole = self._planning.readsWhole(at)
-            if not self._planning.reads(at) and (not takes_few if is_whole is None else is_whole):
+        for source, known in self._planned:
+            is_whole = known.isReadWhole()
+            if not known.isRead() and (not takes_few if is_whole is None else is_whole):
                 found.append(source)
         return found
 
-    def ended(self, *, takes_few: bool) -> Iterator[tuple[Source, float]]:
+    def ended(self, *, takes_few: bool) -> list[tuple[Source, float]]:
         """Note that the query is over: what it has kept whole is there for others, anything else is released.
 
-        Yields each source of which it has kept columns, and how many as a share of all.
+        Returns each source of which it has kept columns, and how many as a share of all.
         """
         for source in self.from_files(takes_few=takes_few):
             self._columns.reads[source.key] = source.reads + 1
-        for at in range(len(self.sources)):
-            self._planning.note(at)
-        store = retained_results(self._sc)
-        for at, source in enumerate(self.sources):
-            relation = self._planning.keeps(at)
-            if relation is None:
+        found = []
+        for source, known in self._planned:
+            known.note()
+            if not known.isKept():
                 continue
-            builder = relation.cacheBuilder()
+            filling = known.filling()
+            builder = filling.relation().cacheBuilder()
             if not builder.isCachedColumnBuffersLoaded():
                 builder.clearCache(False)
                 continue
-            self._planning.hand(at)
-            store.add(self._retained(source, builder))
-            yield source, float(self._planning.share(at))
+            known.hand()
+            retained_results(self._sc).add(self._retained(source, builder))
+            found.append((source, float(filling.share())))
+        return found
 
     def give_up(self) -> None:
         """Release what it reads and keeps, and keep nothing of these sources again: a query failed with it."""
         store = retained_results(self._sc)
-        for at, source in enumerate(self.sources):
-            relation = self._planning.keeps(at)
-            if relation is None and not self._planning.reads(at):
+        for source, known in self._planned:
+            is_kept = bool(known.isKept())
+            if not is_kept and not known.isRead():
                 continue
             self._columns.given_up.add(source.key)
             store.drop(lambda one, key=source.key: one.kind == "columns" and one.key == key)  # type: ignore[misc]
-            if relation is not None:
-                relation.cacheBuilder().clearCache(False)
+            if is_kept:
+                known.filling().relation().cacheBuilder().clearCache(False)
 
     def _retained(self, source: Source, builder: JavaObject) -> RetainedResult:
         def let_go() -> None:
-            self._columns.rule.forget(source.key, builder)
+            self._columns.store.forget(source.key, builder)
             builder.clearCache(False)
 
-        rdd = builder.cachedColumnBuffers().id()
-        stored = (info for info in self._sc._jsc.sc().getRDDStorageInfo() if info.id() == rdd)
         return RetainedResult(
             key=source.key,
             kind="columns",
@@ -228,6 +229,11 @@ class SourceQuery:
             what=f"columns of {source.name}",
             for_session=True,
             computed=builder,
-            bytes=sum(int(info.memSize()) + int(info.diskSize()) for info in stored),
+            bytes=stored_bytes(self._sc, builder.cachedColumnBuffers().id()),
             let_go=let_go,
         )
+
+
+def _fits(sc: SparkContext, length: int) -> bool:
+    """Return whether the columns of so much text may be kept, with the memory and the disk that there is."""
+    return length <= memory_for_rows(sc)[0] * MEMORY_SHARE and not lack_of_room(sc)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from flinkmagic.planning.java_classes import CLASSES
@@ -155,6 +157,14 @@ def test_partial_expressions(frame, ansi, text) -> None:
 @pytest.mark.parametrize("text", ["a / a", "a % a", "a + a", "-a", "CAST(s AS INT)", "array(1, 2)[a]", "round(a, -1)"])
 def test_what_only_ansi_refuses(frame, ansi, text) -> None:
     assert is_total(frame.selectExpr(text))
+
+
+@pytest.mark.parametrize("ansi", [False], indirect=True)
+@pytest.mark.parametrize("text", ["element_at(array(a, a), CAST(a AS INT))", "CAST(concat(s, 'x') AS INTERVAL DAY)"])
+def test_what_raises_in_any_mode(frame, ansi, text) -> None:
+    with pytest.raises((PySparkException, Py4JJavaError)):
+        frame.selectExpr(text).collect()
+    assert not is_total(frame.selectExpr(text))
 
 
 @pytest.mark.parametrize("ansi", [True], indirect=True)

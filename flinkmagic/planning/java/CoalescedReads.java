@@ -76,7 +76,7 @@ public class CoalescedReads {
             return;
         }
         ShufflePartitionSpec[] merged = isWrite
-            ? merge(sizes, files(sizes, top.conf())) : merge(sizes, smallest(top.conf()));
+            ? forTasks(files(sizes, top.conf()), sizes) : upTo(smallest(top.conf()), sizes);
         if (merged.length < sizes.length) {
             tasks.put(top, Integer.valueOf(merged.length));
             for (int i = 0; i < leaves.size(); i++) {
@@ -194,7 +194,7 @@ public class CoalescedReads {
     }
 
     /** Neighbours together, so that this many tasks read alike. */
-    private static ShufflePartitionSpec[] merge(long[] sizes, int number) {
+    private static ShufflePartitionSpec[] forTasks(int number, long[] sizes) {
         long[] before = new long[sizes.length + 1];
         for (int i = 0; i < sizes.length; i++) {
             before[i + 1] = before[i] + sizes[i];
@@ -215,7 +215,7 @@ public class CoalescedReads {
     }
 
     /** Neighbours together, as many as stay within the target. */
-    private static ShufflePartitionSpec[] merge(long[] sizes, long target) {
+    private static ShufflePartitionSpec[] upTo(long target, long[] sizes) {
         ArrayList merged = new ArrayList();
         int start = 0;
         long bytes = 0L;

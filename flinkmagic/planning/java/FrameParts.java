@@ -60,16 +60,9 @@ public class FrameParts {
             InMemoryTableScanExec scan = (InMemoryTableScanExec) plan;
             if (scan.relation().cacheBuilder() == relation.cacheBuilder()) {
                 reads = true;
-                ArrayList columns = new ArrayList();
-                PlanLeaves.addAll(columns, scan.relation().output().iterator());
                 Iterator attributes = scan.attributes().iterator();
                 while (attributes.hasNext()) {
-                    Attribute attribute = (Attribute) attributes.next();
-                    for (int i = 0; i < columns.size(); i++) {
-                        if (((Attribute) columns.get(i)).exprId().equals(attribute.exprId())) {
-                            found.add(Integer.valueOf(i));
-                        }
-                    }
+                    found.add(Integer.valueOf(PlanLeaves.position((Attribute) attributes.next(), scan.relation())));
                 }
             }
         }
@@ -270,13 +263,14 @@ public class FrameParts {
         return isTotal;
     }
 
+    /** Whether an operator may stop asking for rows. */
     public static boolean isLimit(LogicalPlan plan) {
         return plan instanceof LocalLimit || plan instanceof GlobalLimit
             || plan.getClass().getSimpleName().equals("Tail");
     }
 
     /** Whether an operator surely reads all rows of its inputs for its first one, because an exchange lies between. */
-    public static boolean readsAll(LogicalPlan plan, boolean isShuffled) {
+    private static boolean readsAll(LogicalPlan plan, boolean isShuffled) {
         if (plan instanceof Aggregate) {
             return ((Aggregate) plan).groupingExpressions().isEmpty() || !isShuffled;
         }
@@ -285,8 +279,13 @@ public class FrameParts {
             || plan instanceof RepartitionOperation && ((RepartitionOperation) plan).shuffle();
     }
 
+    /** The same of an operator with what is below it. */
+    public static boolean readsAll(LogicalPlan plan) {
+        return readsAll(plan, plan.children().size() != 1 || isShuffled((LogicalPlan) plan.children().head()));
+    }
+
     /** Whether rows may be where an aggregate above needs them already. */
-    public static boolean isShuffled(LogicalPlan plan) {
+    private static boolean isShuffled(LogicalPlan plan) {
         if (plan instanceof Aggregate || plan instanceof Join || plan instanceof Window
             || plan instanceof RepartitionOperation) {
             return true;

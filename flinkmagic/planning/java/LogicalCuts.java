@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.TreeSet;
-import java.util.regex.Pattern;
 
 import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
@@ -16,15 +15,12 @@ import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ResolvedHint;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation$;
 import org.apache.spark.storage.StorageLevel;
-import scala.Function1;
 import scala.collection.Iterator;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * The DataFrames of a program inside each other's analysed plans, and those plans with some of them cut out.
@@ -68,13 +64,12 @@ public class LogicalCuts {
      *
      * @param ofRun is found in the names of the rows that our runs keep
      */
-    public boolean userKeepsRows(SparkContext sc, String ofRun) {
-        Pattern ours = Pattern.compile(ofRun);
+    public boolean userKeepsRows(SparkContext sc) {
         Iterator each = sc.getPersistentRDDs().valuesIterator();
         while (each.hasNext()) {
             RDD rdd = (RDD) each.next();
             boolean isCheckpoint = rdd.isLocallyCheckpointed();  // the rows of supersteps, too: they lose nothing on disk
-            boolean isOurs = rdd.name() != null && ours.matcher(rdd.name()).find();
+            boolean isOurs = rdd.name() != null && PlanLeaves.isOfRun(rdd.name());
             if (rdd.getStorageLevel().useMemory() && !isCheckpoint && !isOurs) {
                 return true;
             }
@@ -305,9 +300,7 @@ public class LogicalCuts {
         if (!changed) {
             return plan;
         }
-        LogicalPlan made = (LogicalPlan) ((TreeNode) plan).withNewChildrenInternal(PlanNodes.vector(children));
-        made.copyTagsFrom(plan);
-        return made;
+        return (LogicalPlan) PlanNodes.withChildren(plan, children);
     }
 
     private LogicalPlan withNewSubqueries(LogicalPlan plan) throws Exception {
@@ -321,7 +314,7 @@ public class LogicalCuts {
                 replaced.put(subquery, made);
             }
         }
-        return replaced.isEmpty() ? plan : (LogicalPlan) plan.transformExpressions(new WithNewQuery(replaced));
+        return replaced.isEmpty() ? plan : (LogicalPlan) plan.transformExpressions(new Replacement(new WithNewQuery(replaced)));
     }
 
     private LogicalPlan withNewQueries(LogicalPlan command) throws Exception {
@@ -361,24 +354,20 @@ public class LogicalCuts {
     }
 
     /** Expressions over rewritten subqueries. */
-    static class WithNewQuery extends AbstractPartialFunction {
+    static class WithNewQuery implements Replacement.Rule {
         private final IdentityHashMap replaced;
 
         WithNewQuery(IdentityHashMap replaced) {
             this.replaced = replaced;
         }
 
-        public boolean isDefinedAt(Object expression) {
-            return expression instanceof SubqueryExpression
-                && replaced.containsKey(((SubqueryExpression) expression).plan());
-        }
-
-        public Object applyOrElse(Object expression, Function1 otherwise) {
-            if (!isDefinedAt(expression)) {
-                return otherwise.apply(expression);
+        public Object of(Object expression) {
+            if (!(expression instanceof SubqueryExpression)) {
+                return null;
             }
             SubqueryExpression subquery = (SubqueryExpression) expression;
-            return subquery.withNewPlan((LogicalPlan) replaced.get(subquery.plan()));
+            Object plan = replaced.get(subquery.plan());
+            return plan == null ? null : subquery.withNewPlan((LogicalPlan) plan);
         }
     }
 }

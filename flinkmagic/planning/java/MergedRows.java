@@ -2,7 +2,6 @@ package flinkmagic.planning;
 
 import java.lang.reflect.Field;
 import java.util.ArrayList;
-import java.util.regex.Pattern;
 
 import org.apache.spark.Partition;
 import org.apache.spark.rdd.CoalescedRDD;
@@ -30,9 +29,6 @@ import scala.collection.Seq;
 
 /** Rows that runs keep, several neighbouring partitions of which one task reads. */
 public class MergedRows {
-    /** As `name_of_run` names them; what the user caches has no such name. */
-    private static final Pattern OF_RUN = Pattern.compile(" \\([0-9a-f]{8}\\)$");
-
     /** The scan of kept rows that a plan is, with its conversion to rows if it has one; null if it is none. */
     public static InMemoryTableScanExec scan(SparkPlan plan) {
         boolean converts = plan instanceof ColumnarToRowExec;
@@ -44,8 +40,7 @@ public class MergedRows {
             return null;
         }
         InMemoryTableScanExec scan = (InMemoryTableScanExec) below;
-        Option name = scan.relation().cacheBuilder().tableName();
-        return name.isDefined() && OF_RUN.matcher((String) name.get()).find() ? scan : null;
+        return PlanLeaves.isOfRun(scan.relation().cacheBuilder()) ? scan : null;
     }
 
     /** A scan that also reads the columns by which its rows are sorted, if merging partitions loses the order. */
@@ -84,7 +79,7 @@ public class MergedRows {
         SparkPlan rows = scan.supportsRowBased() ? (SparkPlan) scan : new ColumnarToRowExec(scan);
         ArrayList lost = lostOrder(scan);
         Partitioning partitioning = new UnknownPartitioning(specs.length);
-        Seq ordering = lost.isEmpty() ? (Seq) scan.outputOrdering() : (Seq) PlanNodes.vector(lost).take(0);
+        Seq ordering = lost.isEmpty() ? (Seq) scan.outputOrdering() : (Seq) PlanNodes.vector(new ArrayList());
         SparkPlan made = PlanNodes.scanOver(scan, neighbours(rows.execute(), specs), partitioning, ordering);
         if (!lost.isEmpty()) {
             made = new SortExec(PlanNodes.vector(lost), false, made, 0);

@@ -1,12 +1,16 @@
 package flinkmagic.planning;
 
 import java.util.ArrayList;
+import java.util.regex.Pattern;
 
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.package$;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.ExternalRDD;
 import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -14,6 +18,19 @@ import scala.collection.Iterator;
 
 /** What analysed plans consist of, and what their leaves read. */
 public class PlanLeaves {
+    /** As `name_of_run` in `plan_reader.py` names what a run keeps; what the user caches has no such name. */
+    private static final Pattern NAME_OF_RUN = Pattern.compile(" \\([0-9a-f]{8}\\)$");
+
+    /** Whether a run keeps the rows with this name, not the user. */
+    public static boolean isOfRun(String name) {
+        return NAME_OF_RUN.matcher(name).find();
+    }
+
+    /** The same of what holds the rows. */
+    public static boolean isOfRun(CachedRDDBuilder rows) {
+        return rows.tableName().isDefined() && isOfRun((String) rows.tableName().get());
+    }
+
     /** The plans that a plan consists of: its inputs, those in its expressions, the query of a command. */
     public static ArrayList parts(LogicalPlan plan) {
         ArrayList found = new ArrayList();
@@ -44,6 +61,11 @@ public class PlanLeaves {
         for (int i = 0; i < parts.size(); i++) {
             add((LogicalPlan) parts.get(i), leaves);
         }
+    }
+
+    /** The position of a column among those of a leaf; -1 if it is none of them. */
+    public static int position(Attribute column, LogicalPlan leaf) {
+        return package$.MODULE$.AttributeSeq(leaf.output()).indexOf(column.exprId());
     }
 
     /** Whether two leaves read the very same rows. */

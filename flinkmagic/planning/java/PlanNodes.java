@@ -14,25 +14,20 @@ import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
-import scala.Function1;
 import scala.collection.Iterator;
-import scala.runtime.AbstractPartialFunction;
 
-/** Makes nodes of physical plans from others. */
+/** Makes nodes of plans from others. */
 public class PlanNodes {
     /** A copy of a node, over the same children. */
     public static SparkPlan copy(SparkPlan plan) {
         ArrayList children = new ArrayList();
-        Iterator old = plan.children().iterator();
-        while (old.hasNext()) {
-            children.add(old.next());
-        }
-        return withChildren(plan, children);
+        PlanLeaves.addAll(children, plan.children().iterator());
+        return (SparkPlan) withChildren(plan, children);
     }
 
     /** A copy of a node, over other children. */
-    public static SparkPlan withChildren(SparkPlan plan, ArrayList children) {
-        SparkPlan copied = (SparkPlan) ((TreeNode) plan).withNewChildrenInternal(vector(children));
+    public static TreeNode withChildren(TreeNode plan, ArrayList children) {
+        TreeNode copied = plan.withNewChildrenInternal(vector(children));
         copied.copyTagsFrom(plan);
         return copied;
     }
@@ -94,7 +89,7 @@ public class PlanNodes {
 
     /** A plan whose subqueries are replaced, by the plans that they have. */
     public static SparkPlan withNewSubqueryPlans(SparkPlan plan, IdentityHashMap replaced) {
-        return (SparkPlan) plan.transformExpressions(new WithNewPlan(replaced));
+        return (SparkPlan) plan.transformExpressions(new Replacement(new WithNewPlan(replaced)));
     }
 
     /** Scala's indexed sequence, of the version that runs. */
@@ -103,24 +98,20 @@ public class PlanNodes {
     }
 
     /** Expressions over the rebuilt subqueries. */
-    static class WithNewPlan extends AbstractPartialFunction {
+    static class WithNewPlan implements Replacement.Rule {
         private final IdentityHashMap replaced;
 
         WithNewPlan(IdentityHashMap replaced) {
             this.replaced = replaced;
         }
 
-        public boolean isDefinedAt(Object expression) {
-            return expression instanceof ExecSubqueryExpression
-                && replaced.containsKey(((ExecSubqueryExpression) expression).plan());
-        }
-
-        public Object applyOrElse(Object expression, Function1 otherwise) {
-            if (!isDefinedAt(expression)) {
-                return otherwise.apply(expression);
+        public Object of(Object expression) {
+            if (!(expression instanceof ExecSubqueryExpression)) {
+                return null;
             }
             ExecSubqueryExpression subquery = (ExecSubqueryExpression) expression;
-            return subquery.withNewPlan((BaseSubqueryExec) replaced.get(subquery.plan()));
+            Object plan = replaced.get(subquery.plan());
+            return plan == null ? null : subquery.withNewPlan((BaseSubqueryExec) plan);
         }
     }
 }

@@ -1,7 +1,5 @@
 package flinkmagic.planning;
 
-import java.lang.reflect.Method;
-import java.lang.reflect.Modifier;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.Map;
@@ -225,33 +223,21 @@ public class PlanRebuilder {
      * A node takes the session that is active on the thread that makes it; a thread that is new to Spark has none. So
      * the plan's session is made the active one while nodes are made.
      */
-    private static Option enter(SparkPlan plan) throws Exception {
-        Option before = (Option) sessions("getActiveSession", 0).invoke(null, new Object[0]);
-        Object own = plan.session();
+    private static Option enter(SparkPlan plan) {
+        Option before = SparkSession.getActiveSession();
+        SparkSession own = plan.session();
         if (own != null) {
-            sessions("setActiveSession", 1).invoke(null, new Object[] {own});
+            SparkSession.setActiveSession(own);
         }
         return before;
     }
 
-    private static void leave(Option before) throws Exception {
+    private static void leave(Option before) {
         if (before.isDefined()) {
-            sessions("setActiveSession", 1).invoke(null, new Object[] {before.get()});
+            SparkSession.setActiveSession((SparkSession) before.get());
         } else {
-            sessions("clearActiveSession", 0).invoke(null, new Object[0]);
+            SparkSession.clearActiveSession();
         }
-    }
-
-    /** A static method of Spark's sessions, whose classes differ between versions. */
-    private static Method sessions(String name, int parameters) throws Exception {
-        Method[] methods = SparkSession.class.getMethods();
-        for (int i = 0; i < methods.length; i++) {
-            if (methods[i].getName().equals(name) && methods[i].getParameterTypes().length == parameters
-                && Modifier.isStatic(methods[i].getModifiers())) {
-                return methods[i];
-            }
-        }
-        throw new NoSuchMethodException("SparkSession." + name);
     }
 
     /** The shuffle that a hidden operator makes; the stages below have run. */
@@ -419,7 +405,7 @@ public class PlanRebuilder {
         }
         // Not withNewChildren: it keeps children that are equal, and two plans of one DataFrame are equal in all but
         // the identity of their exchanges.
-        return PlanNodes.withChildren(plan, children);
+        return (SparkPlan) PlanNodes.withChildren(plan, children);
     }
 
     /** In two steps through a wrapper: transformExpressions, too, keeps expressions that are equal. */

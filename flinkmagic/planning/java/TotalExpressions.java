@@ -91,7 +91,7 @@ public class TotalExpressions {
     /** Total on decimals and whole numbers; the results for doubles may not fit. */
     private static final HashSet WHOLE = names("Ceil Floor");
 
-    /** Total unless they raise on an index or a key that is missing. */
+    /** Total unless they raise on an index that is missing; keys may be missing. */
     private static final HashSet INDEXING = names("ElementAt GetArrayItem");
 
     /** Total if the pattern is a constant that can be compiled, and matches in steps that do not multiply. */
@@ -147,7 +147,8 @@ public class TotalExpressions {
             return !isFloating(child(expression, 0).dataType()) || !raises(expression);
         }
         if (INDEXING.contains(name)) {
-            return !raises(expression) || child(expression, 0).dataType() instanceof MapType;
+            return child(expression, 0).dataType() instanceof MapType
+                || !raises(expression) && (name.equals("GetArrayItem") || isOtherThanZero(child(expression, 1)));
         }
         if (TELLING.contains(name)) {
             return isTime(child(expression, 0).dataType());
@@ -182,6 +183,11 @@ public class TotalExpressions {
 
     private static Object valueOf(Expression expression) {
         return expression instanceof Literal ? ((Literal) expression).value() : null;
+    }
+
+    /** `ElementAt` counts from 1, and raises on the index 0 whatever its mode. */
+    private static boolean isOtherThanZero(Expression index) {
+        return valueOf(index) instanceof Integer && ((Integer) valueOf(index)).intValue() != 0;
     }
 
     private static boolean isFloating(Expression expression) {
@@ -292,6 +298,10 @@ public class TotalExpressions {
 
     /** Whether an expression raises where it has no value; one that does not tell counts as if it did. */
     private static boolean raises(Expression expression) throws Exception {
+        String types = expression.dataType().catalogString() + child(expression, 0).dataType().catalogString();
+        if (types.contains("interval")) {  // in any mode: what overflows, and a text that is none
+            return true;
+        }
         Object context = asked(expression, "evalContext");  // of 4.x's aggregates
         Object mode = asked(context == null ? expression : context, "evalMode");
         if (mode != null) {

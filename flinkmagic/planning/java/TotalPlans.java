@@ -4,7 +4,6 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
-import java.util.regex.Pattern;
 
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
@@ -13,6 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -33,9 +33,6 @@ public class TotalPlans {
     private static final HashSet FORMATS = new HashSet(Arrays.asList((Object[]) (
         "CSVFileFormat DeltaParquetFileFormat JsonFileFormat OrcFileFormat ParquetFileFormat TextFileFormat XmlFileFormat"
     ).split(" ")));
-
-    /** As in `plan_reader.py`. */
-    private static final Pattern NAME_OF_RUN = Pattern.compile(" \\([0-9a-f]{8}\\)$");
 
     /** Whether an optimised plan is total. */
     public boolean isTotal(LogicalPlan plan) throws Exception {
@@ -111,18 +108,15 @@ public class TotalPlans {
 
     private static boolean isTotalLeaf(LogicalPlan plan) {
         if (plan instanceof InMemoryRelation) {  // one that is not filled computes what is cached
-            InMemoryRelation rows = (InMemoryRelation) plan;
-            Option name = rows.cacheBuilder().tableName();
-            return name.isDefined() && NAME_OF_RUN.matcher((String) name.get()).find()
-                || rows.cacheBuilder().isCachedColumnBuffersLoaded();
+            CachedRDDBuilder rows = ((InMemoryRelation) plan).cacheBuilder();
+            return PlanLeaves.isOfRun(rows) || rows.isCachedColumnBuffersLoaded();
         }
         if (plan instanceof LogicalRDD) {  // whatever made its rows has done so
             return ((LogicalRDD) plan).rdd().isCheckpointed();
         }
         if (plan instanceof DataSourceV2ScanRelation) {
             DataSourceV2ScanRelation scan = (DataSourceV2ScanRelation) plan;
-            return scan.relation().table() instanceof FileTable
-                && isLenient(scan.relation().options());
+            return scan.relation().table() instanceof FileTable && isLenient(scan.relation().options());
         }
         if (plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
             HadoopFsRelation files = (HadoopFsRelation) ((LogicalRelation) plan).relation();
@@ -132,7 +126,7 @@ public class TotalPlans {
         return false;
     }
 
-    /** As the other one, of options whose names have no case. */
+    /** As `TotalExpressions.isLenient`, of options whose names have no case. */
     private static boolean isLenient(Map options) {
         Object mode = options.get("mode");
         return mode == null || "permissive".equalsIgnoreCase((String) mode);

@@ -121,6 +121,16 @@ def test_what_is_computed_of_a_column_and_cannot_raise_is_kept_as_one(session, f
     assert "regexp_replace" in kept(session)[0].computed.cachedPlan().toString()
 
 
+def test_what_a_view_and_its_reader_compute_alike_is_one_column(session, file) -> None:
+    user = "regexp_extract(line, 'user=(.)', 1)"
+    session.plain(f"df.where(\"{user} > '1'\").createOrReplaceTempView('kept_columns_users')\nNone")
+    line = f'spark.sql("SELECT {user} AS u, sum(x) FROM kept_columns_users GROUP BY 1 ORDER BY 1").collect()'
+    session.cell("df.agg(F.sum('x')).collect()")
+    notes = [same(session, line) for _ in range(2)]
+    assert notes == ["keeps the columns that it reads of rows.csv for later actions", "reads kept columns of rows.csv"]
+    assert kept(session)[0].computed.cachedPlan().toString().count("regexp_extract") == 1
+
+
 def test_what_may_raise_is_not_computed_beside_its_guard(session, file) -> None:
     guarded = "df.where('k > 0').agg(F.sum(F.expr('x / k'))).collect()"
     cast = "df.where(\"name LIKE '%1'\").agg(F.sum(F.expr(\"CAST(replace(name, 'name ', '') AS INT)\"))).collect()"
@@ -192,6 +202,13 @@ def test_an_action_that_asks_for_a_few_rows_keeps_nothing(session, file) -> None
         session.cell("df.limit(2).collect()")
     assert kept(session) == []
     assert SourceColumns.of(session.spark.sparkContext).reads == before
+
+
+def test_a_few_groups_are_made_of_all_rows(session, file) -> None:
+    for _ in range(2):
+        session.cell("df.groupBy('k').agg(F.sum('x')).take(2)")
+    assert session.report.note.startswith("keeps the columns")
+    assert same(session, "df.agg(F.sum('x'), F.max('k')).collect()") == "reads kept columns of rows.csv"
 
 
 def test_a_query_that_asks_for_files_reads_the_files(session, file) -> None:

@@ -1,0 +1,143 @@
+package flinkmagic.planning;
+
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+import java.util.Iterator;
+import java.util.List;
+
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.internal.SessionState;
+import org.apache.spark.storage.StorageLevel;
+
+/** A query that is planned: what it may read of kept columns of its text sources, and what of these it may keep. */
+public class ColumnPlanning {
+    private final ColumnStore store;
+    private final IdentityHashMap sources = new IdentityHashMap();
+    private SessionState state;
+    private StorageLevel level;
+
+    public ColumnPlanning(ColumnStore store) {
+        this.store = store;
+    }
+
+    /**
+     * Make a source known, by the key of its rows.
+     *
+     * @param name what is kept of it is called
+     * @param share how many of its columns, as a share of all, may be kept while the query reads it
+     */
+    public Source know(LogicalRelation leaf, String key, String name, double share) {
+        Source source = new Source(this, key, name, share);
+        sources.put(leaf.relation(), source);
+        return source;
+    }
+
+    /** On which session it is planned, and where columns are kept. */
+    public void on(SessionState state, StorageLevel level) {
+        this.state = state;
+        this.level = level;
+    }
+
+    /** What is known of a source; null if that is nothing. */
+    public Source sourceOf(LogicalRelation leaf) {
+        return (Source) sources.get(leaf.relation());
+    }
+
+    /** The relations whose rows it keeps or reads. */
+    public InMemoryRelation[] relations() {
+        ArrayList found = new ArrayList();
+        Iterator each = sources.values().iterator();
+        while (each.hasNext()) {
+            KeptColumns one = ((Source) each.next()).columns();
+            if (one != null) {
+                found.add(one.relation());
+            }
+        }
+        return (InMemoryRelation[]) found.toArray(new InMemoryRelation[0]);
+    }
+
+    /** A source of the query. */
+    public static class Source {
+        private final ColumnPlanning planning;
+        private final String key;
+        private final String name;
+        private final double share;
+        private final ArrayList parsed = new ArrayList();
+        private KeptColumns filling;
+        private boolean isRead = false;
+        private boolean isReadWhole = false;
+
+        Source(ColumnPlanning planning, String key, String name, double share) {
+            this.planning = planning;
+            this.key = key;
+            this.name = name;
+            this.share = share;
+        }
+
+        /** The columns of it that the query keeps, else those that are kept already; null if there are none. */
+        public KeptColumns columns() {
+            return filling != null ? filling : planning.store.of(key);
+        }
+
+        /** Whether the query keeps columns of it. */
+        public boolean isKept() {
+            return filling != null;
+        }
+
+        /** What the query keeps of it; null if that is nothing. */
+        public KeptColumns filling() {
+            return filling;
+        }
+
+        /** How many columns, as a share of all, may be kept while the query reads it. */
+        public double share() {
+            return share;
+        }
+
+        /**
+         * Has columns kept while the query reads them, if that is allowed and one of them was read before.
+         *
+         * @param lacking those of them that are not kept already
+         */
+        public boolean keep(KeptColumns columns, List lacking) {
+            if (columns.share() > share || !planning.store.isSeen(key, lacking)) {
+                parsed.addAll(lacking);
+                return false;
+            }
+            columns.plan(planning.state, planning.level, name);
+            filling = columns;
+            return true;
+        }
+
+        /** Note that the query reads columns that are kept already. */
+        public void read() {
+            isRead = true;
+        }
+
+        /** Note that the query surely reads all of it. */
+        public void readWhole() {
+            isReadWhole = true;
+        }
+
+        /** Whether the query reads columns that are kept already. */
+        public boolean isRead() {
+            return isRead;
+        }
+
+        /** Whether the query surely reads all of it; null if it was not planned here. */
+        public Boolean isReadWhole() {
+            return planning.state == null ? null : Boolean.valueOf(isReadWhole);
+        }
+
+        /** Note what the query has read of it from its files. */
+        public void note() {
+            planning.store.see(key, parsed);
+        }
+
+        /** Let later queries read what it has kept of it. */
+        public void hand() {
+            planning.store.keep(key, filling);
+        }
+    }
+}

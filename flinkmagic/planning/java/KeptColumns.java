@@ -1,0 +1,166 @@
+package flinkmagic.planning;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.package$;
+import org.apache.spark.sql.catalyst.plans.QueryPlan$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.CommandExecutionMode$;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation$;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.internal.SessionState;
+import org.apache.spark.storage.StorageLevel;
+import scala.collection.immutable.Nil$;
+
+/** Columns of one source that are kept: those of its files, by position, and computed ones, by expression. */
+public class KeptColumns {
+    private final LogicalRelation leaf;
+    private InMemoryRelation relation;
+    /** For each column of the relation: an Integer, or a normalised expression, which is equal for all queries. */
+    private final ArrayList slots = new ArrayList();
+    /** By normalised expression, the one that computes it of the leaf's columns. */
+    private final HashMap values = new HashMap();
+
+    /**
+     * @param leaf the source, as a query reads it
+     * @param before what is kept already; null if that is nothing
+     * @param positions the columns that the query needs
+     * @param computed the expressions that it needs, as keys
+     */
+    public KeptColumns(LogicalRelation leaf, KeptColumns before, List positions, Map computed) {
+        this.leaf = leaf;
+        slots.addAll(positions);
+        Iterator each = computed.keySet().iterator();
+        while (each.hasNext()) {
+            Expression value = (Expression) each.next();
+            add(normalised(value, leaf), value);
+        }
+        for (int i = 0; before != null && i < before.slots.size(); i++) {
+            Object slot = before.slots.get(i);
+            Expression value = (Expression) before.values.get(slot);
+            add(slot, value == null ? null : value.transformDown(new Replacement(new SamePositions(before.leaf, leaf))));
+        }
+    }
+
+    private void add(Object slot, Object value) {
+        if (!slots.contains(slot)) {
+            slots.add(slot);
+            values.put(slot, value);
+        }
+    }
+
+    /** How many columns these are, as a share of the source's. */
+    public double share() {
+        return (double) slots.size() / Math.max(leaf.output().size(), slots.size());
+    }
+
+    /** Has them kept while a query reads them that is planned on this session. */
+    public void plan(SessionState state, StorageLevel level, String name) {
+        ArrayList columns = new ArrayList();
+        for (int i = 0; i < slots.size(); i++) {
+            Expression value = (Expression) values.get(slots.get(i));
+            columns.add(value == null ? leaf.output().apply(((Integer) slots.get(i)).intValue()) : new Alias(
+                value, "computed", NamedExpression$.MODULE$.newExprId(), Nil$.MODULE$, scala.Option.empty(),
+                Nil$.MODULE$));
+        }
+        LogicalPlan query = new Project(PlanNodes.vector(columns), leaf);
+        query.setAnalyzed();
+        relation = InMemoryRelation$.MODULE$.apply(
+            level, state.executePlan(query, CommandExecutionMode$.MODULE$.SKIP()), new scala.Some(name));
+    }
+
+    /** The relation that holds them. */
+    public InMemoryRelation relation() {
+        return relation;
+    }
+
+    /** Those that are not among others, which may be null. */
+    public List without(KeptColumns others) {
+        ArrayList found = new ArrayList(slots);
+        if (others != null) {
+            found.removeAll(others.slots);
+        }
+        return found;
+    }
+
+    /** Whether all columns of the files with these positions are kept. */
+    public boolean hasColumns(List positions) {
+        return slots.containsAll(positions);
+    }
+
+    /** Those entries of a query's expressions that are kept. */
+    public Map those(Map computed, LogicalRelation leaf) {
+        LinkedHashMap found = new LinkedHashMap();
+        Iterator each = computed.entrySet().iterator();
+        while (each.hasNext()) {
+            Map.Entry one = (Map.Entry) each.next();
+            if (slots.contains(normalised((Expression) one.getKey(), leaf))) {
+                found.put(one.getKey(), one.getValue());
+            }
+        }
+        return found;
+    }
+
+    /**
+     * The rows, as a query reads them.
+     *
+     * @param computed its expressions, each with the column that it becomes
+     */
+    public InMemoryRelation rows(LogicalRelation leaf, Map computed) {
+        HashMap attributes = new HashMap();
+        Iterator each = computed.entrySet().iterator();
+        while (each.hasNext()) {
+            Map.Entry one = (Map.Entry) each.next();
+            attributes.put(normalised((Expression) one.getKey(), leaf), one.getValue());
+        }
+        ArrayList output = new ArrayList();
+        for (int i = 0; i < slots.size(); i++) {
+            Object slot = slots.get(i);
+            if (slot instanceof Integer) {
+                output.add(leaf.output().apply(((Integer) slot).intValue()));
+            } else {
+                Object known = attributes.get(slot);
+                output.add(known != null ? known : column((Expression) slot));
+            }
+        }
+        return relation.withOutput(PlanNodes.vector(output));
+    }
+
+    /** A column that holds the values of an expression. */
+    public static AttributeReference column(Expression value) {
+        return new AttributeReference(
+            "computed", value.dataType(), value.nullable(), org.apache.spark.sql.types.Metadata$.MODULE$.empty(),
+            NamedExpression$.MODULE$.newExprId(), (scala.collection.immutable.Seq) (Object) Nil$.MODULE$);
+    }
+
+    private static Expression normalised(Expression expression, LogicalRelation leaf) {
+        return QueryPlan$.MODULE$.normalizeExpressions(expression, package$.MODULE$.AttributeSeq(leaf.output()));
+    }
+
+    /** The columns of a source, as another query reads them. */
+    static class SamePositions implements Replacement.Rule {
+        private final LogicalRelation from;
+        private final LogicalRelation to;
+
+        SamePositions(LogicalRelation from, LogicalRelation to) {
+            this.from = from;
+            this.to = to;
+        }
+
+        public Object of(Object expression) {
+            return expression instanceof AttributeReference
+                ? to.output().apply(PlanLeaves.position((AttributeReference) expression, from)) : null;
+        }
+    }
+}

@@ -1,0 +1,331 @@
+package flinkmagic.planning;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.LambdaFunction;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.types.StringType;
+import scala.collection.Iterator;
+import scala.collection.Seq;
+
+/**
+ * A text source under filters, perhaps a projection, perhaps an aggregate: which of its columns these read, and what
+ * they compute of them that is better kept than computed again.
+ */
+public class SourceScan {
+    /** What takes so much longer to compute than to read that its results are kept as columns. */
+    private static final HashSet COSTLY = new HashSet(Arrays.asList(new Object[] {
+        "DateFormatClass", "FromUnixTime", "GetJsonObject", "JsonToStructs", "Md5", "RLike", "RegExpExtract",
+        "RegExpExtractAll", "RegExpReplace", "Sha1", "Sha2", "StringSplit", "ToUnixTimestamp", "UnixTimestamp"
+    }));
+
+    /** With these a filter may let a row pass of which nothing could be parsed; see `isServable`. */
+    private static final HashSet LET_NULLS_PASS = new HashSet(Arrays.asList(new Object[] {
+        "AtLeastNNonNulls", "CaseWhen", "Coalesce", "EqualNullSafe", "If", "IsNull", "NaNvl", "Not", "Or"
+    }));
+
+    private final LogicalRelation leaf;
+    /** The conditions of the filters, the uppermost one first. */
+    private final Seq conditions;
+    private final Project project;
+    private final Aggregate aggregate;
+    private final LogicalPlan whole;
+    /** Whether what an aggregate reads are the source's own columns. */
+    private final boolean isPassedOn;
+
+    /**
+     * @param rows the source under its filters
+     * @param project null if there is none
+     * @param aggregate null if there is none
+     */
+    public SourceScan(LogicalPlan rows, Project project, Aggregate aggregate) {
+        ArrayList found = new ArrayList();
+        LogicalPlan below = rows;
+        while (below instanceof Filter) {
+            found.add(((Filter) below).condition());
+            below = ((Filter) below).child();
+        }
+        this.leaf = (LogicalRelation) below;
+        this.conditions = PlanNodes.vector(found);
+        this.project = project;
+        this.aggregate = aggregate;
+        this.whole = aggregate != null ? aggregate : project != null ? (LogicalPlan) project : rows;
+        this.isPassedOn = project == null || hasOnlyAttributes(project.projectList());
+    }
+
+    private static boolean hasOnlyAttributes(Seq expressions) {
+        Iterator each = expressions.iterator();
+        while (each.hasNext()) {
+            if (!(each.next() instanceof Attribute)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /**
+     * The same over kept columns, if these hold all that it needs or are to hold it; else as it is.
+     *
+     * @param stops whether whoever asks for its rows may not ask for all of them
+     */
+    public LogicalPlan over(ColumnPlanning.Source source, boolean stops) throws Exception {
+        if (!stops) {
+            source.readWhole();
+        }
+        if (!isServable()) {
+            return whole;
+        }
+        KeptColumns known = source.columns();
+        LinkedHashMap computed = new LinkedHashMap();
+        LinkedHashMap checks = new LinkedHashMap();
+        findComputed(computed, checks);
+        LogicalPlan made = known == null ? null : read(known, known.those(both(computed, checks), leaf));
+        boolean lacks = made == null || known.those(computed, leaf).size() < computed.size();
+        boolean needs = !computed.isEmpty() || !needed(computed).isEmpty();
+        if (lacks && needs && !stops && !source.isKept()) {
+            Map wanted = both(computed, withoutRead(checks, needed(both(computed, checks))));
+            List positions = needed(wanted);
+            KeptColumns own = new KeptColumns(leaf, null, positions, wanted);
+            KeptColumns all = new KeptColumns(leaf, known, positions, wanted);
+            KeptColumns filling = all.share() <= source.share() ? all : own;
+            if (source.keep(filling, own.without(known))) {
+                return read(filling, wanted);
+            }
+        }
+        if (made == null) {
+            return whole;
+        }
+        source.read();
+        return made;
+    }
+
+    /**
+     * Of malformed JSON nothing may be known, and Spark leaves a row as soon as one of its fields fails a filter,
+     * before it sees that. Such a row is all null where it is parsed as a whole: no filter may let it pass.
+     */
+    private boolean isServable() {
+        HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
+        return !relation.fileFormat().getClass().getSimpleName().equals("JsonFileFormat") || !mayPassNulls(conditions);
+    }
+
+    private static boolean mayPassNulls(Seq expressions) {
+        Iterator each = expressions.iterator();
+        while (each.hasNext()) {
+            Expression one = (Expression) each.next();
+            if (LET_NULLS_PASS.contains(one.getClass().getSimpleName()) || mayPassNulls(one.children())) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static Map both(Map one, Map other) {
+        LinkedHashMap found = new LinkedHashMap(one);
+        found.putAll(other);
+        return found;
+    }
+
+    // -- what it computes -----------------------------------------------------------------------------
+
+    /**
+     * The costly expressions of the source's columns alone that cannot raise, each with the column that it becomes,
+     * and the checks of texts for null, which Spark adds to them.
+     */
+    private void findComputed(Map found, Map checks) throws Exception {
+        addComputed(conditions, found, checks);
+        if (project != null) {
+            addComputed(project.expressions(), found, checks);
+        }
+        if (aggregate != null && isPassedOn) {
+            addComputed(aggregate.expressions(), found, checks);
+        }
+    }
+
+    private void addComputed(Seq expressions, Map found, Map checks) throws Exception {
+        Iterator each = expressions.iterator();
+        while (each.hasNext()) {
+            Expression one = (Expression) each.next();
+            if (isCheck(one)) {
+                add(one, checks);
+            } else if (isCostly(one) && one.deterministic() && isOfSource(one) && isTotalThroughout(one)) {
+                add(one, found);
+            } else {
+                addComputed(one.children(), found, checks);
+            }
+        }
+    }
+
+    /** Equal expressions become one column, also where the names of views before their columns differ. */
+    private static void add(Expression expression, Map columns) {
+        Object column = null;
+        java.util.Iterator each = columns.entrySet().iterator();
+        while (column == null && each.hasNext()) {
+            Map.Entry one = (Map.Entry) each.next();
+            column = expression.semanticEquals((Expression) one.getKey()) ? one.getValue() : null;
+        }
+        columns.put(expression, column == null ? KeptColumns.column(expression) : column);
+    }
+
+    private boolean isOfSource(Expression expression) {
+        return !expression.references().isEmpty() && expression.references().subsetOf(leaf.outputSet());
+    }
+
+    private boolean isCheck(Expression expression) {
+        if (!(expression instanceof IsNotNull)) {
+            return false;
+        }
+        Expression child = ((IsNotNull) expression).child();
+        return child instanceof Attribute && child.dataType() instanceof StringType && isOfSource(child);
+    }
+
+    private static boolean isCostly(Expression expression) {
+        boolean ofText = expression instanceof Cast && ((Cast) expression).child().dataType() instanceof StringType
+            && !(expression.dataType() instanceof StringType);
+        return ofText || COSTLY.contains(expression.getClass().getSimpleName());
+    }
+
+    private static boolean isTotalThroughout(Expression expression) throws Exception {
+        if (expression instanceof LambdaFunction || expression instanceof SubqueryExpression
+            || expression instanceof AggregateExpression || expression instanceof AggregateFunction
+            || !TotalExpressions.isTotal(expression)) {
+            return false;
+        }
+        Iterator children = expression.children().iterator();
+        while (children.hasNext()) {
+            if (!isTotalThroughout((Expression) children.next())) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    // -- what it reads besides ------------------------------------------------------------------------
+
+    /** The positions of the source's columns that are needed if some expressions are there already. */
+    private List needed(Map computed) {
+        HashSet found = new HashSet();
+        addNeeded(conditions, computed, found);
+        if (aggregate != null && isPassedOn) {
+            addNeeded(aggregate.expressions(), computed, found);
+        } else {
+            addNeeded(project != null ? project.expressions() : leaf.output(), computed, found);
+        }
+        ArrayList positions = new ArrayList();
+        for (int i = 0; i < leaf.output().size(); i++) {
+            if (found.contains(((Attribute) leaf.output().apply(i)).exprId())) {
+                positions.add(Integer.valueOf(i));
+            }
+        }
+        return positions;
+    }
+
+    /** Adds the ids of the columns that some expressions read, apart from what is computed already. */
+    private static void addNeeded(Seq expressions, Map computed, HashSet found) {
+        Iterator each = expressions.iterator();
+        while (each.hasNext()) {
+            Expression one = (Expression) each.next();
+            if (one instanceof Attribute) {
+                found.add(((Attribute) one).exprId());
+            } else if (!computed.containsKey(one)) {
+                addNeeded(one.children(), computed, found);
+            }
+        }
+    }
+
+    /** The checks of columns that are not read besides. */
+    private Map withoutRead(Map checks, List positions) {
+        LinkedHashMap found = new LinkedHashMap();
+        java.util.Iterator each = checks.entrySet().iterator();
+        while (each.hasNext()) {
+            Map.Entry one = (Map.Entry) each.next();
+            Attribute column = (Attribute) ((IsNotNull) one.getKey()).child();
+            if (!positions.contains(Integer.valueOf(PlanLeaves.position(column, leaf)))) {
+                found.put(one.getKey(), one.getValue());
+            }
+        }
+        return found;
+    }
+
+    // -- the same over kept columns -------------------------------------------------------------------
+
+    /** The plan over kept rows; null if they lack a column. */
+    private LogicalPlan read(KeptColumns from, Map computed) {
+        if (!from.hasColumns(needed(computed))) {
+            return null;
+        }
+        LogicalPlan made = from.rows(leaf, computed);
+        Iterator each = conditions.reverseIterator();
+        while (each.hasNext()) {
+            made = new Filter(with((Expression) each.next(), computed), made);
+        }
+        if (project != null) {
+            made = projected(made, computed);
+        } else if (aggregate == null) {
+            made = new Project(leaf.output(), made);  // nobody above expects more
+        }
+        if (aggregate == null) {
+            return made;
+        }
+        ArrayList child = new ArrayList();
+        child.add(made);
+        LogicalPlan over = (LogicalPlan) PlanNodes.withChildren(aggregate, child);
+        made = (LogicalPlan) over.transformExpressionsDown(new Replacement(new Computed(computed)));
+        made.copyTagsFrom(aggregate);
+        return made;
+    }
+
+    private LogicalPlan projected(LogicalPlan below, Map computed) {
+        ArrayList list = new ArrayList();
+        boolean passes = aggregate != null && isPassedOn;
+        HashSet read = new HashSet();
+        if (passes) {
+            addNeeded(aggregate.expressions(), computed, read);
+            list.addAll(new LinkedHashSet(computed.values()));
+        }
+        Iterator each = project.projectList().iterator();
+        while (each.hasNext()) {
+            Expression one = (Expression) each.next();
+            if (!passes || read.contains(((Attribute) one).exprId())) {
+                list.add(with(one, computed));
+            }
+        }
+        Project made = new Project(PlanNodes.vector(list), below);
+        made.copyTagsFrom(project);
+        return made;
+    }
+
+    private static Expression with(Expression expression, Map computed) {
+        return (Expression) expression.transformDown(new Replacement(new Computed(computed)));
+    }
+
+    /** Expressions, each as the column that holds it. */
+    static class Computed implements Replacement.Rule {
+        private final Map columns;
+
+        Computed(Map columns) {
+            this.columns = columns;
+        }
+
+        public Object of(Object expression) {
+            return columns.get(expression);
+        }
+    }
+}
