@@ -455,6 +455,13 @@ def test_an_analysed_query_that_means_a_moment_has_no_digest(spark, numbers, col
     assert "nondeterministic" in found.reason
 
 
+def test_what_counts_for_an_answer_does_not_count_for_a_query_that_is_asked_for_next(spark, numbers) -> None:
+    execution = spark.read.parquet(numbers).selectExpr("rand(1) AS c")._jdf.queryExecution()
+    keys = ResultKeys(spark.sparkContext)
+    assert not isinstance(keys.of_answer(execution), NoKey)
+    assert keys.of_query(execution.analyzed()).digest == ""
+
+
 def test_queries_that_define_others_count_by_what_these_are(spark, numbers) -> None:
     def digest(condition):
         spark.read.parquet(numbers).createOrReplaceTempView("fm_numbers")

@@ -138,9 +138,19 @@ public class PlanKeys {
      * its settings, and the digests of functions that are not known.
      */
     public String keyOf(SparkPlan plan) throws Exception {
+        rules(false, false);
         Map answer = answer(factOf(plan));
         answer.put("settings", SessionSettings.numberOf(plan.session().sessionState(), PERSISTED.context()));
         return JSON.writeValueAsString(answer);
+    }
+
+    /** By which rules plans are written; what was written by others does not count. */
+    private void rules(boolean ofQuery, boolean ofAnswer) {
+        if (ofQuery != this.ofQuery || ofAnswer != this.ofAnswer) {
+            plans.clear();
+        }
+        this.ofQuery = ofQuery;
+        this.ofAnswer = ofAnswer;
     }
 
     private Map answer(PlanFact fact) {
@@ -157,7 +167,7 @@ public class PlanKeys {
      * looked into: they hold what the query says. Settings count beside it.
      */
     public String keyOfQuery(LogicalPlan query) throws Exception {
-        ofQuery = true;
+        rules(true, false);
         PlanFact fact = factOf(query);
         Map answer = answer(fact);
         ArrayList listed = new ArrayList();
@@ -171,7 +181,7 @@ public class PlanKeys {
 
     /** As `keyOf`, of a part of a query as it is analysed: of what reads files, whether that is cached or not. */
     public String keyOfRead(LogicalPlan part, QueryExecution query) throws Exception {
-        ofQuery = true;
+        rules(true, false);
         Map answer = answer(factOf(part));
         answer.put("settings", SessionSettings.numberOf(query.sparkSession().sessionState(), PERSISTED.context()));
         return JSON.writeValueAsString(answer);
@@ -182,8 +192,7 @@ public class PlanKeys {
      * what depends on the order of its rows. What the user has cached is part of the query, as for Spark.
      */
     public String keyOfAnswer(QueryExecution query) throws Exception {
-        ofQuery = true;
-        ofAnswer = true;
+        rules(true, true);
         LogicalPlan plan = query.analyzed();
         if (!query.sparkSession().sharedState().cacheManager().isEmpty()) {
             // What the query's own execution has looked up may have been let go of.
@@ -199,10 +208,7 @@ public class PlanKeys {
         if (plan.isStreaming()) {
             fact.refuse("it is a stream");
         }
-        if (fact.reason == null) {
-            fact = factOf(plan);
-        }
-        Map answer = answer(fact);
+        Map answer = answer(fact.reason == null ? factOf(plan) : fact);
         answer.put("settings", SessionSettings.numberOf(query.sparkSession().sessionState(), PERSISTED.context()));
         return JSON.writeValueAsString(answer);
     }
@@ -612,5 +618,4 @@ public class PlanKeys {
         }
         return null;
     }
-
 }
