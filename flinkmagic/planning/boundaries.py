@@ -50,6 +50,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from pyspark import StorageLevel
 
@@ -86,6 +87,10 @@ _FILE_SCANS = "org.apache.spark.sql.execution.datasources.v2."
 _ROW_BY_ROW = frozenset({"CoalesceExec", "FilterExec", "ProjectExec", "RangeExec", "UnionExec"})
 _MAKES_ROWS_OTHERS = re.compile(r"Exec$(?<!ScanExec)(?<!ColumnarToRowExec)(?<!WholeStageCodegenExec)(?<!RelationExec)")
 """Operators, except scans and what only passes a scan's rows on."""
+
+
+_NOT_WORTH: WeakSet[DataFrame] = WeakSet()
+"""DataFrames that an action or a job has read, and that were not worth keeping."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,9 +270,13 @@ class Boundaries:
             shared.update(junctions(used, inside))
         order, below = _sources_first(used, inside)
         waiting, seen = set(shared), set(shared)
+        cut: set[int] = set()
         while waiting:
             refused = []
             for number in [number for number in order if number in waiting]:
+                may_recall = not split and not any(_reaches(below[number], one, below) for one in cut)
+                if may_recall and self._recalls_no_worth(frames[number], len(sinks)):
+                    continue
                 plan = cuts.rewrite(frames[number].plan, False)
                 query_execution = self._clones.plan(plan, clone)
                 operators = kinds.of(query_execution.executedPlan()).splitlines()
@@ -275,6 +284,8 @@ class Boundaries:
                 if number in is_split:
                     why = why or "it is split"
                 if not why:
+                    if may_recall:
+                        _NOT_WORTH.update(frames[number].dataframes)
                     continue
                 frame = frames[number]
                 name = self._name(frame.number, frame.dataframes)
@@ -300,6 +311,7 @@ class Boundaries:
                     query_execution = self._clones.plan(self._parts.filled(plan, columns), clone)
                     relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
                 cuts.cut(number, relation)
+                cut.add(number)
                 kept = frozenset(columns)
                 dataframes = tuple(frame.dataframes)
                 yield Boundary(
@@ -309,6 +321,14 @@ class Boundaries:
             # What a refused one is made of may be kept in its place.
             waiting = {one for number in refused for one in below[number]} - seen
             seen |= waiting
+
+    def _recalls_no_worth(self, frame: _Frame, sinks: int) -> bool:
+        """Return whether an action may take from an earlier one that a DataFrame is not worth keeping.
+
+        To plan it again would tell what has changed since, such as a setting by which a join is no broadcast any more,
+        but takes longer than most of what is saved.
+        """
+        return sinks == 1 and self._share == "auto" and any(df in _NOT_WORTH for df in frame.dataframes)
 
     def _planned(self, cuts: JavaObject, sink: SinkRequest, clone: JavaObject) -> JavaObject:
         return self._clones.plan(cuts.rewrite(sink.logical_plan, _may_read(sink)), clone)
