@@ -2,7 +2,7 @@
 
 1. The first action that reads a source reads it as plain Spark does; the next ones may keep the columns that they read.
 2. What that costs is a stake, and what kept columns save pays it back (`ledger`).
-3. An action that asks for a few rows keeps nothing, and if its query is one stage it is left to Spark.
+3. An action that asks for a few rows keeps nothing if it may stop early; if its query is one stage it is left to Spark.
 4. A write reads kept columns, and keeps none: it could not run again if it failed for that.
 """
 
