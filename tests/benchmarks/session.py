@@ -6,7 +6,9 @@ is over TPC-H's 22 queries, each handed to pandas, with nothing kept either. `si
 and `first_ms` are what a cell takes longer, as medians of differences by pairs: with an action of one stage; with one
 of two stages over 10,000 rows that ran before, and of which nothing is kept; with one for which Spark compiles code;
 with the first action of a session that has more stages, each run in a process of its own. `memory_growth` is the
-driver's heap after 500 actions, each on another DataFrame, to that after 50; `memory_plain` the same without the mode.
+driver's heap after 1,500 and 2,000 actions, each on another DataFrame, to that after 500 and 1,000, and `time_growth`
+the median time of the actions between; `memory_plain` and `time_plain` are the same without the mode, and
+`objects_growth` is that of Python's objects.
 
 Figures: these, with `ratio_lowest` and `ratio_highest`, `plain_s` and `ours_s` of the notebook, `worst` and
 `worst_query` of TPC-H, `equal` (whether all values and texts were the same both ways), and `load`.
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import statistics
 import subprocess
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 
 FIGURES = ("ratio", "tpch", "single", "driven", "first", "memory")
 STORES = 400
-HEAP_AT = (50, 500)
+HEAP_AT = (500, 1000, 1500, 2000)
 
 NOTEBOOK = [
     "from pyspark.sql import functions as F",
@@ -231,15 +234,19 @@ def first(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def memory(options: argparse.Namespace) -> dict[str, Any]:
-    """`memory_growth` and `memory_plain`; each in a process of its own."""
-    found = {}
-    for way, name in (("ours", "memory_growth"), ("plain", "memory_plain")):
+    """`memory_growth` and what belongs to it; each way in a process of its own."""
+    figures: dict[str, Any] = {}
+    for way, ending in (("ours", "growth"), ("plain", "plain")):
         command = [sys.executable, "-m", "tests.benchmarks.session", way, "heap"]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        early, late = map(float, done.stdout.split()[-2:])
-        print(f"heap, {way}: {early:.1f} MB after {HEAP_AT[0]} actions, {late:.1f} MB after {HEAP_AT[1]}", flush=True)
-        found[name] = round(late / early, 3)
-    return found
+        found = json.loads(done.stdout.splitlines()[-1])
+        print(f"{way}, after {HEAP_AT} actions: {found}", flush=True)
+        growth = {name: round(sum(one[2:]) / sum(one[:2]), 3) for name, one in found.items() if name != "seconds"}
+        figures[f"memory_{ending}"] = growth["heap"]
+        figures[f"time_{ending}"] = round(found["seconds"][3] / found["seconds"][1], 3)
+        if way == "ours":
+            figures["objects_growth"] = growth["objects"]
+    return figures
 
 
 def _spark(name: str) -> SparkSession:
@@ -263,23 +270,29 @@ def _first_action(way: str) -> float:
     return seconds
 
 
-def _heap(way: str) -> list[float]:
-    """The megabytes of the driver's heap that are in use after so many actions."""
+def _heap(way: str) -> dict[str, list[float]]:
+    """The driver's heap in use (MB) and Python's objects after so many actions, and the median time of those since."""
     spark = _spark("session-benchmark")
-    used = []
+    found: dict[str, list[float]] = {"heap": [], "objects": [], "seconds": []}
+    seconds = []
     with NotebookShell() as shell:
         shell.begin(spark=spark)
         if way == "ours":
             shell.run("%flinkgraph on")
         shell.run("from pyspark.sql import functions as F")
         for number in range(1, HEAP_AT[-1] + 1):
+            start = time.perf_counter()
             left = shell.run(
                 f"df = spark.range(0, 1000, 1, 4).groupBy((F.col('id') % {number + 2}).alias('k')).count()\ndf.count()"
             )
+            seconds.append(time.perf_counter() - start)
             assert left.value == min(number + 2, 1000), left.error
             if number in HEAP_AT:
-                used.append(_used(spark))
-    return used
+                found["heap"].append(round(_used(spark), 1))
+                found["objects"].append(len(gc.get_objects()))
+                found["seconds"].append(round(statistics.median(seconds), 4))
+                seconds.clear()
+    return found
 
 
 def _used(spark: SparkSession) -> float:
@@ -318,4 +331,4 @@ def main(arguments: list[str]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(*(_heap(sys.argv[1]) if sys.argv[2:] else [_first_action(sys.argv[1])]))
+    print(json.dumps(_heap(sys.argv[1])) if sys.argv[2:] else _first_action(sys.argv[1]))
