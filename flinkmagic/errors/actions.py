@@ -38,6 +38,14 @@ def not_known(text: str, where: str, cause: BaseException) -> str:
     )
 
 
+def not_noted(text: str, where: str, cause: BaseException) -> str:
+    """Return the line about an action that is done, of which could not be noted what later actions may use."""
+    return (
+        f"{where}: {text} is done, but later actions may compute again what it has read, because flinkmagic failed "
+        f"({first_line(cause)}). Please report this as a bug."
+    )
+
+
 def not_kept(names: str, cause: BaseException) -> str:
     """Return the note on an action that was run again without keeping rows for later ones."""
     told = first_line(cause)

@@ -37,7 +37,14 @@ from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.deployment.stages.finished_queries import FinishedQuery
 from flinkmagic.deployment.watching.call_work import CallWork
 from flinkmagic.display.printable import lines_visible
-from flinkmagic.errors.actions import ActionCancelledError, ActionFailedError, failed_in, not_kept, ran_plainly
+from flinkmagic.errors.actions import (
+    ActionCancelledError,
+    ActionFailedError,
+    failed_in,
+    not_kept,
+    not_noted,
+    ran_plainly,
+)
 from flinkmagic.errors.base import add_note, is_from_signal
 from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.planning.java_classes import CLASSES
@@ -155,9 +162,10 @@ class SessionActions:
                 return self._leave_to_spark(call, replace(report, reason=graph), started)
             return self._drive(call, graph, replace(report, note=texts.note), texts, started)
         finally:
-            seconds = time.monotonic() - started
-            Ledger.of(call.df.sparkSession.sparkContext).note(seconds)
-            texts.ended(seconds)
+            with _noting(call):
+                seconds = time.monotonic() - started
+                Ledger.of(call.df.sparkSession.sparkContext).note(seconds)
+                texts.ended(seconds)
 
     def _graph(self, call: ActionCall, texts: TextReads) -> ActionGraph | str:
         """Compile an action's query; return why not, if it has no stages for us."""
@@ -253,10 +261,11 @@ class SessionActions:
             return self._fall_back(call, replace(report, reason=str(raised)), started, raised)
         try:
             answer = self._answer(call, df, graph, _driven(report, graph, job), texts, started)
-            Ledger.of(df.sparkSession.sparkContext).note(0.0, job.saved_seconds)
-            count = answer if call.method == "count" else None
-            reread = RereadFrames.of(df.sparkSession.sparkContext)
-            reread.note(graph, job, call.df, time.monotonic() - started, count)
+            with _noting(call):
+                Ledger.of(df.sparkSession.sparkContext).note(0.0, job.saved_seconds)
+                count = answer if call.method == "count" else None
+                reread = RereadFrames.of(df.sparkSession.sparkContext)
+                reread.note(graph, job, call.df, time.monotonic() - started, count)
         finally:
             graph.release()
         return answer
@@ -387,6 +396,18 @@ def _run_plainly(call: ActionCall) -> Any:
     except SPARKS_ERRORS as error:
         add_note(error, failed_in(str(call.location), call.text))
         raise
+
+
+@contextmanager
+def _noting(call: ActionCall) -> Iterator[None]:
+    """Note what later actions may use of one that is over: its answer, or its error, stays if that fails."""
+    try:
+        yield
+    except Exception as error:
+        if is_from_signal(error):
+            raise
+        if call.df.sparkSession.sparkContext._jsc is not None:  # else nothing is there for later ones
+            print(lines_visible(not_noted(call.text, str(call.location), error)), file=sys.stderr)
 
 
 def _finished(call: ActionCall, df: DataFrame, graph: ActionGraph) -> FinishedQuery:

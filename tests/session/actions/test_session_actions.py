@@ -9,6 +9,8 @@ import pyarrow
 import pytest
 from pyspark.errors import PySparkException
 
+from flinkmagic.session.actions.reread_frames import RereadFrames
+
 TWO_SHUFFLES = """
 numbers = spark.range(0, 1000, 1, 4).withColumn("k", F.col("id") % 7)
 totals = numbers.groupBy("k").agg(F.sum("id").alias("total"), F.max("id").alias("last")).orderBy("k")
@@ -68,6 +70,17 @@ def test_statistics_are_those_of_plain_spark(session, action) -> None:
     # Spark adds up what its tasks found in the order in which they end.
     assert session.cell(action) == pytest.approx(session.plain(action), rel=1e-12)
     assert session.report.is_driven
+
+
+def test_an_answer_stays_if_what_it_has_read_cannot_be_noted(session, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(RereadFrames, "note", lambda *_: 1 / 0)
+    session.plain(TWO_SHUFFLES + "None")
+    assert session.cell("totals.count()") == 7
+    assert session.report.is_driven
+    assert capsys.readouterr().err == (
+        "cell 3, line 1: count() is done, but later actions may compute again what it has read, because flinkmagic "
+        "failed (ZeroDivisionError: division by zero). Please report this as a bug.\n"
+    )
 
 
 def test_rich_types_come_back_as_they_are(session) -> None:
