@@ -57,6 +57,11 @@ def columns_kept(names: str) -> str:
     return f"keeps the columns that it reads of {names} for later actions"
 
 
+def slice_kept(names: str) -> str:
+    """Return the note on an action that keeps a part of text files, as columns, for later ones."""
+    return f"keeps a part of {names} as columns for later actions"
+
+
 def columns_read(names: str) -> str:
     """Return the note on an action that reads kept columns of text files."""
     return f"reads kept columns of {names}"

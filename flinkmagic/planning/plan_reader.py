@@ -30,6 +30,7 @@ REUSED_EXCHANGE = "ReusedExchangeExec"
 SUBQUERY_BROADCAST = "SubqueryBroadcastExec"
 REUSED_SUBQUERY = "ReusedSubqueryExec"
 CACHED_SCAN = "InMemoryTableScanExec"
+FILE_SCAN = "FileSourceScanExec"
 ADAPTIVE = "AdaptiveSparkPlanExec"
 
 PYTHON_OPERATORS = "org.apache.spark.sql.execution.python."

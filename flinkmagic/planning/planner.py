@@ -213,6 +213,8 @@ class _Planner:
         self._forest = PlanForest(spark.sparkContext)
         self._counts = PartitionCounts(self._forest)
         self._handles = StageHandles(self._forest, self._counts)
+        if program is not None and program.sources is not None:
+            self._handles.scan_by(program.sources.slices)
         self._provenance = Provenance(program, self._forest)
         self._labels = OperatorLabels(program, self._counts, names=self._provenance.names)
         self._translator = Translator(self._counts, self._handles, self._labels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.jvm.java import query_execution
@@ -30,6 +30,7 @@ from flinkmagic.planning.plan_reader import (
     BROADCAST_EXCHANGE,
     CACHED_SCAN,
     COLLECT_METRICS,
+    FILE_SCAN,
     MAY_CALL_PYTHON,
     PYTHON_OPERATORS,
     REUSED_EXCHANGE,
@@ -80,8 +81,20 @@ class StageHandles:
         self._rebuilder = CLASSES.new_instance(forest.sc._gateway, "PlanRebuilder")
         self._metrics = CLASSES.new_instance(forest.sc._gateway, "ObservedMetrics")
 
+        self._scans: Any = None
+
         self.results: list[StageResult] = []
         """What the stages leave behind for later jobs; what is part of a cache of the user's belongs to the cache."""
+
+    def scan_by(self, scans: JavaObject) -> None:
+        """Make the plans that run read files by kept slices of them (a ``KeptSlices.Reading``)."""
+        self._scans = scans
+        self._rebuilder.scanBy(scans)
+
+    def _note_planned(self, plan: JavaObject, optimized: JavaObject) -> None:
+        self._rebuilder.planned(plan, optimized)
+        if self._scans is not None:
+            self._scans.planned(plan, optimized)
 
     def share(self, node: PlanNode, first: PlanNode) -> None:
         """Make the plans that run use the rows of `first` in place of `node`."""
@@ -191,7 +204,7 @@ class StageHandles:
         """Return the handle of a write: `plan` has the command on top, or is the plan of the query that it hides."""
         make: Callable[[], JavaObject] = partial(self._rebuilder.query, plan)
         self._rebuilder.writes(plan)
-        self._rebuilder.planned(plan, query_execution.optimizedPlan())
+        self._note_planned(plan, query_execution.optimizedPlan())
         if request.command is not None:
             command, session = request.command, query_execution.sparkSession()
             query_execution = self._planned(session, command)
@@ -222,7 +235,7 @@ class StageHandles:
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int
     ) -> ResultStageHandle:
         """Return the handle of rows that stay in the session."""
-        self._rebuilder.planned(plan, query_execution.optimizedPlan())
+        self._note_planned(plan, query_execution.optimizedPlan())
         return ResultStageHandle(
             name=request.name,
             tasks=tasks,
@@ -240,7 +253,7 @@ class StageHandles:
         self, name: str, query_execution: JavaObject, relation: JavaObject, stage: Stage, rows: PartitionCount
     ) -> BoundaryStageHandle:
         """Return the handle of the stage whose rows are kept in a relation, which this job's other plans read."""
-        self._rebuilder.planned(relation.cacheBuilder().cachedPlan(), query_execution.optimizedPlan())
+        self._note_planned(relation.cacheBuilder().cachedPlan(), query_execution.optimizedPlan())
         handle = BoundaryStageHandle(
             name=name,
             tasks=rows.number,
@@ -319,13 +332,16 @@ class StageHandles:
         return Once(lambda: join_choices(self._rebuilder, self._forest, joins)) if joins else Once.of(())
 
     def _row_metrics(self, stage: Stage) -> Renewable:
-        if stage.cached or all(node.kind != CACHED_SCAN for node in stage.nodes):
+        kinds = {node.kind for node in stage.nodes}
+        if stage.cached or kinds.isdisjoint({CACHED_SCAN, FILE_SCAN} if self._scans is not None else {CACHED_SCAN}):
             return Renewable(str)
         sources = [node for node in stage.nodes if not node.children and node.kind not in _EXCHANGES]
 
         def ids() -> str:
-            plans = [self._rebuilder.rebuild(self._forest.jvm_node(node)) for node in sources]
-            metrics = [plan.metrics().get("numOutputRows") for plan in plans]
+            nodes = [self._forest.jvm_node(node) for node in sources]
+            if CACHED_SCAN not in kinds and not any(map(self._scans.isSliced, nodes)):
+                return ""
+            metrics = [self._rebuilder.rebuild(node).metrics().get("numOutputRows") for node in nodes]
             return ",".join(str(metric.get().id()) for metric in metrics if metric.isDefined())
 
         return Renewable(ids)

@@ -1,20 +1,27 @@
-"""The columns of text sources (CSV, JSON, text), kept as columns while queries read them.
+"""Text sources (CSV, JSON, text), kept as columns while queries read them.
 
 To parse text takes longer than most of what is then done with it, and notebooks parse the same files for each action.
-What a query reads of them, and what it computes of them that cannot raise, is kept in memory as column batches while
-the query itself reads it, so no stage is added and nothing is read for its own sake
-(``planning/java/SourceColumns.java``, a rule of the optimiser of our clones of the session). The rules:
+Queries keep it in memory as column batches while they read it themselves, so no stage is added and nothing is read for
+its own sake. There are two ways:
 
-1. Columns belong to the rows of a source: to its files as they were listed, by length and modification time, its
-   schema, its options, and the settings. No DataFrame and no view counts. They are read only while the files are
-   still the same.
-2. The first query that reads a source, or a column of it, reads it as plain Spark does. When one of its columns is read
-   again, all columns of that query are kept, as far as the caller allows it (`share`): of a source with 20 columns of
-   which 5 are needed, a quarter.
-3. What a query needs beside what is kept already is read from the files once more, with all that was kept before.
+- Slices: all columns of a part of the rows (``planning/java/KeptSlices.java``, where the plan that runs is made). One
+  query after the other adds a slice, until all is kept.
+- Computed columns: what is costly to compute of the columns, and cannot raise, with the columns that are read beside it
+  (``planning/java/SourceColumns.java``, a rule of the optimiser of our clones of the session).
+
+The rules:
+
+1. What is kept belongs to the rows of a source: to its files as they were listed, by length and modification time, its
+   schema, its options, and the settings. No DataFrame and no view counts. It is read only while the files are still the
+   same.
+2. The first query that reads a source reads it as plain Spark does. The next ones keep slices as large as the caller
+   allows (`share`): of a source of 100 MiB of which a tenth may be kept, 10 MiB.
+3. The first query that computes something of a source computes it as plain Spark does. When it is computed again, it is
+   kept, with all columns of that query, as far as the caller allows: of a source with 20 columns of which 5 are needed,
+   a quarter. What a query needs beside what is kept already is read from the files once more, with all that was kept.
 4. A query that may stop early keeps nothing, and a query that asks for the names of files reads the files.
 5. If a query that reads or keeps columns fails, nothing of their source is kept again.
-6. Kept columns are retained results (`retained_results`): bounded, listed and released with them.
+6. What is kept are retained results (`retained_results`): bounded, listed and released with them.
 """
 
 from __future__ import annotations
@@ -24,6 +31,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -50,6 +58,9 @@ LEAST_BYTES = 2**18
 
 MEMORY_SHARE = 0.5
 """Of the memory that Spark has for cached rows, what the text of one source may take at most."""
+
+
+_SLICES = " by slices"
 
 
 @dataclass(frozen=True)
@@ -86,6 +97,7 @@ class SourceColumns:
     def __init__(self, gateway: JavaGateway | None) -> None:
         self.rule: Any = CLASSES.new_instance(gateway, "SourceColumns")
         self.store: Any = CLASSES.new_instance(gateway, "ColumnStore")
+        self.slices: Any = CLASSES.new_instance(gateway, "KeptSlices")
         self.reads: dict[str, int] = {}
         """By the key of a source, how many queries have read it from its files."""
         self.given_up: set[str] = set()
@@ -120,9 +132,25 @@ class SourceColumns:
             key = keys.of_source(leaf, execution) if int(length) >= LEAST_BYTES else ""
             if key and key not in self.given_up:
                 name = os.path.basename(paths.rstrip("/"))
-                source = Source(key, name, int(length), bool(self.store.isKept(key)), self.reads.get(key, 0))
+                source = Source(key, name, int(length), self._is_kept(key), self.reads.get(key, 0))
                 query.add(leaf, source, share(source) if _fits(sc, source.bytes) else 0.0)
         return query if query.sources else None
+
+    def _is_kept(self, key: str) -> bool:
+        return bool(self.store.isKept(key)) or int(self.slices.bytes(key)) > 0
+
+    def retained_slices(self, source: Source) -> RetainedResult:
+        """Return what is kept of a source's rows as a retained result."""
+        return RetainedResult(
+            key=source.key + _SLICES,
+            kind="columns",
+            graph=source.name,
+            what=f"columns of {source.name}",
+            for_session=True,
+            computed=self.slices,
+            bytes=int(self.slices.stored(source.key)),
+            let_go=partial(self.slices.forget, source.key),
+        )
 
 
 class SourceQuery:
@@ -134,6 +162,8 @@ class SourceQuery:
         self._planning: Any = columns.rule.planning(columns.store)
         self._planned: list[tuple[Source, Any]] = []
         """Each source with what its planning says of it."""
+        self.slices: Any = columns.slices.reading(self._planning)
+        """How its plans read scans of files."""
 
     @property
     def sources(self) -> list[Source]:
@@ -142,8 +172,8 @@ class SourceQuery:
 
     def add(self, leaf: JavaObject, source: Source, share: float) -> None:
         """Let it read kept columns of a source, and keep such a share of them."""
-        known = self._planning.know(leaf, source.key, name_of_run(f"columns of {source.name}"), share)
-        self._planned.append((source, known))
+        name = name_of_run(f"columns of {source.name}")
+        self._planned.append((source, self._planning.know(leaf, source.key, name, source.bytes, share)))
 
     @contextmanager
     def planned(self, state: JavaObject, level: Callable[[], JavaObject]) -> Iterator[None]:
@@ -157,7 +187,7 @@ class SourceQuery:
     @property
     def reads_columns(self) -> bool:
         """Whether its plan reads kept columns, or keeps them."""
-        return bool(self.read() or self.kept())
+        return bool(self.read() or self.kept() or self.sliced())
 
     def relations(self) -> list[JavaObject]:
         """Return the ``InMemoryRelation`` s that its plan may read."""
@@ -165,7 +195,19 @@ class SourceQuery:
 
     def read(self) -> list[Source]:
         """Return the sources of which its plan reads kept columns."""
-        return [source for source, known in self._planned if known.isRead()]
+        return [source for source, _ in self.spared()]
+
+    def spared(self) -> list[tuple[Source, int]]:
+        """Return those, each with the bytes of its files that need not be parsed, as their columns are kept."""
+        found = [
+            (source, source.bytes if known.isRead() else int(self.slices.reads(source.key)))
+            for source, known in self._planned
+        ]
+        return [(source, length) for source, length in found if length]
+
+    def sliced(self) -> list[Source]:
+        """Return the sources of which its plan keeps a part of the rows."""
+        return [source for source in self.sources if self.slices.fills(source.key)]
 
     def kept(self) -> list[Source]:
         """Return the sources of which its plan keeps columns."""
@@ -177,16 +219,17 @@ class SourceQuery:
         `takes_few` says whether it may not read all if Spark plans it itself.
         """
         found = []
+        read = self.read()
         for source, known in self._planned:
             is_whole = known.isReadWhole()
-            if not known.isRead() and (not takes_few if is_whole is None else is_whole):
+            if source not in read and (not takes_few if is_whole is None else is_whole):
                 found.append(source)
         return found
 
     def ended(self, *, takes_few: bool) -> list[tuple[Source, float]]:
         """Note that the query is over: what it has kept whole is there for others, anything else is released.
 
-        Returns each source of which it has kept columns, and how many as a share of all.
+        Returns each source of which it has kept something, and how much as a share of all its columns of all its rows.
         """
         for source in self.from_files(takes_few=takes_few):
             self._columns.reads[source.key] = source.reads + 1
@@ -203,19 +246,22 @@ class SourceQuery:
             known.hand()
             retained_results(self._sc).add(self._retained(source, builder))
             found.append((source, float(filling.share())))
+        for source in self.sliced():
+            if self.slices.hand(source.key):
+                retained_results(self._sc).add(self._columns.retained_slices(source))
+                found.append((source, int(self.slices.fills(source.key)) / source.bytes))
         return found
 
     def give_up(self) -> None:
         """Release what it reads and keeps, and keep nothing of these sources again: a query failed with it."""
         store = retained_results(self._sc)
+        given_up = {source.key for source in (*self.read(), *self.kept(), *self.sliced())}
+        self._columns.given_up |= given_up
+        store.drop(lambda one: one.kind == "columns" and one.key.removesuffix(_SLICES) in given_up)
         for source, known in self._planned:
-            is_kept = bool(known.isKept())
-            if not is_kept and not known.isRead():
-                continue
-            self._columns.given_up.add(source.key)
-            store.drop(lambda one, key=source.key: one.kind == "columns" and one.key == key)  # type: ignore[misc]
-            if is_kept:
+            if known.isKept():
                 known.filling().relation().cacheBuilder().clearCache(False)
+            self.slices.drop(source.key)
 
     def _retained(self, source: Source, builder: JavaObject) -> RetainedResult:
         def let_go() -> None:

@@ -25,10 +25,11 @@ public class ColumnPlanning {
      * Make a source known, by the key of its rows.
      *
      * @param name what is kept of it is called
-     * @param share how many of its columns, as a share of all, may be kept while the query reads it
+     * @param bytes the length of its files
+     * @param share how much of it, as a share of all columns of all rows, may be kept while the query reads it
      */
-    public Source know(LogicalRelation leaf, String key, String name, double share) {
-        Source source = new Source(this, key, name, share);
+    public Source know(LogicalRelation leaf, String key, String name, long bytes, double share) {
+        Source source = new Source(this, key, name, bytes, share);
         sources.put(leaf.relation(), source);
         return source;
     }
@@ -39,9 +40,14 @@ public class ColumnPlanning {
         this.level = level;
     }
 
-    /** What is known of a source; null if that is nothing. */
-    public Source sourceOf(LogicalRelation leaf) {
-        return (Source) sources.get(leaf.relation());
+    /** What is known of a source, by its ``BaseRelation``; null if that is nothing. */
+    public Source sourceOf(Object relation) {
+        return (Source) sources.get(relation);
+    }
+
+    /** Where columns are kept; null before anything is planned. */
+    public StorageLevel level() {
+        return level;
     }
 
     /** The relations whose rows it keeps or reads. */
@@ -62,16 +68,18 @@ public class ColumnPlanning {
         private final ColumnPlanning planning;
         private final String key;
         private final String name;
+        private final long bytes;
         private final double share;
         private final ArrayList parsed = new ArrayList();
         private KeptColumns filling;
         private boolean isRead = false;
         private boolean isReadWhole = false;
 
-        Source(ColumnPlanning planning, String key, String name, double share) {
+        Source(ColumnPlanning planning, String key, String name, long bytes, double share) {
             this.planning = planning;
             this.key = key;
             this.name = name;
+            this.bytes = bytes;
             this.share = share;
         }
 
@@ -90,7 +98,17 @@ public class ColumnPlanning {
             return filling;
         }
 
-        /** How many columns, as a share of all, may be kept while the query reads it. */
+        /** The key of its rows. */
+        public String key() {
+            return key;
+        }
+
+        /** The length of its files. */
+        public long bytes() {
+            return bytes;
+        }
+
+        /** How much, as a share of all columns of all rows, may be kept while the query reads it. */
         public double share() {
             return share;
         }

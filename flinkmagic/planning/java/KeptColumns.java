@@ -20,6 +20,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation$;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SessionState;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.storage.StorageLevel;
 import scala.collection.immutable.Nil$;
 
@@ -139,8 +140,13 @@ public class KeptColumns {
 
     /** A column that holds the values of an expression. */
     public static AttributeReference column(Expression value) {
+        return column("computed", value.dataType(), value.nullable());
+    }
+
+    /** A column of its own. */
+    public static AttributeReference column(String name, DataType type, boolean isNullable) {
         return new AttributeReference(
-            "computed", value.dataType(), value.nullable(), org.apache.spark.sql.types.Metadata$.MODULE$.empty(),
+            name, type, isNullable, org.apache.spark.sql.types.Metadata$.MODULE$.empty(),
             NamedExpression$.MODULE$.newExprId(), (scala.collection.immutable.Seq) (Object) Nil$.MODULE$);
     }
 

@@ -12,6 +12,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.execution.BaseSubqueryExec;
+import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.ShufflePartitionSpec;
@@ -25,6 +26,7 @@ import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
+import scala.Function1;
 import scala.Option;
 import scala.collection.Iterator;
 
@@ -44,6 +46,12 @@ public class PlanRebuilder {
     private final IdentityHashMap together = new IdentityHashMap();
     private final AdaptiveJoins joins = new AdaptiveJoins();
     private final CoalescedReads reads = new CoalescedReads();
+    private Function1 scans;
+
+    /** What makes the plans that run for scans of files, unless Spark's own do. */
+    public synchronized void scanBy(Function1 scans) {
+        this.scans = scans;
+    }
 
     /** Use the rows of `first` in place of `plan`: two exchanges, or two subqueries. */
     public synchronized void share(SparkPlan plan, SparkPlan first) {
@@ -312,6 +320,9 @@ public class PlanRebuilder {
                 return plan;
             }
             return child instanceof ReusedSubqueryExec ? child : new ReusedSubqueryExec((BaseSubqueryExec) child);
+        }
+        if (scans != null && plan instanceof FileSourceScanExec) {
+            return (SparkPlan) scans.apply(plan);
         }
         if (plan instanceof InMemoryTableScanExec) {
             InMemoryTableScanExec scan = (InMemoryTableScanExec) plan;

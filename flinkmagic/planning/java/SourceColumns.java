@@ -171,11 +171,11 @@ public class SourceColumns extends Rule {
         while (leaf instanceof Filter && ((Filter) leaf).condition().deterministic()) {
             leaf = ((Filter) leaf).child();
         }
-        return leaf instanceof LogicalRelation ? planning.sourceOf((LogicalRelation) leaf) : null;
+        return leaf instanceof LogicalRelation ? planning.sourceOf(((LogicalRelation) leaf).relation()) : null;
     }
 
     /** Whether a query asks of its rows from which file they are: kept ones do not know. */
-    private static boolean asksForFiles(LogicalPlan plan) {
+    public static boolean asksForFiles(LogicalPlan plan) {
         Iterator parts = plan.expressions().iterator();
         boolean found = false;
         while (parts.hasNext() && !found) {

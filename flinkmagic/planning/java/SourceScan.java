@@ -99,8 +99,7 @@ public class SourceScan {
         findComputed(computed, checks);
         LogicalPlan made = known == null ? null : read(known, known.those(both(computed, checks), leaf));
         boolean lacks = made == null || known.those(computed, leaf).size() < computed.size();
-        boolean needs = !computed.isEmpty() || !needed(computed).isEmpty();
-        if (lacks && needs && !stops && !source.isKept()) {
+        if (lacks && !computed.isEmpty() && !stops && !source.isKept()) {
             Map wanted = both(computed, withoutRead(checks, needed(both(computed, checks))));
             List positions = needed(wanted);
             KeptColumns own = new KeptColumns(leaf, null, positions, wanted);
@@ -126,7 +125,8 @@ public class SourceScan {
         return !relation.fileFormat().getClass().getSimpleName().equals("JsonFileFormat") || !mayPassNulls(conditions);
     }
 
-    private static boolean mayPassNulls(Seq expressions) {
+    /** Whether a filter with one of these conditions may let a row pass that is all null. */
+    public static boolean mayPassNulls(Seq expressions) {
         Iterator each = expressions.iterator();
         while (each.hasNext()) {
             Expression one = (Expression) each.next();

@@ -1,6 +1,6 @@
 """What a line reads of text sources, and what of their columns it keeps for later ones (`reuse.source_columns`).
 
-1. The first action that reads a source reads it as plain Spark does; the next ones may keep the columns that they read.
+1. The first action that reads a source reads it as plain Spark does; the next ones may keep of it what they read.
 2. What that costs is a stake, and what kept columns save pays it back (`ledger`).
 3. An action that asks for a few rows keeps nothing if it may stop early; if its query is one stage it is left to Spark.
 4. A write reads kept columns, and keeps none: it could not run again if it failed for that.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from flinkmagic.errors.actions import columns_kept, columns_read
+from flinkmagic.errors.actions import columns_kept, columns_read, slice_kept
 from flinkmagic.reuse.source_columns import KEPT_A_SECOND, PARSED_A_SECOND, Source, SourceColumns, SourceQuery
 from flinkmagic.session.actions.ledger import Ledger
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _A_FEW_ROWS = frozenset(
     {"show", "take", "head", "first", "isEmpty", "tail", "toLocalIterator", "__repr__", "_repr_html_"}
 )
+
+_KEEP_NOTHING = frozenset({"write", "tail", "toLocalIterator"})
+"""A write could not run again if it failed for that; the others may not read all, with no limit in their query."""
 
 LEAST_SECONDS = 0.1
 """What is parsed faster than this is not worth planning a query of one stage ourselves."""
@@ -41,7 +44,7 @@ class TextReads:
     def __init__(self, sc: SparkContext, method: str) -> None:
         self._sc = sc
         self._ledger = Ledger.of(sc)
-        self._takes_few, self._keeps = method in _A_FEW_ROWS, method != "write"
+        self._takes_few, self._keeps = method in _A_FEW_ROWS, method not in _KEEP_NOTHING
         self.query: SourceQuery | None = None
 
     def of(self, df: DataFrame) -> SourceQuery | None:
@@ -79,14 +82,17 @@ class TextReads:
     @property
     def names(self) -> list[str]:
         """The sources of which kept columns are read, or columns are kept."""
-        return [] if self.query is None else [source.name for source in (*self.query.read(), *self.query.kept())]
+        if self.query is None:
+            return []
+        return [source.name for source in (*self.query.read(), *self.query.kept(), *self.query.sliced())]
 
     @property
     def note(self) -> str:
         """What the user should know of them."""
         if self.query is None:
             return ""
-        told = ((self.query.read(), columns_read), (self.query.kept(), columns_kept))
+        query = self.query
+        told = ((query.read(), columns_read), (query.kept(), columns_kept), (query.sliced(), slice_kept))
         return "; ".join(text(", ".join(one.name for one in sources)) for sources, text in told if sources)
 
     def give_up(self) -> None:
@@ -99,8 +105,8 @@ class TextReads:
         """Note that the action is over, which took some seconds."""
         if self.query is None:
             return
-        for source in self.query.read():
-            spared = self._seconds(source, PARSED_A_SECOND)
+        for source, length in self.query.spared():
+            spared = length / (PARSED_A_SECOND * self._cores)
             self._ledger.pays(source.key, spared)
             self._ledger.note(0.0, spared)
         for source in self.query.from_files(takes_few=self._takes_few):

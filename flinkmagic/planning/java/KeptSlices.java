@@ -1,0 +1,519 @@
+package flinkmagic.planning;
+
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
+import java.util.Map;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.io.compress.CompressionCodecFactory;
+import org.apache.spark.HashPartitioner;
+import org.apache.spark.rdd.MapPartitionsRDD;
+import org.apache.spark.rdd.PartitionerAwareUnionRDD;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.FileSourceOptions;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.columnar.DefaultCachedBatchSerializer;
+import org.apache.spark.sql.execution.datasources.FilePartition;
+import org.apache.spark.sql.execution.datasources.FileScanRDD;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.internal.SessionState;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.storage.RDDInfo;
+import org.apache.spark.storage.StorageLevel;
+import scala.Tuple2;
+import scala.collection.Iterator;
+import scala.collection.immutable.Nil$;
+import scala.reflect.ClassTag;
+import scala.reflect.ClassTag$;
+import scala.runtime.AbstractFunction1;
+
+/**
+ * All columns of a part of the rows of text files, kept as columns: a slice, and then the next ones.
+ *
+ * A slice is a range of the bytes of each partition of a scan, and follows on the ranges of the slices before. Spark
+ * gives the lines that begin in a range, so ranges that follow each other give the lines of the partition, in order. A
+ * query reads the slices that are kept, and the rest from the files; a new slice is kept while the query itself reads
+ * it. Partitions, their rows and the order of these are those of the scan, whose plan is made here and nowhere else:
+ * how the query is planned does not depend on what is kept.
+ *
+ * The tasks run Spark's own classes only, as those of this file are known to the driver alone. That is why partitions
+ * are put together by `PartitionerAwareUnionRDD`, and why RDDs are given a partitioner that has no meaning here. Seen on
+ * Spark 3.5.9 and 4.3.0.
+ */
+public class KeptSlices {
+    /** Less than this of a partition is not read for itself; the lines above a header are fewer, too. */
+    private static final long LEAST = 1L << 16;
+
+    /** Of a source, if more is left. */
+    private static final long LEAST_OF_SOURCE = 1L << 20;
+
+    /** In these a byte that ends a line is nothing else. */
+    private static final HashSet ENCODINGS = new HashSet(Arrays.asList(new Object[] {
+        "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252", "cp1252"
+    }));
+
+    private static final ClassTag ROWS = ClassTag$.MODULE$.apply(InternalRow.class);
+
+    private final Map kept = new HashMap();
+
+    /** What a query reads, and keeps. */
+    public Reading reading(ColumnPlanning planning) {
+        return new Reading(this, planning);
+    }
+
+    /** How many bytes of a source's files are kept. */
+    public synchronized long bytes(String key) {
+        Slices slices = (Slices) kept.get(key);
+        return slices == null ? 0 : slices.bytes();
+    }
+
+    /** How much memory and disk the slices of a source take. */
+    public synchronized long stored(String key) {
+        Slices slices = (Slices) kept.get(key);
+        long sum = 0;
+        for (int i = 0; slices != null && i < slices.all.size(); i++) {
+            RDDInfo info = info(((Slice) slices.all.get(i)).batches);
+            sum += info == null ? 0 : info.memSize() + info.diskSize();
+        }
+        return sum;
+    }
+
+    /** Release the slices of a source. */
+    public synchronized void forget(String key) {
+        Slices slices = (Slices) kept.remove(key);
+        for (int i = 0; slices != null && i < slices.all.size(); i++) {
+            ((Slice) slices.all.get(i)).batches.unpersist(false);
+        }
+    }
+
+    private synchronized Slices of(String key) {
+        Slices slices = (Slices) kept.get(key);
+        return slices == null ? new Slices() : slices.copy();
+    }
+
+    private synchronized boolean add(String key, Slices read, Slice more) {
+        Slices known = of(key);
+        boolean isNext = known.all.equals(read.all);
+        if (isNext) {
+            known.all.add(more);
+            kept.put(key, known);
+        }
+        return isNext;
+    }
+
+    private static RDDInfo info(RDD rdd) {
+        RDDInfo[] all = rdd.context().getRDDStorageInfo();
+        for (int i = 0; i < all.length; i++) {
+            if (all[i].id() == rdd.id()) {
+                return all[i];
+            }
+        }
+        return null;
+    }
+
+    /** The slices of a source, one after the other. */
+    static class Slices {
+        final ArrayList all = new ArrayList();
+
+        Slices copy() {
+            Slices copied = new Slices();
+            copied.all.addAll(all);
+            return copied;
+        }
+
+        Slice last() {
+            return all.isEmpty() ? null : (Slice) all.get(all.size() - 1);
+        }
+
+        long bytes() {
+            long sum = 0;
+            for (int i = 0; i < all.size(); i++) {
+                sum += ((Slice) all.get(i)).bytes;
+            }
+            return sum;
+        }
+    }
+
+    /** All columns of a range of each partition. */
+    static class Slice {
+        final FilePartition[] layout;
+        final long[] from;
+        final long[] to;
+        final long bytes;
+        final ArrayList columns = new ArrayList();
+        RDD batches;
+
+        Slice(FilePartition[] layout, long[] from, long[] to) {
+            this.layout = layout;
+            this.from = from;
+            this.to = to;
+            long sum = 0;
+            for (int i = 0; i < from.length; i++) {
+                sum += to[i] - from[i];
+            }
+            this.bytes = sum;
+        }
+
+        /** The next slice of at most so many bytes; null if it would be too small. */
+        static Slice next(FilePartition[] layout, Slice last, double most) {
+            long[] from = last == null ? new long[layout.length] : last.to;
+            long left = 0;
+            for (int i = 0; i < layout.length; i++) {
+                left += length(layout[i]) - from[i];
+            }
+            if (left <= 0 || most < Math.min(left, LEAST_OF_SOURCE)) {
+                return null;
+            }
+            double part = Math.min(1.0, most / left);
+            long[] to = new long[layout.length];
+            for (int i = 0; i < layout.length; i++) {
+                long end = length(layout[i]);
+                to[i] = from[i] + Math.max(LEAST, (long) Math.ceil((end - from[i]) * part));
+                to[i] = end - to[i] < LEAST ? end : to[i];
+            }
+            return new Slice(layout, from, to);
+        }
+
+        /** Has it kept while it is read for the first time. */
+        void keep(FileSourceScanExec scan, FileScanRDD files, StorageLevel level) throws Exception {
+            HadoopFsRelation relation = scan.relation();
+            Iterator fields = relation.dataSchema().iterator();
+            while (fields.hasNext()) {
+                StructField field = (StructField) fields.next();
+                columns.add(KeptColumns.column(field.name(), field.dataType(), true));
+            }
+            Object reader = relation.fileFormat().buildReaderWithPartitionValues(
+                relation.sparkSession(), relation.dataSchema(), relation.partitionSchema(), relation.dataSchema(),
+                Nil$.MODULE$, relation.options(), configuration(relation));
+            RDD rows = fileScan(scan, files, reader, relation.dataSchema(), ranges(layout, from, to));
+            batches = serializer().convertInternalRowToCachedBatch(rows, PlanNodes.vector(columns), level, scan.conf());
+            batches.setName("columns of " + relation.location().rootPaths().mkString(", "));
+            batches.persist(level);
+        }
+
+        boolean isThere() {
+            RDDInfo info = batches == null ? null : info(batches);
+            return info != null && info.numCachedPartitions() == layout.length;
+        }
+    }
+
+    /** A query: how its scans are read. */
+    public static class Reading extends AbstractFunction1 {
+        private final KeptSlices slices;
+        private final ColumnPlanning planning;
+        /** By scan, its slices as they were when it was planned. */
+        private final IdentityHashMap decided = new IdentityHashMap();
+        /** By key, those slices, and the one that is kept. */
+        private final Map read = new HashMap();
+        private final Map fills = new HashMap();
+
+        Reading(KeptSlices slices, ColumnPlanning planning) {
+            this.slices = slices;
+            this.planning = planning;
+        }
+
+        /** A plan of the query is made: decide which slices its scans read, and keep. Call it before any runs. */
+        public synchronized void planned(SparkPlan root, LogicalPlan optimized) throws Exception {
+            if (!SourceColumns.asksForFiles(optimized)) {
+                decide(root);
+            }
+        }
+
+        private void decide(SparkPlan plan) throws Exception {
+            if (plan instanceof FileSourceScanExec) {
+                decideOn((FileSourceScanExec) plan);
+            }
+            Iterator inner = plan.children().iterator();
+            while (inner.hasNext()) {
+                decide((SparkPlan) inner.next());
+            }
+            inner = plan.subqueries().iterator();
+            while (inner.hasNext()) {
+                decide((SparkPlan) inner.next());
+            }
+        }
+
+        private void decideOn(FileSourceScanExec scan) throws Exception {
+            ColumnPlanning.Source source = planning.sourceOf(scan.relation());
+            if (source == null || planning.level() == null || !isReadable(scan)) {
+                return;
+            }
+            Slices known = read.containsKey(source.key()) ? (Slices) read.get(source.key()) : slices.of(source.key());
+            boolean mayFill = source.isReadWhole().booleanValue() && source.share() > 0 && !fills.containsKey(source.key());
+            if (known.all.isEmpty() && !mayFill && !fills.containsKey(source.key())) {
+                return;
+            }
+            FilePartition[] layout = layout((FileScanRDD) scan.inputRDD());
+            if (!isSplitable(scan, layout) || known.last() != null && !isSame(layout, known.last().layout)) {
+                return;
+            }
+            Slice more = mayFill ? Slice.next(layout, known.last(), source.share() * source.bytes()) : null;
+            if (more != null) {
+                fills.put(source.key(), more);
+            }
+            if (!known.all.isEmpty() || fills.containsKey(source.key())) {
+                read.put(source.key(), known);
+                decided.put(scan, source.key());
+            }
+        }
+
+        /** Whether a scan reads slices, or keeps one. */
+        public synchronized boolean isSliced(SparkPlan plan) {
+            return decided.containsKey(plan);
+        }
+
+        /** How many bytes of a source it reads from slices that were kept before. */
+        public synchronized long reads(String key) {
+            Slices known = (Slices) read.get(key);
+            return known == null ? 0 : known.bytes();
+        }
+
+        /** How many bytes of a source it keeps. */
+        public synchronized long fills(String key) {
+            Slice more = (Slice) fills.get(key);
+            return more == null ? 0 : more.bytes;
+        }
+
+        /** Let later queries read what it has kept of a source; whether it is all there. What is not is released. */
+        public synchronized boolean hand(String key) {
+            Slice more = (Slice) fills.get(key);
+            if (more.isThere() && slices.add(key, (Slices) read.get(key), more)) {
+                return true;
+            }
+            drop(key);
+            return false;
+        }
+
+        /** Release what it has kept of a source. */
+        public synchronized void drop(String key) {
+            Slice more = (Slice) fills.get(key);
+            if (more != null && more.batches != null) {
+                more.batches.unpersist(false);
+            }
+        }
+
+        /** The plan that runs for a scan. */
+        public synchronized Object apply(Object plan) {
+            String key = (String) decided.get(plan);
+            if (key == null) {
+                return plan;
+            }
+            try {
+                FileSourceScanExec scan = (FileSourceScanExec) plan;
+                return PlanNodes.scanOver(scan, rows(scan, key), scan.outputPartitioning());
+            } catch (RuntimeException error) {
+                throw error;
+            } catch (Exception error) {
+                throw new IllegalStateException(error);
+            }
+        }
+
+        private RDD rows(FileSourceScanExec scan, String key) throws Exception {
+            FileScanRDD files = (FileScanRDD) scan.inputRDD();
+            Slices used = ((Slices) read.get(key)).copy();
+            Slice more = (Slice) fills.get(key);
+            if (more != null && isSame(layout(files), more.layout)) {
+                if (more.batches == null) {
+                    more.keep(scan, files, planning.level());
+                }
+                used.all.add(more);
+            }
+            if (used.all.isEmpty()) {
+                return files;
+            }
+            ArrayList columns = used.last().columns;
+            ArrayList needed = new ArrayList();
+            Iterator fields = scan.requiredSchema().iterator();
+            while (fields.hasNext()) {
+                needed.add(columns.get(scan.relation().dataSchema().fieldIndex(((StructField) fields.next()).name())));
+            }
+            ArrayList parts = new ArrayList();
+            for (int i = 0; i < used.all.size(); i++) {
+                parts.add(((Slice) used.all.get(i)).batches);
+            }
+            RDD rows = serializer().convertCachedBatchToInternalRow(
+                joined(parts), PlanNodes.vector(columns), PlanNodes.vector(needed), scan.conf());
+            FilePartition[] layout = layout(files);
+            long[] ends = new long[layout.length];
+            boolean isAll = true;
+            for (int i = 0; i < layout.length; i++) {
+                ends[i] = length(layout[i]);
+                isAll = isAll && used.last().to[i] >= ends[i];
+            }
+            if (isAll) {
+                return rows;
+            }
+            parts.clear();
+            parts.add(rows);
+            parts.add(fileScan(scan, files, field(FileScanRDD.class, "readFunction").get(files), files.readSchema(),
+                ranges(layout, used.last().to, ends)));
+            return joined(parts);
+        }
+    }
+
+    // -- which scans ----------------------------------------------------------------------------------
+
+    /** Whether the rows of a scan are those of its lines, each by itself. */
+    private static boolean isReadable(FileSourceScanExec scan) throws Exception {
+        HadoopFsRelation relation = scan.relation();
+        if (scan.bucketedScan() || !relation.partitionSchema().isEmpty() || !scan.fileConstantMetadataColumns().isEmpty()
+            || scan.output().size() != scan.requiredSchema().size() || !(scan.inputRDD() instanceof FileScanRDD)) {
+            return false;
+        }
+        Iterator fields = scan.requiredSchema().iterator();
+        while (fields.hasNext()) {
+            StructField field = (StructField) fields.next();
+            if (relation.dataSchema().getFieldIndex(field.name()).isEmpty()
+                || !relation.dataSchema().apply(field.name()).dataType().equals(field.dataType())) {
+                return false;
+            }
+        }
+        if (relation.fileFormat().getClass().getSimpleName().equals("JsonFileFormat")
+            && SourceScan.mayPassNulls(scan.dataFilters())) {
+            return false;
+        }
+        boolean hasHeader = false;
+        boolean hasComments = false;
+        Iterator options = relation.options().iterator();
+        while (options.hasNext()) {
+            Tuple2 option = (Tuple2) options.next();
+            String name = ((String) option._1()).toLowerCase();
+            String value = ((String) option._2()).toLowerCase();
+            if (name.equals("linesep")
+                || (name.equals("encoding") || name.equals("charset")) && !ENCODINGS.contains(value)) {
+                return false;
+            }
+            hasHeader = hasHeader || name.equals("header") && !value.equals("false");
+            hasComments = hasComments || name.equals("comment");
+        }
+        return !(hasHeader && hasComments);
+    }
+
+    private static boolean isSplitable(FileSourceScanExec scan, FilePartition[] layout) throws Exception {
+        HadoopFsRelation relation = scan.relation();
+        CompressionCodecFactory codecs = new CompressionCodecFactory(configuration(relation));
+        for (int i = 0; i < layout.length; i++) {
+            PartitionedFile[] files = layout[i].files();
+            for (int j = 0; j < files.length; j++) {
+                if (codecs.getCodec(files[j].toPath()) != null || !relation.fileFormat().isSplitable(
+                        relation.sparkSession(), relation.options(), files[j].toPath())) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+
+    // -- ranges of files ------------------------------------------------------------------------------
+
+    private static FilePartition[] layout(FileScanRDD files) {
+        ArrayList found = new ArrayList();
+        Iterator each = files.filePartitions().iterator();
+        while (each.hasNext()) {
+            found.add(each.next());
+        }
+        return (FilePartition[]) found.toArray(new FilePartition[0]);
+    }
+
+    private static boolean isSame(FilePartition[] one, FilePartition[] other) {
+        boolean isSame = one.length == other.length;
+        for (int i = 0; isSame && i < one.length; i++) {
+            PartitionedFile[] files = one[i].files();
+            PartitionedFile[] others = other[i].files();
+            isSame = files.length == others.length;
+            for (int j = 0; isSame && j < files.length; j++) {
+                isSame = files[j].filePath().equals(others[j].filePath()) && files[j].start() == others[j].start()
+                    && files[j].length() == others[j].length();
+            }
+        }
+        return isSame;
+    }
+
+    private static long length(FilePartition partition) {
+        long sum = 0;
+        for (int i = 0; i < partition.files().length; i++) {
+            sum += partition.files()[i].length();
+        }
+        return sum;
+    }
+
+    /** A range of each partition, counted over the bytes of its files. */
+    private static scala.collection.immutable.Vector ranges(FilePartition[] layout, long[] from, long[] to)
+            throws Exception {
+        ArrayList made = new ArrayList();
+        for (int i = 0; i < layout.length; i++) {
+            ArrayList files = new ArrayList();
+            long start = 0;
+            for (int j = 0; j < layout[i].files().length; j++) {
+                PartitionedFile file = layout[i].files()[j];
+                long first = Math.max(from[i] - start, 0);
+                long last = Math.min(to[i] - start, file.length());
+                if (first < last) {
+                    files.add(new PartitionedFile(
+                        file.partitionValues(), file.filePath(), file.start() + first, last - first, file.locations(),
+                        file.modificationTime(), file.fileSize(), file.otherConstantMetadataColumnValues()));
+                }
+                start += file.length();
+            }
+            made.add(new FilePartition(
+                layout[i].index(), (PartitionedFile[]) files.toArray(new PartitionedFile[0])));
+        }
+        return PlanNodes.vector(made);
+    }
+
+    private static RDD fileScan(
+            FileSourceScanExec scan, FileScanRDD files, Object reader, StructType schema,
+            scala.collection.immutable.Vector partitions) throws Exception {
+        Constructor constructor = FileScanRDD.class.getConstructors()[0];  // its session's class differs
+        return (RDD) constructor.newInstance(new Object[] {
+            field(FileScanRDD.class, "sparkSession").get(files), reader, partitions, schema, Nil$.MODULE$,
+            scala.collection.immutable.Map$.MODULE$.empty(), new FileSourceOptions(scan.relation().options())
+        });
+    }
+
+    private static Configuration configuration(HadoopFsRelation relation) throws Exception {
+        Object session = relation.sparkSession();
+        SessionState state = (SessionState) session.getClass().getMethod("sessionState", new Class[0])
+            .invoke(session, new Object[0]);
+        return state.newHadoopConfWithOptions(relation.options());
+    }
+
+    private static DefaultCachedBatchSerializer serializer() {
+        return new DefaultCachedBatchSerializer();
+    }
+
+    /** RDDs with as many partitions each, put together partition by partition. */
+    private static RDD joined(ArrayList rdds) throws Exception {
+        RDD first = (RDD) rdds.get(0);
+        if (rdds.size() == 1) {
+            return first;
+        }
+        Object same = new scala.Some(new HashPartitioner(first.getNumPartitions()));
+        for (int i = 0; i < rdds.size(); i++) {
+            RDD rdd = (RDD) rdds.get(i);
+            field(rdd instanceof MapPartitionsRDD ? MapPartitionsRDD.class : RDD.class, "partitioner").set(rdd, same);
+        }
+        return new PartitionerAwareUnionRDD(first.context(), PlanNodes.vector(rdds), ROWS);
+    }
+
+    private static Field field(Class of, String name) throws Exception {
+        Field[] fields = of.getDeclaredFields();
+        for (int i = 0; i < fields.length; i++) {
+            if (fields[i].getName().equals(name) || fields[i].getName().endsWith("$$" + name)) {
+                fields[i].setAccessible(true);
+                return fields[i];
+            }
+        }
+        throw new NoSuchFieldException(of.getName() + "." + name);
+    }
+}

@@ -1,0 +1,226 @@
+"""Parts of text files that actions have parsed are kept as columns, and give the rows that the files give."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from flinkmagic.reuse import source_columns
+from flinkmagic.reuse.source_columns import KEPT_A_SECOND, SourceColumns
+from flinkmagic.session import release_retained, retained
+from flinkmagic.session.actions import text_reads
+from flinkmagic.session.actions.ledger import Ledger
+
+HEAD = "id,k,name,x\n"
+SCHEMA = "id INT, k INT, name STRING, x DOUBLE"
+LINES = [f"{id},{id % 7},name {id % 13} {'~' * (id % 60)},{id / 4}\n" for id in range(60_000)]
+CSV = f"df = spark.read.csv(path, header=True, schema='{SCHEMA}')"
+SUM = "df.agg(F.sum('x'), F.count('*')).collect()"
+PLACED = "df.select('*', F.spark_partition_id(), F.monotonically_increasing_id(), F.rand(3)).collect()"
+
+
+@pytest.fixture
+def reads(session, tmp_path, monkeypatch):
+    """Reads files of some partitions each, in a session in which an action may keep a little more than 1 MiB."""
+    cores = session.spark.sparkContext.defaultParallelism
+    monkeypatch.setattr(source_columns, "LEAST_BYTES", 0)
+    monkeypatch.setattr(text_reads, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(Ledger, "room", lambda _self, expected: 1.1 * 2**20 / (KEPT_A_SECOND * cores))
+    session.spark.conf.set("spark.sql.files.maxPartitionBytes", "900k")
+
+    def read(files, line=CSV):
+        for name, text in files.items():
+            (tmp_path / name).write_bytes(text.encode())
+        session.namespace["path"] = str(tmp_path)
+        session.plain(f"{line}\nNone")
+
+    yield read
+    session.spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    for graph in {one.graph for one in retained(session.spark)}:
+        release_retained(session.spark, graph)
+
+
+def sliced(session):
+    """Return how many bytes of files are kept."""
+    kept = [one for one in retained(session.spark) if one.kind == "columns"]
+    slices = SourceColumns.of(session.spark.sparkContext).slices
+    return sum(slices.bytes(one.key.removesuffix(" by slices")) for one in kept)
+
+
+def same(session, line):
+    """Run a line both ways, and return what the report of ours says beside."""
+    assert list(map(tuple, session.cell(line))) == list(map(tuple, session.plain(line))), line
+    return session.report.note
+
+
+def grow(session, line):
+    """Run a line until all of its source is kept; return how much was after each time."""
+    sizes = [0]
+    while len(sizes) < 9 and (len(sizes) < 3 or sizes[-1] > sizes[-2]):
+        same(session, line)
+        sizes.append(sliced(session))
+    return sizes[1:]
+
+
+def test_each_action_keeps_one_more_part_until_all_is_kept(session, reads) -> None:
+    text = HEAD + "".join(LINES)
+    reads({"rows.csv": text})
+    assert same(session, SUM) == ""
+    keeps = f"keeps a part of {os.path.basename(session.namespace['path'])} as columns for later actions"
+    assert same(session, PLACED) == keeps
+    first = sliced(session)
+    assert 2**20 <= first < len(text) / 2
+    assert session.plain("df.rdd.getNumPartitions()") > 2
+    assert same(session, "df.where('k > 3').groupBy('name').count().orderBy('name').collect()").endswith(keeps)
+    assert first < sliced(session) < len(text)
+    sizes = grow(session, PLACED)
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == len(text)
+    assert same(session, SUM).startswith("reads kept columns")
+    assert session.cell("df.count()") == len(LINES)
+    (one,) = (one for one in retained(session.spark) if one.kind == "columns")
+    assert one.bytes > 0
+
+
+def test_what_is_kept_is_not_parsed_again(session, reads) -> None:
+    reads({"rows.csv": HEAD + "".join(LINES)})
+    assert grow(session, SUM)[-1] > 0
+    plan = session.report.graph.last_stage.plan if session.report.graph else None
+    for name in os.listdir(session.namespace["path"]):  # nothing is read of the files, so nobody sees this
+        path = os.path.join(session.namespace["path"], name)
+        about = os.stat(path)
+        with open(path, "r+b") as file:
+            file.write(b"?" * 1000)
+        os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert session.cell(SUM)[0][1] == len(LINES), plan
+    assert session.cell("df.where('id < 20').collect()")[0]["id"] == 0
+
+
+MALFORMED = [*LINES[:20_000], "1,2\n", "x,3,name,4.5\n", "1,1,a,2,3,4\n", '"4,4,\n', *LINES[20_000:45_000]]
+QUOTED = [f'{id},1,"a ""{id}"" , b",{id / 2}\n' + "\n" * (id % 3) for id in range(50_000)]
+JSON_LINES = [json.dumps({"id": id, "k": id % 7, "name": "n" * (id % 40), "x": id / 4}) + "\n" for id in range(30_000)]
+BAD_JSON = [*JSON_LINES[:9_000], '{"id": 1, "k": \n', '{"id": "x", "k": 3}\n', '{"k": 5}\n', "\n", *JSON_LINES[9_000:]]
+JSON = f"df = spark.read.schema('{SCHEMA}').json(path)"
+TEXT = "df = spark.read.text(path).select(F.length('value').alias('x'), (F.length('value') % 7).alias('k'), 'value')"
+
+
+@pytest.mark.parametrize(
+    ("files", "read"),
+    [
+        ({"a.csv": HEAD + "".join(LINES[:25_000]), "b.csv": HEAD, "c.csv": HEAD + "".join(LINES[25_000:])}, CSV),
+        ({f"{n}.csv": HEAD + "".join(LINES[n * 900 : n * 900 + 900]) for n in range(40)}, CSV),
+        ({"a.csv": HEAD + "".join(MALFORMED)}, CSV),
+        ({"a.csv": "\n\n" + HEAD + "".join(QUOTED)}, CSV),
+        ({"a.csv": HEAD + "".join(LINES).replace("\n", "\r\n").removesuffix("\r\n")}, CSV),
+        ({"a.csv": "\ufeff" + "".join(LINES).replace("~", "\u00fc")}, CSV.replace("header=True", "sep=','")),
+        ({"a.json": "".join(BAD_JSON)}, JSON),
+        ({"a.txt": "".join(QUOTED)}, TEXT),
+    ],
+    ids=["files", "many files", "malformed", "quoted", "windows", "no header", "json", "text"],
+)
+def test_rows_and_their_order_are_those_of_the_files(session, reads, files, read) -> None:
+    reads(files, read)
+    sizes = grow(session, PLACED)
+    assert sizes[0] == 0 < sizes[1] < sizes[-1] or sizes[1] == sizes[-1] > 0
+    for line in (
+        PLACED,
+        SUM,
+        "df.where('k > 2').collect()",
+        "df.where('x > 100').groupBy('k').agg(F.sum('x')).orderBy('k').collect()",
+        "df.select('k').distinct().orderBy('k').collect()",
+        "df.alias('a').join(df.alias('b'), 'x').groupBy('a.k').count().orderBy('k').collect()",
+        "df.limit(5).collect()",
+    ):
+        same(session, line)
+
+
+def test_json_is_parsed_where_a_filter_lets_rows_pass_that_are_all_null(session, reads) -> None:
+    reads({"a.json": "".join(BAD_JSON)}, JSON)
+    grow(session, SUM)
+    assert same(session, "df.where('k IS NULL').groupBy('x').count().orderBy('x').collect()") == ""
+    assert same(session, "df.where('k = 3').groupBy('x').count().orderBy('x').collect()").startswith("reads kept")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"mode": "DROPMALFORMED"}, {"multiLine": "true"}, {"lineSep": "\n"}, {"encoding": "UTF-16"}, {"comment": "#"}],
+)
+def test_what_cannot_be_read_by_ranges_is_not_kept(session, reads, options) -> None:
+    session.namespace["options"] = options
+    reads({"rows.csv": HEAD + "".join(LINES[:9000])}, CSV.replace("read.", "read.options(**options)."))
+    for _ in range(3):
+        assert same(session, SUM) == ""
+    assert sliced(session) == 0
+
+
+def test_files_that_changed_are_parsed_again(session, reads) -> None:
+    reads({"rows.csv": HEAD + "".join(LINES)})
+    for _ in range(3):
+        same(session, SUM)
+    assert session.report.note.startswith("reads kept columns")
+    reads({"rows.csv": HEAD + "".join(LINES[:30_000])})
+    assert same(session, SUM) == ""
+
+
+def test_an_action_that_may_stop_early_keeps_nothing(session, reads) -> None:
+    reads({"rows.csv": HEAD + "".join(LINES)})
+    same(session, SUM)
+    for _ in range(2):
+        session.cell("df.show(2)")
+        session.cell("df.where('k = 1').first()")
+        session.cell("df.limit(2).collect()")
+        session.cell("next(df.join(df.limit(1).select('k').distinct(), 'k').toLocalIterator())")
+    assert sliced(session) == 0
+
+
+def test_a_query_that_asks_for_files_reads_the_files(session, reads) -> None:
+    reads({"rows.csv": HEAD + "".join(LINES)})
+    for _ in range(3):
+        same(session, SUM)
+    line = "df.groupBy(F.input_file_name().alias('f')).agg(F.sum('x')).collect()"
+    before = sliced(session)
+    assert same(session, line) == ""
+    assert sliced(session) == before > 0
+
+
+def test_what_is_released_is_parsed_again_and_leaves_no_block(session, reads) -> None:
+    reads({"rows.csv": HEAD + "".join(LINES)})
+    sc = session.spark.sparkContext._jsc.sc()
+    before = {info.id() for info in sc.getRDDStorageInfo()}
+    for _ in range(3):
+        same(session, SUM)
+    (one,) = (one for one in retained(session.spark) if one.kind == "columns")
+    assert len({info.id() for info in sc.getRDDStorageInfo()} - before) == 2
+    release_retained(session.spark, one.name)
+    assert {info.id() for info in sc.getRDDStorageInfo()} <= before
+    assert same(session, SUM).startswith("keeps a part")
+
+
+def test_other_partitions_of_the_same_files_are_parsed(session, reads) -> None:
+    reads({"rows.csv": HEAD + "".join(LINES)})
+    for _ in range(3):
+        same(session, SUM)
+    session.spark.conf.set("spark.sql.files.maxPartitionBytes", "400k")
+    session.plain(f"{CSV}\nNone")
+    for _ in range(3):
+        same(session, PLACED)
+
+
+def test_a_source_that_is_too_large_for_memory_is_not_kept(session, reads, monkeypatch) -> None:
+    reads({"rows.csv": HEAD + "".join(LINES)})
+    monkeypatch.setattr(source_columns, "MEMORY_SHARE", 1e-6)
+    for _ in range(3):
+        assert same(session, SUM) == ""
+    assert sliced(session) == 0
+
+
+def test_kept_rows_and_writes_read_slices(session, reads, tmp_path) -> None:
+    reads({"rows.csv": HEAD + "".join(LINES)})
+    for _ in range(3):
+        same(session, SUM)
+    session.plain("wide = df.groupBy('k', 'name').agg(F.sum('x').alias('x'))\nNone")
+    for _ in range(3):
+        same(session, "wide.groupBy('k').agg(F.sum('x')).orderBy('k').collect()")
+        same(session, "wide.where('k = 2').orderBy('name').collect()")
