@@ -19,8 +19,8 @@ LINES = [f"{id},{id % 7},name {id % 13} {'~' * (id % 60)},{id / 4}\n" for id in 
 CSV = f"df = spark.read.csv(path, header=True, schema='{SCHEMA}')"
 SUM = "df.agg(F.sum('x'), F.count('*')).collect()"
 PLACED = (
-    "df.select('*', F.spark_partition_id().alias('p'), F.monotonically_increasing_id().alias('m'), F.rand(3).alias('r'))"
-    ".select(F.expr('bit_xor(xxhash64(*))'), F.count('*'), F.sum('r')).collect()"
+    "df.select('*', F.spark_partition_id().alias('p'), F.monotonically_increasing_id().alias('m'), "
+    "F.rand(3).alias('r')).select(F.expr('bit_xor(xxhash64(*))'), F.count('*'), F.sum('r')).collect()"
 )
 """All rows with their places, as one."""
 
@@ -133,7 +133,7 @@ def test_rows_and_their_order_are_those_of_the_files(session, reads, files, read
         "df.where('k > 2').collect()",
         "df.where('x > 100').groupBy('k').agg(F.sum('x')).orderBy('k').collect()",
         "df.select('k').distinct().orderBy('k').collect()",
-        "df.join(df.groupBy('x').agg(F.max('k').alias('most')), 'x').groupBy('k').agg(F.sum('most')).orderBy('k').collect()",
+        "df.join(df.groupBy('x').agg(F.max('k').alias('y')), 'x').groupBy('k').agg(F.sum('y')).orderBy('k').collect()",
         "df.limit(5).collect()",
     ):
         same(session, line)
