@@ -61,6 +61,7 @@ MEMORY_SHARE = 0.5
 
 
 _SLICES = " by slices"
+"""The end of the keys of slices: computed columns of the same source are another result."""
 
 
 @dataclass(frozen=True)

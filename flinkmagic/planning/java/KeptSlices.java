@@ -278,10 +278,16 @@ public class KeptSlices {
             return known == null ? 0 : known.bytes();
         }
 
-        /** How many bytes of a source it keeps. */
+        /** How many bytes of a source it keeps if the scan runs. */
         public synchronized long fills(String key) {
             Slice more = (Slice) fills.get(key);
             return more == null ? 0 : more.bytes;
+        }
+
+        /** Whether a plan that keeps some of a source was made, to be run: none is if a stage's result is there. */
+        public synchronized boolean keeps(String key) {
+            Slice more = (Slice) fills.get(key);
+            return more != null && more.batches != null;
         }
 
         /** Let later queries read what it has kept of a source; whether it is all there. What is not is released. */

@@ -160,7 +160,7 @@ class SessionActions:
         try:
             if isinstance(graph, str):
                 return self._leave_to_spark(call, replace(report, reason=graph), started)
-            return self._drive(call, graph, replace(report, note=texts.note), texts, started)
+            return self._drive(call, graph, report, texts, started)
         finally:
             with _noting(call):
                 seconds = time.monotonic() - started
@@ -284,6 +284,7 @@ class SessionActions:
             query = _finished(call, df, graph)
             with self._watched(call), _stack_of(call, df.sparkSession.sparkContext):
                 answer = _kind_of(call).answer(call, query)
+            report = replace(report, note="; ".join(filter(None, [texts.note, report.note])))
             answer = self._noted(call, report, started, answer)
         except BaseException as error:
             is_ours = texts.are_columns and call.method not in _HAS_EFFECTS and not is_cancelled(error)

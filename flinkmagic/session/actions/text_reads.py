@@ -88,11 +88,12 @@ class TextReads:
 
     @property
     def note(self) -> str:
-        """What the user should know of them."""
+        """What the user should know of them, once the action has run."""
         if self.query is None:
             return ""
         query = self.query
-        told = ((query.read(), columns_read), (query.kept(), columns_kept), (query.sliced(), slice_kept))
+        sliced = [source for source in query.sliced() if query.slices.keeps(source.key)]
+        told = ((query.read(), columns_read), (query.kept(), columns_kept), (sliced, slice_kept))
         return "; ".join(text(", ".join(one.name for one in sources)) for sources, text in told if sources)
 
     def give_up(self) -> None:

@@ -88,6 +88,14 @@ def test_each_action_keeps_one_more_part_until_all_is_kept(session, reads) -> No
     assert one.bytes > 0
 
 
+def test_an_action_whose_stage_is_not_run_again_keeps_nothing(session, reads) -> None:
+    reads({"rows.csv": HEAD + "".join(LINES)})
+    line = "df.groupBy('k').agg(F.sum('x')).orderBy('k').collect()"
+    assert [same(session, line) for _ in range(2)] == ["", ""]
+    assert sliced(session) == 0
+    assert same(session, line.replace("sum", "max")).startswith("keeps a part")
+
+
 def test_what_is_kept_is_not_parsed_again(session, reads) -> None:
     reads({"rows.csv": HEAD + "".join(LINES)})
     assert grow(session, PLACED)[-1] > 0
@@ -112,16 +120,35 @@ TEXT = "df = spark.read.text(path).select(F.length('value').alias('x'), (F.lengt
 @pytest.mark.parametrize(
     ("files", "read"),
     [
-        ({"a.csv": HEAD + "".join(LINES[:25_000]), "b.csv": HEAD, "c.csv": HEAD + "".join(LINES[25_000:])}, CSV),
-        ({f"{n}.csv": HEAD + "".join(LINES[n * 900 : n * 900 + 900]) for n in range(40)}, CSV),
-        ({"a.csv": HEAD + "".join(MALFORMED)}, CSV),
-        ({"a.csv": "\n\n" + HEAD + "".join(QUOTED)}, CSV),
-        ({"a.csv": HEAD + "".join(LINES).replace("\n", "\r\n").removesuffix("\r\n")}, CSV),
-        ({"a.csv": "\ufeff" + "".join(LINES).replace("~", "\u00fc")}, CSV.replace("header=True", "sep=','")),
-        ({"a.json": "".join(BAD_JSON)}, JSON),
-        ({"a.txt": "".join(QUOTED)}, TEXT),
+        pytest.param(
+            {"a.csv": HEAD + "".join(LINES[:25_000]), "b.csv": HEAD, "c.csv": HEAD + "".join(LINES[25_000:])},
+            CSV,
+            id="files",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            {f"{n}.csv": HEAD + "".join(LINES[n * 900 : n * 900 + 900]) for n in range(40)},
+            CSV,
+            id="many files",
+            marks=pytest.mark.long,
+        ),
+        pytest.param({"a.csv": HEAD + "".join(MALFORMED)}, CSV, id="malformed"),
+        pytest.param({"a.csv": "\n\n" + HEAD + "".join(QUOTED)}, CSV, id="quoted", marks=pytest.mark.long),
+        pytest.param(
+            {"a.csv": HEAD + "".join(LINES).replace("\n", "\r\n").removesuffix("\r\n")},
+            CSV,
+            id="windows",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            {"a.csv": "\ufeff" + "".join(LINES).replace("~", "\u00fc")},
+            CSV.replace("header=True", "sep=','"),
+            id="no header",
+            marks=pytest.mark.long,
+        ),
+        pytest.param({"a.json": "".join(BAD_JSON)}, JSON, id="json"),
+        pytest.param({"a.txt": "".join(QUOTED)}, TEXT, id="text", marks=pytest.mark.long),
     ],
-    ids=["files", "many files", "malformed", "quoted", "windows", "no header", "json", "text"],
 )
 def test_rows_and_their_order_are_those_of_the_files(session, reads, files, read) -> None:
     reads(files, read)
@@ -219,7 +246,7 @@ def test_a_source_that_is_too_large_for_memory_is_not_kept(session, reads, monke
     assert sliced(session) == 0
 
 
-def test_kept_rows_and_writes_read_slices(session, reads, tmp_path) -> None:
+def test_what_kept_rows_are_made_from_is_read_of_slices(session, reads) -> None:
     reads({"rows.csv": HEAD + "".join(LINES)})
     for _ in range(3):
         same(session, PLACED)
