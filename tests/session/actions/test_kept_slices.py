@@ -146,7 +146,7 @@ TEXT = "df = spark.read.text(path).select(F.length('value').alias('x'), (F.lengt
             id="no header",
             marks=pytest.mark.long,
         ),
-        pytest.param({"a.json": "".join(BAD_JSON)}, JSON, id="json"),
+        pytest.param({"a.json": "".join(BAD_JSON)}, JSON, id="json", marks=pytest.mark.long),
         pytest.param({"a.txt": "".join(QUOTED)}, TEXT, id="text", marks=pytest.mark.long),
     ],
 )
@@ -215,6 +215,7 @@ def test_a_query_that_asks_for_files_reads_the_files(session, reads) -> None:
     assert sliced(session) == before > 0
 
 
+@pytest.mark.long
 def test_what_is_released_is_parsed_again_and_leaves_no_block(session, reads) -> None:
     reads({"rows.csv": HEAD + "".join(LINES)})
     sc = session.spark.sparkContext._jsc.sc()
@@ -228,6 +229,7 @@ def test_what_is_released_is_parsed_again_and_leaves_no_block(session, reads) ->
     assert same(session, PLACED).startswith("keeps a part")
 
 
+@pytest.mark.long
 def test_other_partitions_of_the_same_files_are_parsed(session, reads) -> None:
     reads({"rows.csv": HEAD + "".join(LINES)})
     for _ in range(3):
@@ -246,6 +248,7 @@ def test_a_source_that_is_too_large_for_memory_is_not_kept(session, reads, monke
     assert sliced(session) == 0
 
 
+@pytest.mark.long
 def test_what_kept_rows_are_made_from_is_read_of_slices(session, reads) -> None:
     reads({"rows.csv": HEAD + "".join(LINES)})
     for _ in range(3):
