@@ -19,7 +19,8 @@ consumers are planned on its rows, which are kept (a *boundary*):
    again by each consumer 0.73).
 4. What the user has cached is left to Spark's cache, together with all that it is made from.
 5. A query of one action has no junctions. What earlier actions have read, and this one reads, counts as one: the next
-   actions may read it again. Of such DataFrames the uppermost is kept, and each that was kept before.
+   actions may read it again. Of such DataFrames the uppermost is kept, and each that was kept before. One that was not
+   worth keeping is not asked about again.
 6. What the program splits (`split`, `side_output`, ``randomSplit``) is one as soon as two of its selections are used,
    be it by one sink, whatever it holds: it may be nondeterministic, and each row belongs to what it was selected for.
 7. Sinks share nothing if the session's configuration differs on their lines: it may affect results.
@@ -323,7 +324,7 @@ class Boundaries:
             seen |= waiting
 
     def _recalls_no_worth(self, frame: _Frame, sinks: int) -> bool:
-        """Return whether an action may take from an earlier one that a DataFrame is not worth keeping.
+        """Return whether an action takes from an earlier one that a DataFrame is not worth keeping (rule 5).
 
         To plan it again would tell what has changed since, such as a setting by which a join is no broadcast any more,
         but takes longer than most of what is saved.

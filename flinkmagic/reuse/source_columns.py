@@ -120,7 +120,7 @@ class SourceColumns:
         df : DataFrame
             The query.
         share : callable
-            How many columns of a source, as a share of all, may be kept while the query reads it; 0.0 if none.
+            How much of a source, as a share of all columns of all rows, may be kept while the query reads it.
         """
         execution, sc = df._jdf.queryExecution(), df.sparkSession.sparkContext
         leaves = self.rule.sources(execution)
@@ -172,7 +172,7 @@ class SourceQuery:
         return [source for source, _ in self._planned]
 
     def add(self, leaf: JavaObject, source: Source, share: float) -> None:
-        """Let it read kept columns of a source, and keep such a share of them."""
+        """Let it read what is kept of a source, and keep such a share of all columns of all rows."""
         name = name_of_run(f"columns of {source.name}")
         self._planned.append((source, self._planning.know(leaf, source.key, name, source.bytes, share)))
 

@@ -22,12 +22,13 @@ import scala.Tuple2;
 import scala.collection.Iterator;
 
 /**
- * Columns of text files, kept as columns: what queries read of them, and what they compute of them that cannot raise.
+ * Computed columns of text files, kept with what is read beside them: what is costly to compute and cannot raise.
  *
  * It is a rule of the optimiser of our own clones of the session, applied last: there a query's columns, filters and
  * projections are as Spark will run them. A text source under them is read from kept columns if these hold all that the
- * query needs of it. Else, if the query reads all of its rows anyway and it is allowed, the rule has the needed columns
- * kept while the query itself reads them: nothing is read that the query would not read, and no stage is added.
+ * query needs of it. Else, if the query computes such columns of all of its rows anyway and it is allowed, the rule has
+ * them kept while the query itself reads them: nothing is read that the query would not read, and no stage is added. Of a
+ * query that computes none, `KeptSlices` keeps parts.
  *
  * The files are parsed in PERMISSIVE mode without a column for corrupt records only: in the other modes it depends on
  * the columns that are asked for which rows there are, and whether reading them raises. Computed columns are total (see

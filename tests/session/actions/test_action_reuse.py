@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from flinkmagic.jvm import block_storage
+from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.plan_reader import NAME_OF_RUN
 from flinkmagic.reuse import retained_results
 from flinkmagic.session import SessionActions, release_retained, retained
@@ -71,6 +72,18 @@ def test_the_same_action_again_runs_its_last_stage_only(session, files) -> None:
     assert rows(session.cell("late.collect()")) == expected
     assert session.report.reused == stages - 1
     assert len(session.ran.tasks()) == 1
+
+
+def test_what_is_not_worth_keeping_is_planned_once_to_know_that(session, files, monkeypatch) -> None:
+    session.plain("few = spark.read.parquet(path).where('id > 3')\nNone")
+    planned, plan = [], SessionClones.plan
+    monkeypatch.setattr(SessionClones, "plan", lambda *given: planned.append(given) or plan(*given))
+    numbers = []
+    for aggregate in ("sum", "max", "min"):
+        planned.clear()
+        session.cell(f"few.groupBy('id').agg(F.{aggregate}('id')).collect()")
+        numbers.append(len(planned))
+    assert numbers == [1, 2, 1]
 
 
 def test_names_stay_as_they_are(session, files) -> None:
