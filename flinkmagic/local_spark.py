@@ -166,11 +166,20 @@ def other_python(sc: SparkContext) -> str | None:
 
     What the machines of a cluster have is not known here.
     """
-    if sc._jsc.sc().isLocal() and sc.pythonExec != sys.executable:
+    if sc._jsc.sc().isLocal() and not _is_this_python(sc.pythonExec):
         prefix = _prefix_of(sc.pythonExec)
         if prefix != sys.prefix:
             return different_pythons(sc.pythonExec, prefix, sys.executable)
     return None
+
+
+def _is_this_python(python: str) -> bool:
+    """Return whether a command is surely this interpreter, perhaps by another of its names, without running it."""
+    found = shutil.which(python)
+    if found is None:
+        return False
+    other, own = Path(found), Path(sys.executable)
+    return other == own or (other.parent == own.parent and other.resolve() == own.resolve())
 
 
 def _prefix_of(python: str) -> str | None:

@@ -3,7 +3,8 @@
 Their sources are in ``java/`` of a package and are compiled by Janino, the compiler that Spark ships for the code that
 it generates for queries: no jar to build, nothing to put on the class path. One call of such a class does the work of
 tens or hundreds of gateway calls. They also do what py4j cannot: a SparkListener implemented in Python lags by seconds
-and throws at exit, and some of Spark's functions take a Scala function. Seen on Spark 3.5.9 and 4.3.0 (Janino 3.1.9).
+and throws at exit, and some of Spark's functions take a Scala function. What was compiled once is kept for later
+kernels (`class_files`). Seen on Spark 3.5.9 and 4.3.0 (Janino 3.1.9).
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -19,37 +19,104 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from flinkmagic.errors.deployment import DriverClassesRefusedError
-from flinkmagic.jvm.java import java_array, java_class, java_words
+from flinkmagic.jvm.class_files import ClassFiles
+from flinkmagic.jvm.java import elements, java_array, java_class, java_words, scala_object
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway, JavaObject
 
 _COMPILER = "org.codehaus.janino.SimpleCompiler"
+_LOADER = "org.codehaus.commons.compiler.util.reflect.ByteArrayClassLoader"
+
+_IN_FILES = "p" + "0" * 32
+"""In place of the last part of the package's name in kept class files: as long as what is put there."""
 
 
-@dataclass
 class _Compiled:
-    """What one JVM has compiled for a package.
+    """What one JVM has compiled for a package, or loaded.
+
+    Parameters
+    ----------
+    package : str
+        The package that the sources name as theirs. py4j remembers methods by a class's name: classes of earlier loads
+        into the JVM must not have the same one, so each load has a package of its own.
+    jvm : JVMView
+        The JVM.
 
     Attributes
     ----------
-    package : str
-        py4j remembers methods by a class's name: classes of earlier loads into the JVM must not have the same one.
-    loader : JavaObject
-        The loader of the class that was compiled last: it sees all earlier ones.
     constructors : dict
-        By class, its only constructor. py4j's ``jvm.Name(...)`` does not see it, as its loader is Janino's.
+        By class, its only constructor. py4j's ``jvm.Name(...)`` does not see it, as its loader is not the JVM's.
     nothing : JavaObject
         An array of no arguments.
     shared : dict
         By class, the object that all callers share.
+    is_loaded : bool
+        Whether an earlier kernel has compiled the classes.
+    classes : dict of str to bytes
+        The class files of what was compiled here.
     """
 
-    package: str
-    loader: JavaObject
-    nothing: JavaObject
-    constructors: dict[str, JavaObject] = field(default_factory=dict)
-    shared: dict[str, JavaObject] = field(default_factory=dict)
+    def __init__(self, package: str, jvm: Any) -> None:
+        self._jvm = jvm
+        self._sources = package
+        self._own = f"p{uuid.uuid4().hex}"
+        # The loader of the class that was compiled last sees all earlier ones.
+        self._loader: JavaObject = java_class(jvm, "org.apache.spark.util.Utils").getContextOrSparkClassLoader()
+        self.constructors: dict[str, JavaObject] = {}
+        self.nothing: JavaObject = java_array(jvm)
+        self.shared: dict[str, JavaObject] = {}
+        self.is_loaded = False
+        self.classes: dict[str, bytes] = {}
+
+    def versions(self) -> tuple[str, ...]:
+        """Return what else than the sources makes class files what they are."""
+        spark = scala_object(self._jvm, "org.apache.spark.package")
+        java = java_class(self._jvm, "java.lang.System").getProperty("java.version")
+        return str(spark.SPARK_VERSION()), str(spark.SPARK_REVISION()), str(spark.SPARK_BUILD_DATE()), str(java)
+
+    def load(self, files: ClassFiles) -> bool:
+        """Load the classes that an earlier kernel has kept; return whether there are any."""
+        kept = files.read()
+        if not kept:
+            return False
+        classes = java_class(self._jvm, "java.util.HashMap")()
+        for name, content in kept.items():
+            classes.put(name.replace(_IN_FILES, self._own), content.replace(_IN_FILES.encode(), self._own.encode()))
+        try:
+            self._loader = java_class(self._jvm, _LOADER)(classes, self._loader)
+        except TypeError:  # no such class in this JVM: whether it compiles is told then
+            return False
+        return True
+
+    def compile(self, name: str, source: str) -> dict[str, bytes]:
+        """Compile a class, and return the class files to be kept.
+
+        Raises
+        ------
+        DriverClassesRefusedError
+            If this JVM does not let us compile.
+        """
+        try:
+            compiler = java_class(self._jvm, _COMPILER)()
+            compiler.setParentClassLoader(self._loader)
+            compiler.cook(source.replace(f"package {self._sources};", f"package {self._sources}.{self._own};"))
+        except Py4JNetworkError:  # the JVM is gone, and has not refused anything
+            raise
+        except TypeError as refusal:  # py4j takes the name of a class that does not exist for that of a package
+            raise DriverClassesRefusedError(name, f"there is no class {_COMPILER}") from refusal
+        except Py4JError as refusal:
+            raise DriverClassesRefusedError(name, java_words(str(refusal))) from refusal
+        self._loader = compiler.getClassLoader()
+        found = {}
+        for entry in elements(compiler.getBytecodes().entrySet().toArray()):
+            content = entry.getValue().replace(self._own.encode(), _IN_FILES.encode())
+            found[entry.getKey().replace(self._own, _IN_FILES)] = content
+        return found
+
+    def find(self, name: str) -> None:
+        """Find the constructor of a class that was compiled or loaded."""
+        [self.constructors[name]] = self._loader.loadClass(f"{self._sources}.{self._own}.{name}").getConstructors()
 
 
 class DriverClasses:
@@ -129,50 +196,46 @@ class DriverClasses:
     def compile_all(self, gateway: JavaGateway | None) -> None:
         """Compile the classes, except those whose text only the running version of Spark can complete.
 
+        They are kept for later kernels.
+
         Raises
         ------
         DriverClassesRefusedError
             If this JVM does not let us compile.
         """
         assert gateway is not None
-        for name in sorted(self._classes):
-            if name not in self._filled:
-                with self._lock:  # not for all of them: others may wait for one
-                    self._compile(gateway, name, {})
+        for name in sorted(self._classes - self._filled):
+            with self._lock:  # not for all of them: others may wait for one
+                compiled = self._compile(gateway, name, {})
+                if compiled.is_loaded:
+                    return
+        self._files(compiled).write(compiled.classes)
 
     def _compile(self, gateway: JavaGateway, name: str, filled: Mapping[str, str]) -> _Compiled:
         compiled = self._compiled.get(gateway)
         if compiled is None:
-            utils = java_class(gateway.jvm, "org.apache.spark.util.Utils")
-            package, loader = f"{self._package}.p{uuid.uuid4().hex}", utils.getContextOrSparkClassLoader()
-            compiled = _Compiled(package, loader, java_array(gateway.jvm))
-            self._compiled[gateway] = compiled
+            compiled = self._compiled[gateway] = _Compiled(self._package, gateway.jvm)
+            compiled.is_loaded = compiled.load(self._files(compiled))
         if name in compiled.constructors:
             return compiled
         if name not in self._classes:
             raise LookupError(f"{name} is no Java class of {self._package}")
-        for used in self._uses.get(name, ()):
-            self._compile(gateway, used, {})
-        source = self._source(name, compiled.package)
-        for place, text in filled.items():
-            source = source.replace(place, text)
-        try:
-            compiler = java_class(gateway.jvm, _COMPILER)()
-            compiler.setParentClassLoader(compiled.loader)
-            compiler.cook(source)
-        except Py4JNetworkError:  # the JVM is gone, and has not refused anything
-            raise
-        except TypeError as refusal:  # py4j takes the name of a class that does not exist for that of a package
-            raise DriverClassesRefusedError(name, f"there is no class {_COMPILER}") from refusal
-        except Py4JError as refusal:
-            raise DriverClassesRefusedError(name, java_words(str(refusal))) from refusal
-        compiled.loader = compiler.getClassLoader()
-        constructors = compiled.loader.loadClass(f"{compiled.package}.{name}").getConstructors()
-        compiled.constructors[name] = constructors[0]
+        if not compiled.is_loaded or name in self._filled:
+            for used in self._uses.get(name, ()):
+                self._compile(gateway, used, {})
+            source = java_source(self._package, name)
+            for place, text in filled.items():
+                source = source.replace(place, text)
+            if name not in self._filled:
+                compiled.classes |= compiled.compile(name, source)
+            elif not compiled.load(files := ClassFiles(f"{self._package}.{name}", (*compiled.versions(), source))):
+                files.write(compiled.compile(name, source))
+        compiled.find(name)
         return compiled
 
-    def _source(self, name: str, package: str) -> str:
-        return java_source(self._package, name).replace(f"package {self._package};", f"package {package};")
+    def _files(self, compiled: _Compiled) -> ClassFiles:
+        sources = (java_source(self._package, name) for name in sorted(self._classes - self._filled))
+        return ClassFiles(self._package, (*compiled.versions(), *sources))
 
 
 def java_source(package: str, name: str) -> str:

@@ -147,10 +147,13 @@ class SessionMode:
     def on(self) -> None:
         """Capture the cell that runs, if one does, from here on."""
         cell = self._running[-1] if self._running else None
-        if cell is None or cell.capture is not None or is_blank(cell.info.raw_cell):
+        if cell is not None and (cell.capture is not None or is_blank(cell.info.raw_cell)):
             return
         try:
             spark = self._session()
+            if cell is None:  # the extension was loaded in the cell that runs: the next one is captured
+                self._make_ready(spark)
+                return
             source = self._source(cell) if spark is not None else None
             if spark is not None and source is not None:
                 self._enter(cell, spark, source)
@@ -158,6 +161,17 @@ class SessionMode:
             self._magics.session = False
             reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
             print(f"The session mode is off, this cell runs plainly: {reason}", file=sys.stderr)
+
+    def _make_ready(self, spark: SparkSession | None) -> None:
+        """Do for the first cell what it would have to wait for."""
+        warmed = session.warm_up(spark)
+        if spark is not None and warmed is not None:  # else the modules are imported while a JVM starts
+            import flinkmagic.magics.action_cards
+            import flinkmagic.magics.live  # noqa: F401
+
+            say_other_python(spark)
+            for name in ("SessionActions", "SessionWrite", "capture"):
+                getattr(session, name)
 
     def off(self) -> None:
         """Capture nothing any more, from here on."""

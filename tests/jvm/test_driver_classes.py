@@ -53,6 +53,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "javatest" / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "javatest", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "javatest" / "java"
 
 
@@ -76,7 +77,8 @@ def test_a_class_is_compiled_once(spark: Any, package: Path) -> None:
 
 def test_a_source_takes_text_and_a_constructor_arguments(spark: Any, package: Path) -> None:
     (package / "Greeting.java").write_text(MARKED_GREETING)
-    classes, gateway = DriverClasses("javatest", ("Greeting",)), spark.sparkContext._gateway
+    classes = DriverClasses("javatest", ("Greeting",), filled=("Greeting",))
+    gateway = spark.sparkContext._gateway
     greeting = classes.new_instance(gateway, "Greeting", "!", 2, filled={"/* words */": '"good day, "'})
     assert greeting.greet("you") == "good day, you!!"
 
@@ -87,6 +89,42 @@ def test_an_instance_is_shared_by_those_who_ask_for_that(spark: Any, package: Pa
     shared = classes.shared_instance(gateway, "Greeting")
     assert classes.shared_instance(gateway, "Greeting") is shared
     assert not classes.new_instance(gateway, "Greeting").equals(shared)
+
+
+def test_a_later_kernel_compiles_nothing(spark: Any, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (package / "Greeting.java").write_text(GREETING)
+    (package / "LoudGreeting.java").write_text(LOUD_GREETING)
+    (package / "Marked.java").write_text(MARKED_GREETING.replace("Greeting", "Marked"))
+    names, gateway = ("Greeting", "LoudGreeting", "Marked"), spark.sparkContext._gateway
+    filled = {"/* words */": '"good day, "'}
+
+    def load() -> DriverClasses:
+        return DriverClasses("javatest", names, uses={"LoudGreeting": ("Greeting",)}, filled=("Marked",))
+
+    first = load()
+    first.compile_all(gateway)
+    assert first.new_instance(gateway, "Marked", "!", 2, filled=filled).greet("you") == "good day, you!!"
+
+    monkeypatch.setattr("flinkmagic.jvm.driver_classes._COMPILER", "org.codehaus.janino.NoCompiler")
+    second = load()
+    second.compile_all(gateway)
+    loud = second.new_instance(gateway, "LoudGreeting")
+    assert loud.greet("you") == "HELLO, YOU"
+    assert loud.getClass().getName() != first.new_instance(gateway, "LoudGreeting").getClass().getName()
+    assert second.new_instance(gateway, "Marked", "!", 2, filled=filled).greet("you") == "good day, you!!"
+
+    (package / "Greeting.java").write_text(GREETING.replace("hello", "hi"))
+    with pytest.raises(DriverClassesRefusedError, match="NoCompiler"):
+        load().new_instance(gateway, "LoudGreeting")
+
+
+def test_other_text_in_a_source_is_another_class(spark: Any, package: Path) -> None:
+    (package / "Greeting.java").write_text(MARKED_GREETING)
+    gateway = spark.sparkContext._gateway
+    for words in ("good day, ", "good night, "):
+        classes = DriverClasses("javatest", ("Greeting",), filled=("Greeting",))
+        greeting = classes.new_instance(gateway, "Greeting", "!", 1, filled={"/* words */": f'"{words}"'})
+        assert greeting.greet("you") == f"{words}you!"
 
 
 def test_what_does_not_compile_is_named(spark: Any, package: Path) -> None:

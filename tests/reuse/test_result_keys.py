@@ -195,11 +195,49 @@ def test_rows_of_the_driver_count_by_what_they_are(spark, key, made):
     assert first.digest != other.digest
 
 
-def test_many_rows_of_the_driver_count_by_the_object(spark, key):
-    one, other = ([(f"{number:0>100}", number) for number in range(200_000)] for _ in range(2))
-    one, other = (spark.createDataFrame(rows, "s string, n int") for rows in (one, other))
-    assert key(one) == key(one)
-    assert key(one) != key(other)
+def _local(spark, last, names="g long, n string", many=5000):
+    """A DataFrame over rows that the JVM holds, as pandas frames and VALUES become."""
+    import pyarrow
+
+    rows = pyarrow.table({"g": [*range(many), last], "n": [*map(str, range(many)), "end"]})
+    return spark.createDataFrame(rows.to_pandas(), names)
+
+
+@pytest.mark.parametrize("arrow", ["true", "false"])
+def test_many_rows_of_a_pandas_frame_count_by_what_they_are(spark, key, arrow):
+    spark.conf.set("spark.sql.execution.arrow.pyspark.enabled", arrow)
+    try:
+        frame = _local(spark, 1)
+        assert key(frame) == key(frame) == key(_local(spark, 1))
+        assert isinstance(key(frame), ResultKey)
+        assert key(frame).digest != key(_local(spark, 2)).digest
+        assert key(frame).digest != key(_local(spark, 1, many=4999)).digest
+        assert key(frame).digest != key(_local(spark, 1, "g long, m string")).digest
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.pyspark.enabled")
+
+
+def test_many_rows_that_the_optimizer_makes_count_by_what_they_are(spark, key):
+    values = ", ".join(f"({number}, array('{number}'))" for number in range(100))
+    one, again, other = (spark.sql(f"SELECT n * {by} AS m, a FROM VALUES {values} AS t(n, a)") for by in (2, 2, 3))
+    assert "LocalTableScan" in one._jdf.queryExecution().executedPlan().toString()
+    assert key(one) == key(again)
+    assert key(one).digest != key(other).digest
+
+
+@pytest.mark.parametrize("arrow", ["true", "false"])
+def test_too_many_rows_of_the_driver_count_by_the_object(spark, key, arrow):
+    import pandas
+
+    spark.conf.set("spark.sql.execution.arrow.pyspark.enabled", arrow)
+    try:
+        rows = [(f"{number:0>100}", number) for number in range(200_000)]
+        one, other = (spark.createDataFrame(pandas.DataFrame(rows, columns=["s", "n"])) for _ in range(2))
+        assert key(one) == key(one)
+        assert key(one) != key(other)
+        assert not key(one).portable
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.pyspark.enabled")
 
 
 def test_chance_in_an_rdd_has_no_key(spark, key):

@@ -18,7 +18,11 @@ public class Digests {
 
     /** SHA-256, as hexadecimal digits. */
     public static String sha(byte[] bytes) throws Exception {
-        byte[] digest = MessageDigest.getInstance("SHA-256").digest(bytes);
+        return hex(MessageDigest.getInstance("SHA-256").digest(bytes));
+    }
+
+    /** Hexadecimal digits. */
+    public static String hex(byte[] digest) {
         StringBuilder hex = new StringBuilder();
         for (int i = 0; i < digest.length; i++) {
             hex.append(Character.forDigit((digest[i] >> 4) & 15, 16)).append(Character.forDigit(digest[i] & 15, 16));

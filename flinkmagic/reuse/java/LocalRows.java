@@ -1,7 +1,9 @@
 package flinkmagic.reuse;
 
 import java.lang.reflect.Field;
+import java.security.MessageDigest;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.WeakHashMap;
 
@@ -10,22 +12,93 @@ import org.apache.spark.rdd.MapPartitionsRDD;
 import org.apache.spark.rdd.ParallelCollectionPartition;
 import org.apache.spark.rdd.ParallelCollectionRDD;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.unsafe.Platform;
 import scala.collection.Iterator;
+import scala.collection.Seq;
 
 /**
- * Describes RDDs that are made of rows of the driver, as createDataFrame makes them: by the rows, and by the functions
- * of Spark's that convert these. Each call of it makes another RDD of the same rows.
+ * Describes rows of the driver, as createDataFrame makes them: those of local relations, and of RDDs that are made of
+ * such rows, with the functions of Spark's that convert these. Each call of it makes another object of the same rows.
  *
  * A function of Scala's counts by its class, of which there is one for each place in Spark's code, and by the values
  * that it holds. Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
  */
 public class LocalRows {
-    /** Rows of more bytes count by the identity of their RDD. */
+    /** Rows of more bytes count by the identity of what holds them. */
     private static final long MOST_BYTES = 16L << 20;
+
+    /** So many rows of a local relation are worth a look at whether they are known. */
+    private static final int MANY = 64;
 
     /** Digests of rows by their RDDs, which stay as they are. */
     private static final Map DIGESTS = Collections.synchronizedMap(new WeakHashMap());
+
+    /** Digests of the rows of local relations, by the numbers of what holds them. */
+    private static final Map KNOWN = Collections.synchronizedMap(new HashMap());
+
+    private final MessageDigest made;
+    private long bytes = 0;
+
+    /** Rows of a local relation, one after the other. */
+    public LocalRows() throws Exception {
+        made = MessageDigest.getInstance("SHA-256");
+    }
+
+    /** Whether these are rows, and many. */
+    public static boolean areMany(Seq values) {
+        return values.lengthCompare(MANY) >= 0 && values.head() instanceof InternalRow;
+    }
+
+    /** The digest of rows that were met before; empty if they are too many, null if they were not met. */
+    public static String known(Seq rows) {
+        return (String) KNOWN.get(Integer.valueOf(Digests.identity(rows)));
+    }
+
+    /** Note the digest of rows. */
+    public static void know(Seq rows, String digest) {
+        KNOWN.put(Integer.valueOf(Digests.identity(rows)), digest);
+    }
+
+    /** Take a row. */
+    public void add(UnsafeRow row) throws Exception {
+        Object base = row.getBaseObject();
+        int size = row.getSizeInBytes();
+        begin('u', size);
+        if (base instanceof byte[]) {
+            made.update((byte[]) base, (int) (row.getBaseOffset() - Platform.BYTE_ARRAY_OFFSET), size);
+        } else {
+            made.update(row.getBytes());
+        }
+    }
+
+    /** Take a row that is written as text, which is then empty. */
+    public void add(StringBuilder text) throws Exception {
+        byte[] written = text.toString().getBytes("UTF-8");
+        begin('t', written.length);
+        made.update(written);
+        text.setLength(0);
+    }
+
+    private void begin(char kind, int size) {
+        made.update((byte) kind);
+        for (int shift = 24; shift >= 0; shift -= 8) {
+            made.update((byte) (size >> shift));
+        }
+        bytes += size;
+    }
+
+    /** Whether these are more than are looked at. */
+    public boolean isFull() {
+        return bytes > MOST_BYTES;
+    }
+
+    /** What they are; empty if they are too many. */
+    public String digest() {
+        return isFull() ? "" : Digests.hex(made.digest());
+    }
 
     /** Writes one RDD of a lineage; false if it is of another kind. */
     public static boolean describe(RDD rdd, StringBuilder out) throws Exception {

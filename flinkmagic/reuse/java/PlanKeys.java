@@ -459,6 +459,8 @@ public class PlanKeys {
             entries(((scala.collection.Map) value).iterator(), out, fact);
         } else if (value instanceof scala.collection.Set) {
             elements(((scala.collection.Set) value).iterator(), out, fact);
+        } else if (value instanceof scala.collection.Seq && LocalRows.areMany((scala.collection.Seq) value)) {
+            rows((scala.collection.Seq) value, out, fact);
         } else if (value instanceof scala.collection.Seq) {
             out.append('[');
             writeAll(((scala.collection.Seq) value).iterator(), out, fact);
@@ -477,6 +479,33 @@ public class PlanKeys {
         } else {
             fact.refuse("it holds a " + name + ", which cannot be compared");
         }
+    }
+
+    /** The rows of a local relation, which stay as they are: a query is looked at several times. */
+    private void rows(scala.collection.Seq rows, StringBuilder out, PlanFact fact) throws Exception {
+        String digest = LocalRows.known(rows);
+        if (digest == null) {
+            LocalRows made = new LocalRows();
+            StringBuilder text = new StringBuilder();
+            PlanFact part = new PlanFact();
+            Iterator each = rows.iterator();
+            while (each.hasNext() && !made.isFull()) {
+                Object row = each.next();
+                if (row instanceof UnsafeRow) {
+                    made.add((UnsafeRow) row);
+                } else {
+                    write(row, text, part);
+                    made.add(text);
+                }
+            }
+            fact.merge(part);
+            digest = made.digest();
+            if (part.reason == null) {
+                LocalRows.know(rows, digest);
+            }
+        }
+        fact.portable = fact.portable && digest.length() > 0;
+        Digests.text("rows", digest.length() > 0 ? digest : String.valueOf(Digests.identity(rows)), out);
     }
 
     private void entries(Iterator entries, StringBuilder out, PlanFact fact) throws Exception {

@@ -1,4 +1,4 @@
-"""Makes ready, beside the user's own work, what the first action of a session needs.
+"""Makes ready what the first action of a session needs, before somebody waits for it.
 
 Our Java classes are compiled in the session's driver when they are first asked for, and our modules are imported then.
 For the first action that would be all of them, one after the other.
@@ -29,12 +29,16 @@ _WARM: WeakSet[SparkContext] = WeakSet()
 _LOCK = threading.Lock()
 
 
-def warm_up(spark: SparkSession) -> threading.Thread | None:
+def warm_up(spark: SparkSession | None) -> threading.Thread | None:
     """Begin to make a session ready for actions, once for each SparkContext; return the thread that does so.
 
     It starts no Spark job and touches nothing of the session's. What fails here fails again, and is told of, when it is
-    needed.
+    needed. If there is no session yet, modules are imported: while a JVM starts, Python has nothing to do.
     """
+    if spark is None:
+        thread = threading.Thread(target=_import, name="flinkmagic-warm-up", daemon=True)
+        thread.start()
+        return thread
     sc = spark.sparkContext
     with _LOCK:
         if sc in _WARM:
@@ -45,8 +49,13 @@ def warm_up(spark: SparkSession) -> threading.Thread | None:
     return thread
 
 
+def _import() -> None:
+    for name in ("session_actions", "session_writes"):
+        importlib.import_module(f"flinkmagic.session.actions.{name}")
+
+
 def _make_ready(sc: SparkContext) -> None:
-    importlib.import_module("flinkmagic.session.actions.session_actions")
+    _import()
     try:
         # In the order in which an action asks for them.
         for package in (of_capturing, of_planning, of_reuse, of_deployment):
