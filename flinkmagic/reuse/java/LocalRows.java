@@ -27,16 +27,18 @@ import scala.collection.Seq;
  * that it holds. Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
  */
 public class LocalRows {
-    /** Rows of more bytes count by the identity of what holds them. */
+    /** Rows of more bytes count by their identity. */
     private static final long MOST_BYTES = 16L << 20;
 
     /** So many rows of a local relation are worth a look at whether they are known. */
     private static final int MANY = 64;
 
+    private static final int MOST_KNOWN = 500;
+
     /** Digests of rows by their RDDs, which stay as they are. */
     private static final Map DIGESTS = Collections.synchronizedMap(new WeakHashMap());
 
-    /** Digests of the rows of local relations, by the numbers of what holds them. */
+    /** Digests of the rows of local relations, by their names. */
     private static final Map KNOWN = Collections.synchronizedMap(new HashMap());
 
     private final MessageDigest made;
@@ -52,14 +54,30 @@ public class LocalRows {
         return values.lengthCompare(MANY) >= 0 && values.head() instanceof InternalRow;
     }
 
-    /** The digest of rows that were met before; empty if they are too many, null if they were not met. */
-    public static String known(Seq rows) {
-        return (String) KNOWN.get(Integer.valueOf(Digests.identity(rows)));
+    /**
+     * Names rows that live: planning puts the same rows into other collections. The first row is known by its number,
+     * the others by what the JVM calls them meanwhile.
+     */
+    public static String name(Seq rows) {
+        long mixed = 0;
+        Iterator each = rows.iterator();
+        while (each.hasNext()) {
+            mixed = mixed * 1000003L + System.identityHashCode(each.next());
+        }
+        return Digests.identity(rows.head()) + " of " + rows.size() + " by " + mixed;
+    }
+
+    /** The digest of rows with a name; empty if they are too many, null if they were not met. */
+    public static String known(String name) {
+        return (String) KNOWN.get(name);
     }
 
     /** Note the digest of rows. */
-    public static void know(Seq rows, String digest) {
-        KNOWN.put(Integer.valueOf(Digests.identity(rows)), digest);
+    public static void know(String name, String digest) {
+        if (KNOWN.size() >= MOST_KNOWN) {
+            KNOWN.clear();
+        }
+        KNOWN.put(name, digest);
     }
 
     /** Take a row. */

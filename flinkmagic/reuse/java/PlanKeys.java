@@ -483,7 +483,8 @@ public class PlanKeys {
 
     /** The rows of a local relation, which stay as they are: a query is looked at several times. */
     private void rows(scala.collection.Seq rows, StringBuilder out, PlanFact fact) throws Exception {
-        String digest = LocalRows.known(rows);
+        String name = LocalRows.name(rows);
+        String digest = LocalRows.known(name);
         if (digest == null) {
             LocalRows made = new LocalRows();
             StringBuilder text = new StringBuilder();
@@ -501,11 +502,11 @@ public class PlanKeys {
             fact.merge(part);
             digest = made.digest();
             if (part.reason == null) {
-                LocalRows.know(rows, digest);
+                LocalRows.know(name, digest);
             }
         }
         fact.portable = fact.portable && digest.length() > 0;
-        Digests.text("rows", digest.length() > 0 ? digest : String.valueOf(Digests.identity(rows)), out);
+        Digests.text("rows", digest.length() > 0 ? digest : name, out);
     }
 
     private void entries(Iterator entries, StringBuilder out, PlanFact fact) throws Exception {
