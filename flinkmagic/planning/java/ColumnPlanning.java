@@ -5,6 +5,7 @@ import java.util.IdentityHashMap;
 import java.util.Iterator;
 import java.util.List;
 
+import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SessionState;
@@ -16,6 +17,7 @@ public class ColumnPlanning {
     private final IdentityHashMap sources = new IdentityHashMap();
     private SessionState state;
     private StorageLevel level;
+    private Scans scans;
 
     public ColumnPlanning(ColumnStore store) {
         this.store = store;
@@ -40,6 +42,11 @@ public class ColumnPlanning {
         this.level = level;
     }
 
+    /** Where the rows of scans come from below what is kept of the query. */
+    public void scanBy(Scans scans) {
+        this.scans = scans;
+    }
+
     /** What is known of a source, by its ``BaseRelation``; null if that is nothing. */
     public Source sourceOf(Object relation) {
         return (Source) sources.get(relation);
@@ -61,6 +68,12 @@ public class ColumnPlanning {
             }
         }
         return (InMemoryRelation[]) found.toArray(new InMemoryRelation[0]);
+    }
+
+    /** Reads scans of files in another way than Spark does. */
+    public interface Scans {
+        /** Let the scans of a plan that has not run be read so. */
+        void readIn(SparkPlan plan) throws Exception;
     }
 
     /** A source of the query. */
@@ -103,6 +116,11 @@ public class ColumnPlanning {
             return key;
         }
 
+        /** What is kept of it is called so. */
+        public String name() {
+            return name;
+        }
+
         /** The length of its files. */
         public long bytes() {
             return bytes;
@@ -118,12 +136,15 @@ public class ColumnPlanning {
          *
          * @param lacking those of them that are not kept already
          */
-        public boolean keep(KeptColumns columns, List lacking) {
+        public boolean keep(KeptColumns columns, List lacking) throws Exception {
             if (columns.share() > share || !planning.store.isSeen(key, lacking)) {
                 parsed.addAll(lacking);
                 return false;
             }
             columns.plan(planning.state, planning.level, name);
+            if (planning.scans != null) {
+                planning.scans.readIn(columns.relation().cacheBuilder().cachedPlan());
+            }
             filling = columns;
             return true;
         }

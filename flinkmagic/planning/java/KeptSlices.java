@@ -25,6 +25,7 @@ import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.FileScanRDD;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -185,7 +186,7 @@ public class KeptSlices {
         }
 
         /** Has it kept while it is read for the first time. */
-        void keep(FileSourceScanExec scan, FileScanRDD files, StorageLevel level) throws Exception {
+        void keep(FileSourceScanExec scan, FileScanRDD files, StorageLevel level, String name) throws Exception {
             HadoopFsRelation relation = scan.relation();
             Iterator fields = relation.dataSchema().iterator();
             while (fields.hasNext()) {
@@ -196,8 +197,11 @@ public class KeptSlices {
                 relation.sparkSession(), relation.dataSchema(), relation.partitionSchema(), relation.dataSchema(),
                 Nil$.MODULE$, relation.options(), configuration(relation));
             RDD rows = fileScan(scan, files, reader, relation.dataSchema(), ranges(layout, from, to));
-            batches = serializer().convertInternalRowToCachedBatch(rows, PlanNodes.vector(columns), level, scan.conf());
-            batches.setName("columns of " + relation.location().rootPaths().mkString(", "));
+            // To compress columns takes longer than to parse them, and the text bounds what they need without.
+            SQLConf uncompressed = scan.conf().clone();
+            uncompressed.setConfString("spark.sql.inMemoryColumnarStorage.compressed", "false");
+            batches = serializer().convertInternalRowToCachedBatch(rows, PlanNodes.vector(columns), level, uncompressed);
+            batches.setName(name);
             batches.persist(level);
         }
 
@@ -208,7 +212,7 @@ public class KeptSlices {
     }
 
     /** A query: how its scans are read. */
-    public static class Reading extends AbstractFunction1 {
+    public static class Reading extends AbstractFunction1 implements ColumnPlanning.Scans {
         private final KeptSlices slices;
         private final ColumnPlanning planning;
         /** By scan, its slices as they were when it was planned. */
@@ -220,6 +224,7 @@ public class KeptSlices {
         Reading(KeptSlices slices, ColumnPlanning planning) {
             this.slices = slices;
             this.planning = planning;
+            planning.scanBy(this);
         }
 
         /** A plan of the query is made: decide which slices its scans read, and keep. Call it before any runs. */
@@ -248,7 +253,7 @@ public class KeptSlices {
             if (source == null || planning.level() == null || !isReadable(scan)) {
                 return;
             }
-            Slices known = read.containsKey(source.key()) ? (Slices) read.get(source.key()) : slices.of(source.key());
+            Slices known = known(source);
             boolean mayFill = source.isReadWhole().booleanValue() && source.share() > 0 && !fills.containsKey(source.key());
             if (known.all.isEmpty() && !mayFill && !fills.containsKey(source.key())) {
                 return;
@@ -264,6 +269,30 @@ public class KeptSlices {
             if (!known.all.isEmpty() || fills.containsKey(source.key())) {
                 read.put(source.key(), known);
                 decided.put(scan, source.key());
+            }
+        }
+
+        private Slices known(ColumnPlanning.Source source) {
+            return read.containsKey(source.key()) ? (Slices) read.get(source.key()) : slices.of(source.key());
+        }
+
+        /** The scans stay in the plan, as its key is made of them: what differs is where their rows come from. */
+        public synchronized void readIn(SparkPlan plan) throws Exception {
+            if (plan instanceof FileSourceScanExec) {
+                FileSourceScanExec scan = (FileSourceScanExec) plan;
+                ColumnPlanning.Source source = planning.sourceOf(scan.relation());
+                Slices known = source == null || !isReadable(scan) ? new Slices() : known(source);
+                if (!known.all.isEmpty()) {
+                    FileScanRDD files = (FileScanRDD) scan.inputRDD();
+                    if (isSame(layout(files), known.last().layout)) {
+                        read.put(source.key(), known);
+                        field(FileSourceScanExec.class, "inputRDD").set(scan, rows(scan, files, known));
+                    }
+                }
+            }
+            Iterator inner = plan.children().iterator();
+            while (inner.hasNext()) {
+                readIn((SparkPlan) inner.next());
             }
         }
 
@@ -330,13 +359,14 @@ public class KeptSlices {
             Slice more = (Slice) fills.get(key);
             if (more != null && isSame(layout(files), more.layout)) {
                 if (more.batches == null) {
-                    more.keep(scan, files, planning.level());
+                    more.keep(scan, files, planning.level(), planning.sourceOf(scan.relation()).name());
                 }
                 used.all.add(more);
             }
-            if (used.all.isEmpty()) {
-                return files;
-            }
+            return used.all.isEmpty() ? files : rows(scan, files, used);
+        }
+
+        private static RDD rows(FileSourceScanExec scan, FileScanRDD files, Slices used) throws Exception {
             ArrayList columns = used.last().columns;
             ArrayList needed = new ArrayList();
             Iterator fields = scan.requiredSchema().iterator();

@@ -257,3 +257,40 @@ def test_what_kept_rows_are_made_from_is_read_of_slices(session, reads) -> None:
     for _ in range(3):
         same(session, "wide.groupBy('k').agg(F.sum('x')).orderBy('k').collect()")
         same(session, "wide.where('k = 2').orderBy('name').collect()")
+
+
+def stored_in_memory(session):
+    """Return of each kept RDD whether it is in memory."""
+    infos = session.spark.sparkContext._jsc.sc().getRDDStorageInfo()
+    return [info.storageLevel().useMemory() for info in infos if "columns of" in info.name()]
+
+
+def test_kept_rows_do_not_drive_each_other_out_of_memory(session, reads) -> None:
+    reads({"rows.csv": HEAD + "".join(LINES)})
+    assert grow(session, PLACED)[-1] > 0
+    stored = stored_in_memory(session)
+    assert len(stored) > 2
+    assert all(stored)
+
+
+def test_computed_columns_are_kept_over_what_is_kept_of_their_source(session, reads, monkeypatch) -> None:
+    reads({"rows.csv": HEAD + "".join(LINES)})
+    line = "df.where(F.regexp_extract('name', ' (1.)', 1) == '11').agg(F.{}('x'), F.count('*')).collect()"
+    before = session.plain(line.format("sum"))
+    monkeypatch.setattr(Ledger, "room", lambda _self, _expected: 0.0)
+    assert same(session, line.format("sum")) == ""  # which parses, and computes
+    monkeypatch.setattr(Ledger, "room", lambda _self, _expected: 60.0)
+    while not sliced(session):
+        same(session, PLACED)
+    for name in os.listdir(session.namespace["path"]):
+        path = os.path.join(session.namespace["path"], name)
+        about = os.stat(path)
+        with open(path, "r+b") as file:
+            file.write(b"?" * about.st_size)
+        os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    note = ""
+    for function in ("max", "min", "avg"):
+        assert session.cell(line.format(function))[0][1] == before[0][1]
+        note += session.report.note
+    assert "keeps the columns that it reads" in note
+    assert session.cell(line.format("sum")) == before
