@@ -43,10 +43,14 @@ public class SourceColumns extends Rule {
 
     // -- sources --------------------------------------------------------------------------------------
 
-    /** The sources of a query whose columns may be kept, each one once; null if there are none. */
+    /**
+     * The sources of a query whose columns may be kept, each one once; null if there are none. What the user has cached
+     * is not read from its source.
+     */
     public LogicalRelation[] sources(QueryExecution query) throws Exception {
         ArrayList leaves = new ArrayList();
-        PlanLeaves.add(query.analyzed(), leaves);
+        boolean hasCaches = !query.sparkSession().sharedState().cacheManager().isEmpty();
+        PlanLeaves.add(hasCaches ? query.withCachedData() : query.analyzed(), leaves);
         IdentityHashMap found = new IdentityHashMap();
         for (int i = 0; i < leaves.size(); i++) {
             if (leaves.get(i) instanceof LogicalRelation && isText((LogicalRelation) leaves.get(i))) {

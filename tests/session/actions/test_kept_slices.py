@@ -294,3 +294,15 @@ def test_computed_columns_are_kept_over_what_is_kept_of_their_source(session, re
         note += session.report.note
     assert "keeps the columns that it reads" in note
     assert session.cell(line.format("sum")) == before
+
+
+def test_what_the_user_has_cached_is_not_read_of_its_source(session, reads) -> None:
+    reads({"rows.csv": HEAD + "".join(LINES)})
+    same(session, PLACED)
+    session.plain("df.cache().count()\nNone")
+    try:
+        assert [same(session, PLACED) for _ in range(2)] == ["", ""]
+        assert sliced(session) == 0
+    finally:
+        session.plain("df.unpersist(True)\nNone")
+    assert same(session, PLACED).startswith("keeps a part")
