@@ -84,6 +84,22 @@ class Use:
         return f"{self.what} of {self.program.name or 'an unnamed program'}{where}"
 
 
+@dataclass(frozen=True)
+class ReadBefore:
+    """What earlier actions have done with a DataFrame that they have read; columns are told by their positions.
+
+    Attributes
+    ----------
+    kept : frozenset of int, optional
+        The columns of it that are kept; None if none are.
+    asked : tuple of frozenset of int
+        For actions that could have kept but a few columns, and have not, these columns.
+    """
+
+    kept: frozenset[int] | None = None
+    asked: tuple[frozenset[int], ...] = ()
+
+
 @dataclass(eq=False)
 class Program:
     """What a cell did.
@@ -143,9 +159,8 @@ class Program:
         Of a merged program: by the name of a result the session at the end of the program that it comes from.
     registry : FrameRegistry
         Numbers DataFrame objects by identity.
-    reread : mapping of DataFrame to frozenset of int
-        Of an action's program: the DataFrames that earlier actions have read, and the positions of those columns of
-        them that were kept then; None if none were.
+    reread : mapping of DataFrame to ReadBefore
+        Of an action's program: the DataFrames that earlier actions have read.
     sources : reuse.source_columns.SourceQuery, optional
         Of an action's program: the text sources of which kept columns may be read.
     stops_early : bool
@@ -178,7 +193,7 @@ class Program:
     namespace: MutableMapping[str, Any] | None = field(default=None, repr=False)
     result_sessions: Mapping[str, SessionSnapshot | None] = field(default_factory=dict)
     registry: FrameRegistry = field(default_factory=FrameRegistry, repr=False)
-    reread: Mapping[DataFrame, frozenset[int] | None] = field(default_factory=dict, repr=False)
+    reread: Mapping[DataFrame, ReadBefore] = field(default_factory=dict, repr=False)
     stops_early: bool = False
     sources: Any = field(default=None, repr=False)
 

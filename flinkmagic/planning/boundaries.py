@@ -20,7 +20,8 @@ consumers are planned on its rows, which are kept (a *boundary*):
 4. What the user has cached is left to Spark's cache, together with all that it is made from.
 5. A query of one action has no junctions. What earlier actions have read, and this one reads, counts as one: the next
    actions may read it again. Of such DataFrames the uppermost is kept, and each that was kept before. One that was not
-   worth keeping is not asked about again.
+   worth keeping is not asked about again. If only some of its columns may be kept (rule 8), they are kept when they
+   are asked for again: the next action may as well ask for others.
 6. What the program splits (`split`, `side_output`, ``randomSplit``) is one as soon as two of its selections are used,
    be it by one sink, whatever it holds: it may be nondeterministic, and each row belongs to what it was selected for.
 7. Sinks share nothing if the session's configuration differs on their lines: it may affect results.
@@ -166,6 +167,11 @@ class Boundaries:
         What several sinks share.
     storage_level : str
         Where their rows are kept: the name of one of PySpark's storage levels.
+
+    Attributes
+    ----------
+    asked : dict of DataFrame to frozenset of int
+        DataFrames of which only these columns, by their positions, could have been kept, and are not (rule 5).
     """
 
     def __init__(
@@ -183,6 +189,7 @@ class Boundaries:
         self._share = share
         self._shared_splits: set[int] = set()
         self._lack = ""  # of room for rows
+        self.asked: dict[DataFrame, frozenset[int]] = {}
         self._totality: Any = CLASSES.shared_instance(sc._gateway, "TotalPlans")
         self._parts: Any = CLASSES.shared_instance(sc._gateway, "FrameParts")
 
@@ -357,9 +364,9 @@ class Boundaries:
         assert self._program is not None
         together = sorted({column for _, columns in used_by for column in columns})
         for df in frame.dataframes:
-            kept = self._program.reread.get(df)
-            if kept is not None and kept.issuperset(together):
-                return sorted(kept)
+            known = self._program.reread.get(df)
+            if known is not None and known.kept is not None and known.kept.issuperset(together):
+                return sorted(known.kept)
         if not together:
             return []
         whole = self._optimized(plan, together, clone)
@@ -369,7 +376,18 @@ class Boundaries:
         if not self._parts.computes(own, part, self._program.stops_early) or not self._parts.raiseAlike(part, whole):
             return []
         everything = query_execution.optimizedPlan()  # what is total besides costs nobody a failure
-        return _positions(frame) if self._parts.raiseAlike(everything, whole) else together
+        if self._parts.raiseAlike(everything, whole):
+            return _positions(frame)
+        return together if self._are_asked_again(frame, frozenset(together)) else []
+
+    def _are_asked_again(self, frame: _Frame, columns: frozenset[int]) -> bool:
+        """Return whether an earlier action has asked for these columns, too (rule 5); else note that this one has."""
+        assert self._program is not None
+        known = [self._program.reread[df] for df in frame.dataframes if df in self._program.reread]
+        if not known or any(columns <= asked for one in known for asked in one.asked):
+            return True
+        self.asked.update(dict.fromkeys(frame.dataframes, columns))
+        return False
 
     def _optimized(self, plan: JavaObject, columns: Sequence[int], clone: JavaObject) -> JavaObject:
         return self._clones.plan(self._parts.only(plan, list(columns)), clone).optimizedPlan()
@@ -399,7 +417,11 @@ class Boundaries:
         """Return the DataFrames that the next actions may read again, sources first (rule 5), or only those kept."""
         assert self._program is not None
         reread = self._program.reread
-        kept = {number for number, frame in frames.items() if any(reread.get(df) for df in frame.dataframes)}
+        kept = {
+            number
+            for number, frame in frames.items()
+            if any(df in reread and reread[df].kept is not None for df in frame.dataframes)
+        }
         stages: Any = CLASSES.shared_instance(self._sc._gateway, "SingleStages")
         if not only_kept:
             query = sink.logical_plan if sink.write is None else logical_plan(sink.write.df)

@@ -32,6 +32,13 @@ _UNLESS_CHOSEN = {
 }
 
 
+_UNLESS_CHOSEN_BY_ACTION = {
+    # To compress rows that are kept for later actions takes as long again as to keep them; what they may cost, and with
+    # that how many they are, is bounded.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+}
+
+
 @dataclass(frozen=True)
 class _Clone:
     snapshot: SessionSnapshot | None
@@ -141,7 +148,8 @@ class SessionClones:
         conf.setConfString(MERGES_PARTITIONS, str(merges).lower())
         for key, value in _PLANNING.items():
             conf.setConfString(key, value)
-        for key, value in _UNLESS_CHOSEN.items():
+        unless_chosen = _UNLESS_CHOSEN if self._kept is None else {**_UNLESS_CHOSEN, **_UNLESS_CHOSEN_BY_ACTION}
+        for key, value in unless_chosen.items():
             if not conf.contains(key):
                 conf.setConfString(key, value)
         parallelism = self._shuffle_partitions(conf)

@@ -84,6 +84,8 @@ class PlannedJob:
         The Java session on which the (first) plan was made; kept alive with the job.
     warnings : tuple of str
         What the user should know.
+    asked : mapping of DataFrame to frozenset of int
+        The DataFrames of which only these columns, by their positions, could have been kept, and are not.
     results : tuple of StageResult
         What the stages leave behind for later jobs.
     relations : tuple of py4j.java_gateway.JavaObject
@@ -110,6 +112,7 @@ class PlannedJob:
     session_clone: JavaObject = field(repr=False)
     warnings: tuple[str, ...] = ()
     boundaries: tuple[PlannedBoundary, ...] = ()
+    asked: Mapping[DataFrame, frozenset[int]] = field(default_factory=dict, repr=False)
     results: tuple[StageResult, ...] = ()
     relations: tuple[JavaObject, ...] = field(default=(), repr=False)
     collected: bool = False
@@ -268,6 +271,7 @@ class _Planner:
             session_clone=self._clones.of(requests[0].snapshot)[0],
             warnings=(*self._warnings(requests), *marked, *blocking),
             boundaries=planned_boundaries(requests, boundaries, self._kept),
+            asked=self._boundaries.asked,
             results=tuple(self._handles.results),
             relations=(*(boundary.relation for boundary in boundaries), *self._relations()),
             collected=any(request.collected for request in requests),

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 PARSED_A_SECOND = 100 * 2**20
 """How many bytes of text one core parses in a second, if a few of the columns are needed; seen on 4.3.0 with CSV."""
 
-KEPT_A_SECOND = 40 * 2**20
+KEPT_A_SECOND = 30 * 2**20
 """How many bytes of text one core turns into kept columns in a second, if all of them are kept."""
 
 LEAST_BYTES = 2**18
@@ -196,13 +196,17 @@ class SourceQuery:
 
     def read(self) -> list[Source]:
         """Return the sources of which its plan reads kept columns."""
-        return [source for source, _ in self.spared()]
+        return [source for source, known in self._planned if known.isRead() or self.slices.reads(source.key)]
 
     def spared(self) -> list[tuple[Source, int]]:
-        """Return those, each with the bytes of its files that need not be parsed, as their columns are kept."""
+        """Return the sources of which it has read kept columns, each with the bytes that it need not have parsed.
+
+        A stage whose result was there has read none.
+        """
         found = [
             (source, source.bytes if known.isRead() else int(self.slices.reads(source.key)))
             for source, known in self._planned
+            if self.slices.hasRead(known)
         ]
         return [(source, length) for source, length in found if length]
 
@@ -211,8 +215,16 @@ class SourceQuery:
         return [source for source in self.sources if self.slices.fills(source.key)]
 
     def kept(self) -> list[Source]:
-        """Return the sources of which its plan keeps columns."""
+        """Return the sources of which its plan keeps computed columns."""
         return [source for source, known in self._planned if known.isKept()]
+
+    def has_kept(self) -> list[Source]:
+        """Return the sources of which it has kept computed columns, once it has run."""
+        return [source for source, known in self._planned if known.isKept() and self.slices.hasRead(known)]
+
+    def has_sliced(self) -> list[Source]:
+        """Return the sources of which it has kept a part of the rows, once it has run."""
+        return [source for source in self.sliced() if self.slices.keeps(source.key)]
 
     def from_files(self, *, takes_few: bool) -> list[Source]:
         """Return the sources that it reads from their files, and whole.

@@ -21,6 +21,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.DefaultCachedBatchSerializer;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.FileScanRDD;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -220,6 +221,9 @@ public class KeptSlices {
         /** By key, those slices, and the one that is kept. */
         private final Map read = new HashMap();
         private final Map fills = new HashMap();
+        /** What plans read that were made to be run: slices, by key, and cached rows, by what computes them. */
+        private final HashSet made = new HashSet();
+        private final IdentityHashMap madeOfCaches = new IdentityHashMap();
 
         Reading(KeptSlices slices, ColumnPlanning planning) {
             this.slices = slices;
@@ -286,6 +290,7 @@ public class KeptSlices {
                     FileScanRDD files = (FileScanRDD) scan.inputRDD();
                     if (isSame(layout(files), known.last().layout)) {
                         read.put(source.key(), known);
+                        made.add(source.key());
                         field(FileSourceScanExec.class, "inputRDD").set(scan, rows(scan, files, known));
                     }
                 }
@@ -337,12 +342,26 @@ public class KeptSlices {
             }
         }
 
-        /** The plan that runs for a scan. */
+        /**
+         * Whether a plan that reads kept columns of a source was made, to be run: none is if a stage's result is there.
+         */
+        public synchronized boolean hasRead(ColumnPlanning.Source source) {
+            KeptColumns columns = source.columns();
+            return made.contains(source.key())
+                || columns != null && madeOfCaches.containsKey(columns.relation().cacheBuilder());
+        }
+
+        /** The plan that runs for a scan of files; one of cached rows stays as it is. */
         public synchronized Object apply(Object plan) {
+            if (plan instanceof InMemoryTableScanExec) {
+                madeOfCaches.put(((InMemoryTableScanExec) plan).relation().cacheBuilder(), null);
+                return plan;
+            }
             String key = (String) decided.get(plan);
             if (key == null) {
                 return plan;
             }
+            made.add(key);
             try {
                 FileSourceScanExec scan = (FileSourceScanExec) plan;
                 return PlanNodes.scanOver(scan, rows(scan, key), scan.outputPartitioning());

@@ -48,7 +48,7 @@ public class PlanRebuilder {
     private final CoalescedReads reads = new CoalescedReads();
     private Function1 scans;
 
-    /** What makes the plans that run for scans of files, unless Spark's own do. */
+    /** What makes the plans that run for scans of files, unless Spark's own do; it learns of scans of cached rows, too. */
     public synchronized void scanBy(Function1 scans) {
         this.scans = scans;
     }
@@ -326,6 +326,9 @@ public class PlanRebuilder {
         }
         if (plan instanceof InMemoryTableScanExec) {
             InMemoryTableScanExec scan = (InMemoryTableScanExec) plan;
+            if (scans != null) {
+                scans.apply(plan);
+            }
             if (kept.containsKey(scan.relation().cacheBuilder())) {
                 plan = new InMemoryTableScanExec(scan.attributes(), scan.predicates(), relation(scan.relation()));
                 plan.copyTagsFrom(scan);

@@ -33,12 +33,15 @@ class LineGraph(CompiledGraph):
     ----------
     boundaries : tuple of PlannedBoundary
         The DataFrames whose rows are kept for later lines.
+    asked : mapping of DataFrame to frozenset of int
+        The DataFrames of which only these columns could have been kept, and are not (`planning.boundaries`, rule 5).
     unused : dict of str to str
         By the name of a DataFrame, why the rows that were kept of it are not used.
     """
 
     is_callers = True
     boundaries: tuple[PlannedBoundary, ...]
+    asked: Mapping[DataFrame, frozenset[int]]
 
     def __init__(
         self, program: Program, name: str, options: JobOptions, unused: Mapping[str, str] = MappingProxyType({})
@@ -72,7 +75,7 @@ class LineGraph(CompiledGraph):
 
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
         planned = super()._compile(on_progress)
-        self.boundaries = planned.boundaries
+        self.boundaries, self.asked = planned.boundaries, planned.asked
         return planned
 
     def rows_of(self, df: DataFrame) -> int | None:

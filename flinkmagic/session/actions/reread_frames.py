@@ -4,7 +4,7 @@
 2. The next one that computes something of it computes it whole if it is worth that, and its rows are kept for all later
    ones (`planning.boundaries`, rule 5).
 3. Of a DataFrame that evaluates what may raise only those columns are kept that the action computes for all rows
-   anyway (`planning.boundaries`, rule 8).
+   anyway (`planning.boundaries`, rule 8), and if these are few only when they are asked for again (rule 5 there).
 4. A DataFrame of which so many rows were counted that keeping them would cost more than the session may stake now
    (`ledger`) is not kept, until the session may stake more. One that may have many more rows than what it is made from
    (``crossJoin``, ``explode``) is not kept before an action has counted them.
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from flinkmagic.capturing.merging import spanning
+from flinkmagic.capturing.program import ReadBefore
 from flinkmagic.errors.actions import EVICTED, OTHER_CODE, OTHER_SETTINGS, RELEASED
 from flinkmagic.reuse.result_keys import NoKey, ResultKey
 from flinkmagic.reuse.retained_results import RetainedResults, retained_results
@@ -33,11 +34,17 @@ if TYPE_CHECKING:
     from flinkmagic.session.actions.action_graph import LineGraph
     from flinkmagic.session.job import Job
 
-KEPT_A_SECOND = 100 * 2**20
-"""How many bytes of rows, by the default sizes of their types, one core keeps in a second; seen on 4.3.0."""
+KEPT_A_SECOND = 25 * 2**20
+"""How many bytes of rows, by the default sizes of their types, one core keeps in a second.
+
+Seen on 4.3.0 in JVMs that had just started, with two or three cores: later it is twice as much.
+"""
 
 _MOST = 50
 """How many DataFrames are looked for in a query, the last read first."""
+
+_MOST_ASKED = 8
+"""How many actions are remembered that asked for a few columns of a DataFrame."""
 
 
 class RereadFrames:
@@ -53,6 +60,7 @@ class RereadFrames:
         self._multiplied: WeakSet[DataFrame] = WeakSet()
         # The positions of the columns that are kept; None if none are.
         self._kept: WeakKeyDictionary[DataFrame, frozenset[int] | None] = WeakKeyDictionary()
+        self._asked: WeakKeyDictionary[DataFrame, tuple[frozenset[int], ...]] = WeakKeyDictionary()
         self._never: WeakSet[DataFrame] = WeakSet()
         # The keys under which rows were kept last.
         self._keys: WeakKeyDictionary[DataFrame, ResultKey] = WeakKeyDictionary()
@@ -65,10 +73,14 @@ class RereadFrames:
             known = cls._OF_CONTEXTS[sc] = cls(Ledger.of(sc))
         return known
 
-    def within_reach(self) -> Mapping[DataFrame, frozenset[int] | None]:
-        """Return those that a query may use, each with the positions of the columns that were kept, if any were."""
+    def within_reach(self) -> Mapping[DataFrame, ReadBefore]:
+        """Return those that a query may use."""
         reach = list(self._kept.items())[-_MOST:]
-        return {df: columns for df, columns in reach if columns is not None or self._may_stake(df)}
+        return {
+            df: ReadBefore(columns, self._asked.get(df, ()))
+            for df, columns in reach
+            if columns is not None or self._may_stake(df)
+        }
 
     def _may_stake(self, df: DataFrame) -> bool:
         """Return whether the rows of a DataFrame may be kept now (rule 4)."""
@@ -90,6 +102,8 @@ class RereadFrames:
         count : int, optional
             How many rows the DataFrame has, if that was asked.
         """
+        for one, columns in graph.asked.items():
+            self._asked[one] = (*self._asked.get(one, ()), columns)[-_MOST_ASKED:]
         not_retained = job.not_retained()
         for boundary in graph.boundaries:
             if boundary.name not in not_retained:
@@ -162,7 +176,7 @@ class RereadFrames:
             if boundary.multiplies:
                 self._multiplied.update(boundary.dataframes)
                 is_revised |= not any(self._may_stake(df) or self._kept.get(df) for df in boundary.dataframes)
-            if any(self._kept.get(df) is not None for df in boundary.dataframes):
+            if any((self._kept.get(df) or frozenset()) >= boundary.columns for df in boundary.dataframes):
                 is_gone = store.find("", key.digest, of_session=True) is None
                 is_revised |= is_gone
                 if is_gone:

@@ -91,9 +91,8 @@ class TextReads:
         """What the user should know of them, once the action has run."""
         if self.query is None:
             return ""
-        query = self.query
-        sliced = [source for source in query.sliced() if query.slices.keeps(source.key)]
-        told = ((query.read(), columns_read), (query.kept(), columns_kept), (sliced, slice_kept))
+        read = [source for source, _ in self.query.spared()]
+        told = ((read, columns_read), (self.query.has_kept(), columns_kept), (self.query.has_sliced(), slice_kept))
         return "; ".join(text(", ".join(one.name for one in sources)) for sources, text in told if sources)
 
     def give_up(self) -> None:

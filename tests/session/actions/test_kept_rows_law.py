@@ -170,6 +170,23 @@ def test_what_an_action_computes_anyway_is_kept_and_others_read_it(session, rows
     assert session.report.reused > 0
 
 
+def test_a_few_columns_are_kept_when_they_are_asked_for_again(session, rows) -> None:
+    session.cell(
+        "d = df.where('k > 0').withColumn('rate', F.udf(lambda v, k: v / k, 'double')('v', 'k'))"
+        ".withColumn('rest', F.udf(lambda v, k: v % k, 'long')('v', 'k'))\nd.count()"
+    )
+    rate, rest = (
+        f"d.groupBy('k').agg(F.{{}}('{name}').alias('r')).orderBy('k').collect()" for name in ("rate", "rest")
+    )
+    notes = []
+    for line in (rate.format("sum"), rest.format("sum"), rate.format("min"), rest.format("min"), rest.format("max")):
+        assert outcome(session.cell, line) == outcome(session.plain, line)
+        notes.append(session.report.note)
+    kept = "kept a DataFrame for later lines"  # the first time what `d` is made of
+    assert notes == [kept, "", kept, kept, ""]
+    assert session.report.reused > 0
+
+
 def test_what_fails_only_for_being_kept_runs_again_without(session, rows, monkeypatch) -> None:
     session.cell("d = df.withColumn('rate', F.udf(lambda v, k: v / k, 'double')('v', 'k'))\nd.count()")
     line = "d.where('k > 0').groupBy('k').agg(F.sum('rate').alias('r')).orderBy('k').collect()"
