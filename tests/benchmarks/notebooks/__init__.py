@@ -11,6 +11,8 @@ Figures:
 - `ratio_NAME`: seconds of all cells, on to plain: the median over the rounds. `geomean` and `worst` are over all
   notebooks, `controls` is the worst of the three that have nothing to reuse. Targets: at most 0.8; at most 1.05, or
   `plain_plain_worst` and 0.02; at most 1.03.
+- `median_is`, `median_plain_s`, `median_ours_s`: the notebook in the middle by its ratio, and its seconds; `worst_is`
+  and so on: the worst one. The README tells of these.
 - `plain_plain_worst`: the same of plain runs to each other.
 - `expert_geomean`: on to the plain run of what an expert would write, with `cache` and `unpersist`. Target: at most
   0.95.
@@ -117,6 +119,8 @@ def figures(all_runs: Sequence[Runs], minutes: float) -> dict[str, float | int |
     again = [runs.again_ratio for runs in all_runs if runs.again_ratio is not None]
     controls = [runs.ratio for runs in all_runs if runs.notebook.control]
     cell, number, name = max((*runs.worst_cell, runs.notebook.name) for runs in all_runs)
+    by_ratio = sorted(all_runs, key=lambda runs: runs.ratio)
+    told = {"median": by_ratio[(len(by_ratio) - 1) // 2], "worst": by_ratio[-1]}
     on = [cell for runs in all_runs for run in runs.under_mode for cell in run]
     plain = [cell for runs in all_runs for run in runs.without for cell in run]
     return {
@@ -124,6 +128,9 @@ def figures(all_runs: Sequence[Runs], minutes: float) -> dict[str, float | int |
         "expert_geomean": round(geomean(runs.expert_ratio for runs in all_runs), 3),
         "worst": round(max(runs.ratio for runs in all_runs), 3),
         **({"controls": round(max(controls), 3)} if controls else {}),
+        **{f"{which}_is": runs.notebook.name for which, runs in told.items()},
+        **{f"{which}_plain_s": round(statistics.median(map(seconds, runs.plain)), 1) for which, runs in told.items()},
+        **{f"{which}_ours_s": round(statistics.median(map(seconds, runs.on)), 1) for which, runs in told.items()},
         "worst_cell": round(cell, 3),
         "worst_cell_is": f"{name}[{number}]",
         "errors": sum(len(ours.errors) for ours, _ in found),
