@@ -16,10 +16,16 @@ from flinkmagic.jvm import driver_classes
 
 
 @pytest.fixture
-def _without_janino(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver's JVM has compiled nothing yet, and has no such compiler."""
-    monkeypatch.setattr(driver_classes, "_COMPILER", "org.codehaus.janino.NoCompilerOfThisName")
+def _nothing_compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither the driver's JVM has compiled anything, nor an earlier kernel."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(CLASSES, "_compiled", WeakKeyDictionary())
+
+
+@pytest.fixture
+def _without_janino(monkeypatch: pytest.MonkeyPatch, _nothing_compiled: None) -> None:
+    """There is no such compiler either."""
+    monkeypatch.setattr(driver_classes, "_COMPILER", "org.codehaus.janino.NoCompilerOfThisName")
 
 
 @pytest.mark.usefixtures("_without_janino")
@@ -39,8 +45,8 @@ def test_the_block_is_refused_before_it_runs(spark: Any, tmp_path: Path) -> None
     assert spark.read.parquet(str(tmp_path / "out")).count() == 3
 
 
+@pytest.mark.usefixtures("_nothing_compiled")
 def test_a_refusal_is_not_remembered(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CLASSES, "_compiled", WeakKeyDictionary())
     with monkeypatch.context() as without_janino:
         without_janino.setattr(driver_classes, "_COMPILER", "org.codehaus.janino.NoCompilerOfThisName")
         with pytest.raises(DriverClassesRefusedError), capture(spark):
