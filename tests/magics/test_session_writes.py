@@ -40,6 +40,7 @@ def on(notebook: Any, tmp_path: Path) -> Any:
 def reused(cell: Any) -> list[int]:
     """How many stages each of a cell's lines has reused."""
     assert cell.error is None
+    print(cell.stderr)
     found = [line for line in cell.stderr.splitlines() if " · line " in line]
     return [int((re.findall(r"reused (\d+) stage", line) or [0])[0]) for line in found]
 
