@@ -33,8 +33,6 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JJavaError
 
-from flinkmagic.capturing.driver.capture_reader import hadoop_settings
-from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.functions.purity import impurity
 from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources
 from flinkmagic.reuse.code_fingerprint import fingerprint
@@ -177,7 +175,7 @@ class ResultKeys:
             return NoKey(f"its plan could not be read: {str(error.java_exception)[:200]}")
         if "digest" not in answer:
             return NoKey(answer["reason"])
-        settings = self._settings_of(answer["settings"], plan.session)
+        settings = self._settings_of(answer["settings"])
         whole = json.dumps([answer["digest"], settings, *more])
         digest = hashlib.sha256(whole.encode()).hexdigest()
         return ResultKey(digest, answer["portable"], tuple(answer["files"]), settings)
@@ -201,7 +199,7 @@ class ResultKeys:
             return NoKey(f"its query could not be read: {str(error.java_exception)[:200]}")  # as in `of`
         if "digest" not in answer:
             return NoKey(answer["reason"])
-        settings = self._settings_of(answer["settings"], query_execution.sparkSession)
+        settings = self._settings_of(answer["settings"])
         whole = json.dumps([answer["digest"], settings, *more])
         return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), False, tuple(answer["files"]))
 
@@ -231,7 +229,7 @@ class ResultKeys:
         answer = self._answer(self._keys.keyOfRead, part, query_execution)
         if "digest" not in answer:
             return NoKey(answer["reason"])
-        whole = json.dumps([answer["digest"], self._settings_of(answer["settings"], query_execution.sparkSession)])
+        whole = json.dumps([answer["digest"], self._settings_of(answer["settings"])])
         return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), False, tuple(answer["files"]))
 
     def changed_file(self, key: ResultKey) -> str:
@@ -265,13 +263,13 @@ class ResultKeys:
             except CannotCompareError as error:
                 self._keys.know(digest, None, True, f"a Python function cannot be compared: {error}")
 
-    def _settings_of(self, number: int, session: Callable[[], JavaObject]) -> str:
+    def _settings_of(self, number: int) -> str:
         digest = self._settings.get(number)
         if digest is None:
             # Writes follow the Hadoop settings of their line, which are entries of the session; reads follow the
             # current ones.
-            digest = settings_digest(read_conf(session()), self._sc.version, hadoop_settings())
-            self._settings[number] = digest
+            conf, hadoop = json.loads(self._keys.settings(number))
+            digest = self._settings[number] = settings_digest(conf, self._sc.version, hadoop)
         return digest
 
 

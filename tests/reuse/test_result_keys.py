@@ -445,6 +445,19 @@ def test_hadoop_settings_count(spark, numbers, key):
     assert key(df).digest == before.digest
 
 
+def test_equal_settings_are_equal_however_they_were_set(spark, numbers, key):
+    df = spark.read.parquet(numbers).groupBy("k").count()
+    before = key(df)
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    for name in ("io.file.buffer.size", "fs.trash.interval"):
+        hadoop.set(name, hadoop.get(name))
+    spark.conf.set("spark.sql.ui.explainMode", "simple")
+    try:
+        assert key(df) == before
+    finally:
+        spark.conf.unset("spark.sql.ui.explainMode")
+
+
 def test_an_entry_that_only_hides_a_later_setting_does_not_count():
     assert settings_digest({"mapreduce.a": ""}, "4") == settings_digest({}, "4")
     assert settings_digest({"mapreduce.a": ""}, "4") != settings_digest({}, "4", {"mapreduce.a": "1"})

@@ -144,6 +144,11 @@ public class PlanKeys {
         return JSON.writeValueAsString(answer);
     }
 
+    /** As JSON the settings of a number: those of the session, and those of Hadoop. */
+    public String settings(int number) throws Exception {
+        return JSON.writeValueAsString(SessionSettings.ofNumber(number));
+    }
+
     /** By which rules plans are written; what was written by others does not count. */
     private void rules(boolean ofQuery, boolean ofAnswer) {
         if (ofQuery != this.ofQuery || ofAnswer != this.ofAnswer) {

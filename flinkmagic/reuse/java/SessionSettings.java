@@ -6,9 +6,12 @@ import java.util.Map;
 
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.internal.SessionState;
+import scala.Tuple2;
+import scala.collection.Iterator;
 
 /**
  * The settings of sessions, told apart by numbers: equal settings have the same number as long as it is among the last.
+ * Hadoop's count whether they were set or are its defaults: a setting that is set to its default says nothing else.
  *
  * A session has some hundred settings and Hadoop a thousand, and a key is asked for several times an action. Written for
  * Janino. Seen on Spark 3.5 and 4.3.
@@ -42,5 +45,28 @@ public class SessionSettings {
             }
             return Integer.valueOf(last);
         }
+    }
+
+    /** The settings of a number that was given just now: those of the session, and those of Hadoop. */
+    public static Map[] ofNumber(int number) {
+        synchronized (KNOWN) {
+            for (int i = KNOWN.size() - 1; i >= 0; i--) {
+                Object[] known = (Object[]) KNOWN.get(i);
+                if (((Integer) known[0]).intValue() == number) {
+                    return new Map[] {texts((scala.collection.Map) known[1]), (Map) known[2]};
+                }
+            }
+        }
+        throw new IllegalStateException(MOST + " other settings have been met since");
+    }
+
+    private static Map texts(scala.collection.Map settings) {
+        Map texts = new HashMap();
+        Iterator entries = settings.iterator();
+        while (entries.hasNext()) {
+            Tuple2 entry = (Tuple2) entries.next();
+            texts.put(entry._1(), entry._2());
+        }
+        return texts;
     }
 }
