@@ -296,6 +296,9 @@ class Boundaries:
                         _NOT_WORTH.update(frames[number].dataframes)
                     continue
                 frame = frames[number]
+                if len(sinks) == 1 and not self._is_needed(cuts, frame, query_execution, sinks[0], clone):
+                    refused.append(number)
+                    continue
                 name = self._name(frame.number, frame.dataframes)
                 dataset_id = name_of_run(name)
                 relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
@@ -337,6 +340,17 @@ class Boundaries:
         but takes longer than most of what is saved.
         """
         return sinks == 1 and self._share == "auto" and any(df in _NOT_WORTH for df in frame.dataframes)
+
+    def _is_needed(
+        self, cuts: JavaObject, frame: _Frame, query_execution: JavaObject, sink: SinkRequest, clone: JavaObject
+    ) -> bool:
+        """Return whether a query computes a DataFrame at all (rule 5), or reads rows that are kept already."""
+        assert self._program is not None
+        known = [self._program.reread[df] for df in frame.dataframes if df in self._program.reread]
+        if any(one.kept is not None for one in known) or not self._parts.mayLeaveOut(sink.logical_plan):
+            return True
+        own = self._planned(cuts, sink, clone).optimizedPlan()
+        return bool(self._parts.readsFilesOf(own, query_execution.optimizedPlan()))
 
     def _planned(self, cuts: JavaObject, sink: SinkRequest, clone: JavaObject) -> JavaObject:
         return self._clones.plan(cuts.rewrite(sink.logical_plan, _may_read(sink)), clone)

@@ -5,12 +5,14 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.TreeSet;
 
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.BaseEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
@@ -22,9 +24,12 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.util.AccumulatorV2;
 import scala.collection.Iterator;
 import scala.collection.immutable.Nil$;
@@ -103,6 +108,49 @@ public class FrameParts {
             return rows > 0L ? rows : -1L;  // another query may have run it
         }
         return ran.children().size() == 1 ? rowsOf((SparkPlan) ran.children().head()) : -1L;
+    }
+
+    /** Whether a query joins rows in a way that the optimizer may leave out, as nobody asks for what it adds. */
+    public boolean mayLeaveOut(LogicalPlan query) {
+        boolean may = query instanceof Join && !((Join) query).joinType().sql().startsWith("INNER");
+        Iterator children = query.children().iterator();
+        while (children.hasNext() && !may) {
+            may = mayLeaveOut((LogicalPlan) children.next());
+        }
+        return may;
+    }
+
+    /** Whether an optimized query reads all files that a part of it reads, be it as kept rows or columns of them. */
+    public boolean readsFilesOf(LogicalPlan query, LogicalPlan part) {
+        HashSet read = new HashSet();
+        addFiles(query, read);
+        HashSet wanted = new HashSet();
+        addFiles(part, wanted);
+        return read.containsAll(wanted);
+    }
+
+    /** Adds the tables, whose relations the optimizer copies, and the other relations of files. */
+    private static void addFiles(QueryPlan plan, HashSet found) {
+        if (plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
+            scala.Option table = ((LogicalRelation) plan).catalogTable();
+            found.add(table.isDefined()
+                ? ((CatalogTable) table.get()).identifier() : ((LogicalRelation) plan).relation());
+        } else if (plan instanceof FileSourceScanExec) {
+            scala.Option table = ((FileSourceScanExec) plan).tableIdentifier();
+            found.add(table.isDefined() ? table.get() : ((FileSourceScanExec) plan).relation());
+        } else if (plan instanceof InMemoryRelation) {
+            addFiles(((InMemoryRelation) plan).cacheBuilder().cachedPlan(), found);
+        } else if (plan instanceof InMemoryTableScanExec) {
+            addFiles(((InMemoryTableScanExec) plan).relation(), found);
+        }
+        Iterator parts = plan.children().iterator();
+        while (parts.hasNext()) {
+            addFiles((QueryPlan) parts.next(), found);
+        }
+        parts = plan.subqueries().iterator();
+        while (parts.hasNext()) {
+            addFiles((QueryPlan) parts.next(), found);
+        }
     }
 
     /** A plan of some of the columns, by their positions, and of nothing else. */

@@ -56,6 +56,16 @@ def test_the_second_action_computes_a_name_whole_and_the_third_reads_it(session,
     assert session.cell("late.where('k = 3').first()['total']") == sum(range(3, 100, 10))
 
 
+def test_what_the_optimizer_drops_from_a_query_is_not_computed_for_later_ones(session, files) -> None:
+    session.cell("late.where('total > 0').count()")
+    session.plain("wide = spark.range(20).join(late, F.col('id') == late.k, 'left')\nNone")
+    assert session.cell("wide.count()") == 20
+    assert "boundary" not in {one.kind for one in retained(session.spark)}
+    assert session.cell("wide.groupBy('total').count().count()") == 11
+    assert "boundary" in {one.kind for one in retained(session.spark)}
+    assert session.cell("wide.count()") == 20
+
+
 def test_what_was_read_last_is_looked_for(session, files) -> None:
     reread = RereadFrames.of(session.spark.sparkContext)
     session.plain("early = late.where('k > 3').groupBy(F.expr('k % 3')).count()\nNone")
