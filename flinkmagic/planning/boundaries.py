@@ -50,6 +50,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -115,6 +116,8 @@ class Boundary:
         Names its rows, in graphs and in Spark's storage; no other rows have this name.
     query_execution : py4j.java_gateway.JavaObject
         Its ``QueryExecution``.
+    known_by : py4j.java_gateway.JavaObject
+        The physical plan by which its rows are known, whether columns of text sources are kept that it reads.
     relation : py4j.java_gateway.JavaObject
         The ``InMemoryRelation`` on which its consumers are planned.
     columns : frozenset of int
@@ -132,6 +135,7 @@ class Boundary:
     scope: str
     dataset_id: str
     query_execution: JavaObject = field(repr=False)
+    known_by: JavaObject = field(repr=False)
     relation: JavaObject = field(repr=False)
     columns: frozenset[int]
     is_computed_anyway: bool
@@ -247,9 +251,15 @@ class Boundaries:
                 "spark.local.dir to a larger disk, or spark.driver.memory to more)."
             )
 
-    def level(self, clone: JavaObject) -> JavaObject:
-        """Return where rows are kept (rule 9)."""
-        return self._level(self._cuts(clone))
+    def reading_columns(self, clone: JavaObject) -> AbstractContextManager[None]:
+        """Let what is planned on a clone read kept columns of text sources, if the program has any."""
+        sources = self._program.sources if self._program is not None else None
+        if sources is None:
+            return nullcontext()
+        planned: AbstractContextManager[None] = sources.planned(
+            self._clones.state(clone), lambda: self._level(self._cuts(clone))
+        )
+        return planned
 
     def _level(self, cuts: JavaObject) -> JavaObject:
         is_open = self._storage_level == DEFAULT_STORAGE_LEVEL
@@ -302,7 +312,7 @@ class Boundaries:
                 name = self._name(frame.number, frame.dataframes)
                 dataset_id = name_of_run(name)
                 relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
-                columns = _positions(frame)
+                running, columns = plan, _positions(frame)
                 is_whole = number in is_split or self._share == "always"
                 is_firsts = False
                 if not is_whole and not self._totality.isTotal(query_execution.optimizedPlan()):
@@ -319,14 +329,25 @@ class Boundaries:
                         refused.append(number)
                         continue
                     is_firsts = set(columns) == set(used_by[0][1])
-                    query_execution = self._clones.plan(self._parts.filled(plan, columns), clone)
-                    relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
+                    running = self._parts.filled(plan, columns)
+                    query_execution = self._clones.plan(running, clone)
+                    why = worth_keeping(kinds.of(query_execution.executedPlan()).splitlines(), self._share)
+                    if not why:
+                        refused.append(number)
+                        continue
+                known_by = query_execution.executedPlan()
+                if self._program is not None and self._program.sources is not None:
+                    with self.reading_columns(clone):
+                        query_execution = self._clones.plan(running, clone)
+                        query_execution.executedPlan()
+                relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
                 cuts.cut(number, relation)
                 cut.add(number)
                 kept = frozenset(columns)
                 dataframes = tuple(frame.dataframes)
                 yield Boundary(
-                    frame.number, dataframes, name, why, scope, dataset_id, query_execution, relation, kept, is_firsts,
+                    frame.number, dataframes, name, why, scope, dataset_id, query_execution, known_by, relation, kept,
+                    is_firsts,
                     multiplies=any(one.rpartition(".")[2] in _MULTIPLYING for one in operators),
                 )  # fmt: skip
             # What a refused one is made of may be kept in its place.

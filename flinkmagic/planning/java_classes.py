@@ -38,7 +38,7 @@ CLASSES = DriverClasses(
         "ColumnPlanning": ("ColumnStore", "KeptColumns"),
         "ColumnStore": ("KeptColumns",),
         "FrameParts": ("PlanLeaves", "PlanNodes", "TotalExpressions", "TotalPlans"),
-        "KeptColumns": ("PlanLeaves", "PlanNodes", "Replacement"),
+        "KeptColumns": ("PlanNodes",),
         "KeptSlices": ("ColumnPlanning", "KeptColumns", "PlanNodes", "SourceColumns", "SourceScan"),
         "LogicalCuts": ("PlanLeaves", "PlanNodes", "Replacement", "SelectedRows"),
         "MergedRows": ("PlanLeaves", "PlanNodes"),
@@ -56,6 +56,6 @@ CLASSES = DriverClasses(
             "Replacement",
             "TotalExpressions",
         ),
-        "TotalPlans": ("PlanLeaves", "TotalExpressions"),
+        "TotalPlans": ("PlanLeaves", "Replacement", "TotalExpressions"),
     },
 )

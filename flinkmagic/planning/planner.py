@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -88,8 +88,8 @@ class PlannedJob:
         The DataFrames of which only these columns, by their positions, could have been kept, and are not.
     results : tuple of StageResult
         What the stages leave behind for later jobs.
-    relations : tuple of py4j.java_gateway.JavaObject
-        The ``InMemoryRelation`` s of the boundaries.
+    relations : tuple of tuple of py4j.java_gateway.JavaObject
+        The ``InMemoryRelation`` s of boundaries and of kept columns, each with the plan by which its rows are known.
     collected : bool
         Whether an action collects the rows of its result.
     is_callers : bool
@@ -114,7 +114,7 @@ class PlannedJob:
     boundaries: tuple[PlannedBoundary, ...] = ()
     asked: Mapping[DataFrame, frozenset[int]] = field(default_factory=dict, repr=False)
     results: tuple[StageResult, ...] = ()
-    relations: tuple[JavaObject, ...] = field(default=(), repr=False)
+    relations: tuple[tuple[JavaObject, JavaObject], ...] = field(default=(), repr=False)
     collected: bool = False
     is_callers: bool = False
     is_part: bool = False
@@ -273,7 +273,7 @@ class _Planner:
             boundaries=planned_boundaries(requests, boundaries, self._kept),
             asked=self._boundaries.asked,
             results=tuple(self._handles.results),
-            relations=(*(boundary.relation for boundary in boundaries), *self._relations()),
+            relations=tuple(self._relations(boundaries)),
             collected=any(request.collected for request in requests),
         )
 
@@ -297,7 +297,7 @@ class _Planner:
 
         def plan_one(index: int) -> tuple[str, JavaObject, JavaObject]:
             clone, scope = clones[index]
-            with self._reads_columns(clone):
+            with self._boundaries.reading_columns(clone):
                 query_execution = self._clones.plan(logical_plans[index], clone)
                 physical = query_execution.executedPlan()
             if self._share == "never" or not self._clones.reuses_exchanges(clone):
@@ -310,19 +310,12 @@ class _Planner:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             yield pool.map(plan_one, range(len(requests)))
 
-    def _reads_columns(self, clone: JavaObject) -> AbstractContextManager[None]:
-        """Let what is planned on a clone read kept columns of text sources, if the program has any."""
+    def _relations(self, boundaries: Sequence[Boundary]) -> Iterator[tuple[JavaObject, JavaObject]]:
+        for boundary in boundaries:
+            yield boundary.relation, boundary.known_by
         sources = self._program.sources if self._program is not None else None
-        if sources is None:
-            return nullcontext()
-        planned: AbstractContextManager[None] = sources.planned(
-            self._clones.state(clone), lambda: self._boundaries.level(clone)
-        )
-        return planned
-
-    def _relations(self) -> list[JavaObject]:
-        sources = self._program.sources if self._program is not None else None
-        return [] if sources is None else sources.relations()
+        for relation in [] if sources is None else sources.relations():
+            yield relation, relation.cacheBuilder().cachedPlan()
 
     def _keep(self, boundary: Boundary) -> None:
         """Read a boundary's plan, and let the plans of its consumers read its rows."""
@@ -332,7 +325,7 @@ class _Planner:
         self._handles.read_kept(boundary.relation)
 
         def handle(stage: Stage, rows: PartitionCount) -> StageHandle:
-            return self._handles.of_boundary(boundary.name, boundary.query_execution, boundary.relation, stage, rows)
+            return self._handles.of_boundary(boundary, stage, rows)
 
         kept = KeptStage(self._sinks + len(self._kept), boundary.name, boundary.dataset_id, handle)
         self._translator.cut_at(root, kept)

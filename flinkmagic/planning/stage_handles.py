@@ -44,6 +44,7 @@ from flinkmagic.planning.user_writes import user_write, writes_files
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
+    from flinkmagic.planning.boundaries import Boundary
     from flinkmagic.planning.requests import SinkRequest
     from flinkmagic.planning.translation import Stage
 
@@ -249,13 +250,12 @@ class StageHandles:
             observed=self._observed(request, plan),
         )
 
-    def of_boundary(
-        self, name: str, query_execution: JavaObject, relation: JavaObject, stage: Stage, rows: PartitionCount
-    ) -> BoundaryStageHandle:
+    def of_boundary(self, boundary: Boundary, stage: Stage, rows: PartitionCount) -> BoundaryStageHandle:
         """Return the handle of the stage whose rows are kept in a relation, which this job's other plans read."""
-        self._note_planned(relation.cacheBuilder().cachedPlan(), query_execution.optimizedPlan())
+        relation, query_execution = boundary.relation, boundary.query_execution
+        self._note_planned(boundary.plan, query_execution.optimizedPlan())
         handle = BoundaryStageHandle(
-            name=name,
+            name=boundary.name,
             tasks=rows.number,
             exact=rows.exact,
             **self._facts(stage),
@@ -266,7 +266,7 @@ class StageHandles:
             StageResult(
                 handle,
                 "boundary",
-                relation.cacheBuilder().cachedPlan(),
+                boundary.known_by,
                 ("boundary",),
                 computed=lambda: self._rebuilder.relation(relation).cacheBuilder(),
                 over=lambda plan: self._rebuilder.keptOver(relation, plan),

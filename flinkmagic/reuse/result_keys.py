@@ -143,11 +143,11 @@ class ResultKeys:
     ----------
     sc : SparkContext
         The session's.
-    relations : sequence of py4j.java_gateway.JavaObject
-        The ``InMemoryRelation`` s of the job's own boundaries, whose rows are those of their plans.
+    relations : sequence of tuple of py4j.java_gateway.JavaObject
+        The ``InMemoryRelation`` s of the job's own boundaries, each with the physical plan by which its rows are known.
     """
 
-    def __init__(self, sc: SparkContext, relations: Sequence[JavaObject] = ()) -> None:
+    def __init__(self, sc: SparkContext, relations: Sequence[tuple[JavaObject, JavaObject]] = ()) -> None:
         self._sc = sc
         self._keys: Any = CLASSES.new_instance(sc._gateway, "PlanKeys")
         if sc not in _SETTINGS:
@@ -155,8 +155,8 @@ class ResultKeys:
             _SETTINGS[sc] = {}
         self._settings = _SETTINGS[sc]
         self._sources = ModuleSources(_MODULES.setdefault(sc, {}))
-        for relation in relations:
-            self._keys.own(relation)
+        for relation, plan in relations:
+            self._keys.own(relation, plan)
 
     def of(self, plan: JavaObject, *more: str) -> ResultKey | NoKey:
         """Return the key of a physical plan's rows.

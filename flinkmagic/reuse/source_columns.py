@@ -15,10 +15,12 @@ The rules:
    schema, its options, and the settings. No DataFrame and no view counts. It is read only while the files are still the
    same.
 2. The first query that reads a source reads it as plain Spark does. The next ones keep slices as large as the caller
-   allows (`share`): of a source of 100 MiB of which a tenth may be kept, 10 MiB.
+   allows (`room`): of a source of 100 MiB of which a tenth may be kept, 10 MiB. Of lines that are not parsed nothing is
+   kept: they are read as fast from their files.
 3. The first query that computes something of a source computes it as plain Spark does. When it is computed again, it is
-   kept, with all columns of that query, as far as the caller allows: of a source with 20 columns of which 5 are needed,
-   a quarter. What a query needs beside what is kept already is read from the files once more, with all that was kept.
+   kept, with all columns of that query, if the caller allows what that costs: to store 5 of 20 columns is a quarter of
+   storing all, and each column that is computed of rows which a filter of the query removes costs as much as storing
+   all. Other columns that are kept stay, unless these hold them.
 4. A query that may stop early keeps nothing, and a query that asks for the names of files reads the files.
 5. If a query that reads or keeps columns fails, nothing of their source is kept again.
 6. What is kept are retained results (`retained_results`): bounded, listed and released with them.
@@ -52,6 +54,12 @@ PARSED_A_SECOND = 100 * 2**20
 
 KEPT_A_SECOND = 30 * 2**20
 """How many bytes of text one core turns into kept columns in a second, if all of them are kept."""
+
+STORED_A_SECOND = 80 * 2**20
+"""How many bytes of text one core stores as columns in a second that it has parsed anyway.
+
+A column that is computed besides, such as one group of a regular expression, takes about as long as to store all.
+"""
 
 LEAST_BYTES = 2**18
 """Smaller sources are read faster than anything else can be done about them."""
@@ -112,15 +120,16 @@ class SourceColumns:
                 cls._OF_CONTEXTS[sc] = cls(sc._gateway)
             return cls._OF_CONTEXTS[sc]
 
-    def query(self, df: DataFrame, share: Callable[[Source], float]) -> SourceQuery | None:
+    def query(self, df: DataFrame, room: Callable[[Source], tuple[float, float]]) -> SourceQuery | None:
         """Return what a query may read of kept columns; None if it reads no text source that is worth it.
 
         Parameters
         ----------
         df : DataFrame
             The query.
-        share : callable
-            How much of a source, as a share of all columns of all rows, may be kept while the query reads it.
+        room : callable
+            How many seconds it may cost to keep something of a source: if the query takes as long as the last one that
+            has read it, and if it takes as long as one would like.
         """
         execution, sc = df._jdf.queryExecution(), df.sparkSession.sparkContext
         leaves = self.rule.sources(execution)
@@ -134,7 +143,7 @@ class SourceColumns:
             if key and key not in self.given_up:
                 name = os.path.basename(paths.rstrip("/"))
                 source = Source(key, name, int(length), self._is_kept(key), self.reads.get(key, 0))
-                query.add(leaf, source, share(source) if _fits(sc, source.bytes) else 0.0)
+                query.add(leaf, source, *(room(source) if _fits(sc, source.bytes) else (0.0, 0.0)))
         return query if query.sources else None
 
     def _is_kept(self, key: str) -> bool:
@@ -160,6 +169,7 @@ class SourceQuery:
     def __init__(self, columns: SourceColumns, sc: SparkContext) -> None:
         self._columns = columns
         self._sc = sc
+        self._cores = max(1, sc.defaultParallelism)
         self._planning: Any = columns.rule.planning(columns.store)
         self._planned: list[tuple[Source, Any]] = []
         """Each source with what its planning says of it."""
@@ -171,10 +181,17 @@ class SourceQuery:
         """What it reads."""
         return [source for source, _ in self._planned]
 
-    def add(self, leaf: JavaObject, source: Source, share: float) -> None:
-        """Let it read what is kept of a source, and keep such a share of all columns of all rows."""
+    def add(self, leaf: JavaObject, source: Source, room: float, most: float) -> None:
+        """Let it read what is kept of a source, and spend some seconds on keeping more of it: `most` if it is long."""
         name = name_of_run(f"columns of {source.name}")
-        self._planned.append((source, self._planning.know(leaf, source.key, name, source.bytes, share)))
+        share, passes = (room / self.seconds(source, rate) for rate in (KEPT_A_SECOND, STORED_A_SECOND))
+        most = most / self.seconds(source, STORED_A_SECOND)
+        known = self._planning.know(leaf, source.key, name, source.bytes, share, passes, most)
+        self._planned.append((source, known))
+
+    def seconds(self, source: Source, rate: int) -> float:
+        """Return how long it takes for all of a source at so many bytes a second and core."""
+        return source.bytes / (rate * self._cores)
 
     @contextmanager
     def planned(self, state: JavaObject, level: Callable[[], JavaObject]) -> Iterator[None]:
@@ -198,17 +215,18 @@ class SourceQuery:
         """Return the sources of which its plan reads kept columns."""
         return [source for source, known in self._planned if known.isRead() or self.slices.reads(source.key)]
 
-    def spared(self) -> list[tuple[Source, int]]:
-        """Return the sources of which it has read kept columns, each with the bytes that it need not have parsed.
+    def spared(self) -> list[tuple[Source, float]]:
+        """Return the sources of which it has read kept columns, each with the seconds that this has spared.
 
         A stage whose result was there has read none.
         """
-        found = [
-            (source, source.bytes if known.isRead() else int(self.slices.reads(source.key)))
-            for source, known in self._planned
-            if self.slices.hasRead(known)
-        ]
-        return [(source, length) for source, length in found if length]
+        found = []
+        for source, known in self._planned:
+            if self.slices.hasRead(known):
+                part = 1.0 if known.isRead() else int(self.slices.reads(source.key)) / source.bytes
+                seconds = part * self.seconds(source, PARSED_A_SECOND)
+                found.append((source, seconds + known.computedRead() * self.seconds(source, STORED_A_SECOND)))
+        return [(source, seconds) for source, seconds in found if seconds]
 
     def sliced(self) -> list[Source]:
         """Return the sources of which its plan keeps a part of the rows."""
@@ -242,7 +260,7 @@ class SourceQuery:
     def ended(self, *, takes_few: bool) -> list[tuple[Source, float]]:
         """Note that the query is over: what it has kept whole is there for others, anything else is released.
 
-        Returns each source of which it has kept something, and how much as a share of all its columns of all its rows.
+        Returns each source of which it has kept something, and how many seconds that has cost.
         """
         for source in self.from_files(takes_few=takes_few):
             self._columns.reads[source.key] = source.reads + 1
@@ -256,13 +274,15 @@ class SourceQuery:
             if not builder.isCachedColumnBuffersLoaded():
                 builder.clearCache(False)
                 continue
-            known.hand()
-            retained_results(self._sc).add(self._retained(source, builder))
-            found.append((source, float(filling.share())))
+            contained = {f"{source.key} {name}" for name in known.hand().split()}
+            retained_results(self._sc).add(self._retained(source, filling))
+            retained_results(self._sc).drop(lambda one, gone=contained: one.key in gone)  # type: ignore[misc]
+            found.append((source, float(known.cost()) * self.seconds(source, STORED_A_SECOND)))
         for source in self.sliced():
             if self.slices.hand(source.key):
                 retained_results(self._sc).add(self._columns.retained_slices(source))
-                found.append((source, int(self.slices.fills(source.key)) / source.bytes))
+                share = int(self.slices.fills(source.key)) / source.bytes
+                found.append((source, share * self.seconds(source, KEPT_A_SECOND)))
         return found
 
     def give_up(self) -> None:
@@ -270,19 +290,21 @@ class SourceQuery:
         store = retained_results(self._sc)
         given_up = {source.key for source in (*self.read(), *self.kept(), *self.sliced())}
         self._columns.given_up |= given_up
-        store.drop(lambda one: one.kind == "columns" and one.key.removesuffix(_SLICES) in given_up)
+        store.drop(lambda one: one.kind == "columns" and one.key.partition(" ")[0] in given_up)
         for source, known in self._planned:
             if known.isKept():
                 known.filling().relation().cacheBuilder().clearCache(False)
             self.slices.drop(source.key)
 
-    def _retained(self, source: Source, builder: JavaObject) -> RetainedResult:
+    def _retained(self, source: Source, filling: JavaObject) -> RetainedResult:
+        builder = filling.relation().cacheBuilder()
+
         def let_go() -> None:
             self._columns.store.forget(source.key, builder)
             builder.clearCache(False)
 
         return RetainedResult(
-            key=source.key,
+            key=f"{source.key} {filling.name()}",
             kind="columns",
             graph=source.name,
             what=f"columns of {source.name}",

@@ -28,10 +28,13 @@ public class ColumnPlanning {
      *
      * @param name what is kept of it is called
      * @param bytes the length of its files
-     * @param share how much of it, as a share of all columns of all rows, may be kept while the query reads it
+     * @param share how much of it, as a share of all columns of all rows, may be parsed and kept beside the query
+     * @param passes how often as much as all its columns may be stored, or computed, beside the query
+     * @param most the same, if the query itself takes as long as one would like
      */
-    public Source know(LogicalRelation leaf, String key, String name, long bytes, double share) {
-        Source source = new Source(this, key, name, bytes, share);
+    public Source know(
+            LogicalRelation leaf, String key, String name, long bytes, double share, double passes, double most) {
+        Source source = new Source(this, key, name, bytes, share, passes, most);
         sources.put(leaf.relation(), source);
         return source;
     }
@@ -62,9 +65,9 @@ public class ColumnPlanning {
         ArrayList found = new ArrayList();
         Iterator each = sources.values().iterator();
         while (each.hasNext()) {
-            KeptColumns one = ((Source) each.next()).columns();
-            if (one != null) {
-                found.add(one.relation());
+            ArrayList columns = ((Source) each.next()).columns();
+            for (int i = 0; i < columns.size(); i++) {
+                found.add(((KeptColumns) columns.get(i)).relation());
             }
         }
         return (InMemoryRelation[]) found.toArray(new InMemoryRelation[0]);
@@ -83,22 +86,42 @@ public class ColumnPlanning {
         private final String name;
         private final long bytes;
         private final double share;
+        private final double passes;
+        private final double most;
+        private final ArrayList used = new ArrayList();
         private final ArrayList parsed = new ArrayList();
         private KeptColumns filling;
-        private boolean isRead = false;
+        private int computedRead = -1;
+        private double cost = 0.0;
         private boolean isReadWhole = false;
 
-        Source(ColumnPlanning planning, String key, String name, long bytes, double share) {
+        Source(
+                ColumnPlanning planning, String key, String name, long bytes, double share, double passes, double most) {
             this.planning = planning;
             this.key = key;
             this.name = name;
             this.bytes = bytes;
             this.share = share;
+            this.passes = passes;
+            this.most = most;
         }
 
-        /** The columns of it that the query keeps, else those that are kept already; null if there are none. */
-        public KeptColumns columns() {
-            return filling != null ? filling : planning.store.of(key);
+        /** What the query may read: what it keeps itself first. */
+        public ArrayList known() {
+            ArrayList all = planning.store.of(key);
+            if (filling != null) {
+                all.add(0, filling);
+            }
+            return all;
+        }
+
+        /** What the query keeps, or reads. */
+        public ArrayList columns() {
+            ArrayList all = new ArrayList(used);
+            if (filling != null) {
+                all.add(filling);
+            }
+            return all;
         }
 
         /** Whether the query keeps columns of it. */
@@ -126,18 +149,21 @@ public class ColumnPlanning {
             return bytes;
         }
 
-        /** How much, as a share of all columns of all rows, may be kept while the query reads it. */
+        /** How much, as a share of all columns of all rows, may be parsed and kept beside the query. */
         public double share() {
             return share;
         }
 
         /**
-         * Has columns kept while the query reads them, if that is allowed and one of them was read before.
+         * Has columns kept while the query reads them, if that is allowed and one of them was read before. As a query
+         * that takes longer may cost more, each column that it computes counts like a pass over the source.
          *
          * @param lacking those of them that are not kept already
+         * @param ofAllRows how many of them the query computes of all rows, and not only of those that pass a filter
          */
-        public boolean keep(KeptColumns columns, List lacking) throws Exception {
-            if (columns.share() > share || !planning.store.isSeen(key, lacking)) {
+        public boolean keep(KeptColumns columns, List lacking, int ofAllRows) throws Exception {
+            cost = columns.share() + columns.computed() - ofAllRows;
+            if (cost > Math.max(passes, Math.min(most, (1 + ofAllRows) / 4.0)) || !planning.store.isSeen(key, lacking)) {
                 parsed.addAll(lacking);
                 return false;
             }
@@ -149,9 +175,15 @@ public class ColumnPlanning {
             return true;
         }
 
-        /** Note that the query reads columns that are kept already. */
-        public void read() {
-            isRead = true;
+        /** What it costs to keep what the query keeps, in passes over the source. */
+        public double cost() {
+            return cost;
+        }
+
+        /** Note that the query reads columns that are kept already, so many of which are computed ones. */
+        public void read(KeptColumns columns, int computed) {
+            used.add(columns);
+            computedRead = Math.max(computedRead, computed);
         }
 
         /** Note that the query surely reads all of it. */
@@ -161,7 +193,12 @@ public class ColumnPlanning {
 
         /** Whether the query reads columns that are kept already. */
         public boolean isRead() {
-            return isRead;
+            return computedRead >= 0;
+        }
+
+        /** How many computed columns the query reads that are kept already. */
+        public int computedRead() {
+            return Math.max(0, computedRead);
         }
 
         /** Whether the query surely reads all of it; null if it was not planned here. */
@@ -174,9 +211,9 @@ public class ColumnPlanning {
             planning.store.see(key, parsed);
         }
 
-        /** Let later queries read what it has kept of it. */
-        public void hand() {
-            planning.store.keep(key, filling);
+        /** Let later queries read what it has kept of it; returns the names of what they need no more. */
+        public String hand() {
+            return planning.store.keep(key, filling);
         }
     }
 }

@@ -1,5 +1,6 @@
 package flinkmagic.planning;
 
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -12,27 +13,49 @@ public class ColumnStore {
     private final HashMap kept = new HashMap();
     private final HashMap seen = new HashMap();
 
-    /** What queries read from now on, once it is all there. */
-    public synchronized void keep(String key, KeptColumns filled) {
-        kept.put(key, filled);
+    /**
+     * What queries read from now on, once it is all there.
+     *
+     * @return the names of what else is kept of the source and is held by it, too, with blanks between them
+     */
+    public synchronized String keep(String key, KeptColumns filled) {
+        ArrayList all = of(key);
+        StringBuilder names = new StringBuilder();
+        for (int i = 0; i < all.size(); i++) {
+            KeptColumns one = (KeptColumns) all.get(i);
+            if (filled.hold(one) && !one.name().equals(filled.name())) {
+                names.append(one.name()).append(' ');
+            }
+        }
+        all.add(filled);
+        kept.put(key, all);
+        return names.toString();
     }
 
-    /** What is kept of a source; null if that is nothing, or if it is not all there. */
-    public synchronized KeptColumns of(String key) {
-        KeptColumns one = (KeptColumns) kept.get(key);
-        return one != null && one.relation().cacheBuilder().isCachedColumnBuffersLoaded() ? one : null;
+    /** What is kept of a source, and all there: for each query all columns that it reads together. */
+    public synchronized ArrayList of(String key) {
+        ArrayList found = new ArrayList();
+        ArrayList all = kept.containsKey(key) ? (ArrayList) kept.get(key) : new ArrayList();
+        for (int i = 0; i < all.size(); i++) {
+            if (((KeptColumns) all.get(i)).relation().cacheBuilder().isCachedColumnBuffersLoaded()) {
+                found.add(all.get(i));
+            }
+        }
+        return found;
     }
 
     /** Whether columns of a source are kept, and all there. */
     public boolean isKept(String key) {
-        return of(key) != null;
+        return !of(key).isEmpty();
     }
 
     /** Forget what is kept of a source, if it is held by this builder. */
     public synchronized void forget(String key, CachedRDDBuilder builder) {
-        KeptColumns one = (KeptColumns) kept.get(key);
-        if (one != null && one.relation().cacheBuilder() == builder) {
-            kept.remove(key);
+        ArrayList all = (ArrayList) kept.get(key);
+        for (int i = all == null ? -1 : all.size() - 1; i >= 0; i--) {
+            if (((KeptColumns) all.get(i)).relation().cacheBuilder() == builder) {
+                all.remove(i);
+            }
         }
     }
 

@@ -8,7 +8,9 @@ import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.LambdaFunction;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
@@ -16,6 +18,7 @@ import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.BaseEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
@@ -38,8 +41,8 @@ import scala.collection.immutable.Nil$;
  * Which columns of a DataFrame a query reads, and whether the query itself computes them for all of its rows.
  *
  * That is proved by the optimised plans: Spark may have put a projection into a guard above it, a filter below it, or
- * have dropped it. If the optimised plan of the DataFrame's columns stands in that of the query as it is, Spark computes
- * just these rows for the query.
+ * have dropped it. If the optimised plan of the DataFrame's columns stands in that of the query as it is, or in a
+ * projection that evaluates what it evaluates, Spark computes just these rows for the query.
  */
 public class FrameParts {
     /**
@@ -225,9 +228,11 @@ public class FrameParts {
     private static boolean computes(
             LogicalPlan query, LogicalPlan part, boolean isDeferred, boolean isShuffled, boolean stopsEarly,
             boolean takesAll) throws Exception {
-        if (!stopsEarly && takesAll && query.getClass() == part.getClass()) {
+        boolean filters = part instanceof Project && query instanceof Filter;  // which evaluates what it asks for
+        if (!stopsEarly && (filters || takesAll && query.getClass() == part.getClass())) {
             LogicalPlan canonical = (LogicalPlan) query.canonicalized();
-            if (canonical.equals(part) || part instanceof Aggregate && contains((Aggregate) canonical, (Aggregate) part)) {
+            if (canonical.equals(part) || part instanceof Aggregate && contains((Aggregate) canonical, (Aggregate) part)
+                || part instanceof Project && contains(canonical, (Project) part)) {
                 return true;
             }
         }
@@ -293,6 +298,41 @@ public class FrameParts {
         HashSet needed = new HashSet();
         addFunctions(query.aggregateExpressions(), own);
         return addFunctions(part.aggregateExpressions(), needed) && own.containsAll(needed);
+    }
+
+    /**
+     * Whether a projection, or a filter, computes all that may raise in a projection: Spark puts two of them together. Of
+     * several conditions a filter may leave out some, as soon as another one is false.
+     */
+    private static boolean contains(LogicalPlan query, Project part) throws Exception {
+        if (!query.children().head().equals(part.child())) {
+            return false;
+        }
+        HashSet evaluated = new HashSet();
+        Iterator each = query.expressions().iterator();
+        while (each.hasNext()) {
+            Expression one = (Expression) each.next();
+            evaluated.add(one.canonicalized());
+            while (alwaysEvaluatesChild(one)) {
+                one = (Expression) one.children().head();
+                evaluated.add(one.canonicalized());
+            }
+        }
+        each = part.projectList().iterator();
+        while (each.hasNext()) {
+            Expression one = (Expression) each.next();
+            one = one instanceof Alias ? ((Alias) one).child() : one;
+            if (!TotalPlans.isTotal(one) && !evaluated.contains(one.canonicalized())) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** Of several inputs an expression may leave out some, as soon as another one is null. */
+    private static boolean alwaysEvaluatesChild(Expression expression) throws Exception {
+        return expression.children().size() == 1 && !(expression instanceof LambdaFunction)
+            && (expression instanceof Cast || TotalExpressions.isTotal(expression));
     }
 
     /** Adds the functions, which are always evaluated; returns whether everything around them is total. */

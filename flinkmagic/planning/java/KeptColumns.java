@@ -2,6 +2,7 @@ package flinkmagic.planning;
 
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -10,6 +11,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.package$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan$;
@@ -21,10 +23,14 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation$;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.storage.StorageLevel;
 import scala.collection.immutable.Nil$;
 
-/** Columns of one source that are kept: those of its files, by position, and computed ones, by expression. */
+/**
+ * Columns of one source that are kept together, as a query reads them: those of its files, by position, and computed ones,
+ * by expression. Another query may keep others.
+ */
 public class KeptColumns {
     private final LogicalRelation leaf;
     private InMemoryRelation relation;
@@ -35,35 +41,50 @@ public class KeptColumns {
 
     /**
      * @param leaf the source, as a query reads it
-     * @param before what is kept already; null if that is nothing
      * @param positions the columns that the query needs
      * @param computed the expressions that it needs, as keys
      */
-    public KeptColumns(LogicalRelation leaf, KeptColumns before, List positions, Map computed) {
+    public KeptColumns(LogicalRelation leaf, List positions, Map computed) {
         this.leaf = leaf;
         slots.addAll(positions);
         Iterator each = computed.keySet().iterator();
         while (each.hasNext()) {
             Expression value = (Expression) each.next();
-            add(normalised(value, leaf), value);
-        }
-        for (int i = 0; before != null && i < before.slots.size(); i++) {
-            Object slot = before.slots.get(i);
-            Expression value = (Expression) before.values.get(slot);
-            add(slot, value == null ? null : value.transformDown(new Replacement(new SamePositions(before.leaf, leaf))));
-        }
-    }
-
-    private void add(Object slot, Object value) {
-        if (!slots.contains(slot)) {
-            slots.add(slot);
-            values.put(slot, value);
+            Expression slot = normalised(value, leaf);
+            if (!slots.contains(slot)) {
+                slots.add(slot);
+                values.put(slot, value);
+            }
         }
     }
 
-    /** How many columns these are, as a share of the source's. */
+    /**
+     * How much it is to store them, as a share of storing all columns of the source. A line has some hundred characters:
+     * a text that is computed of it is taken for a quarter of them, anything else for an eighth, a check for nothing.
+     */
     public double share() {
-        return (double) slots.size() / Math.max(leaf.output().size(), slots.size());
+        double share = 0.0;
+        for (int i = 0; i < slots.size(); i++) {
+            Object slot = slots.get(i);
+            share += slot instanceof Integer ? 1.0 / leaf.output().size()
+                : slot instanceof IsNotNull ? 0.0
+                : ((Expression) slot).dataType() instanceof StringType ? 0.25 : 0.125;
+        }
+        return Math.min(share, 1.0);
+    }
+
+    /** How many of them are computed ones. */
+    public int computed() {
+        int found = 0;
+        for (int i = 0; i < slots.size(); i++) {
+            found += slots.get(i) instanceof Integer || slots.get(i) instanceof IsNotNull ? 0 : 1;
+        }
+        return found;
+    }
+
+    /** Tells them from others of the source. */
+    public String name() {
+        return Integer.toHexString(new HashSet(slots).hashCode());
     }
 
     /** Has them kept while a query reads them that is planned on this session. */
@@ -84,6 +105,11 @@ public class KeptColumns {
     /** The relation that holds them. */
     public InMemoryRelation relation() {
         return relation;
+    }
+
+    /** Whether all of others are among them. */
+    public boolean hold(KeptColumns others) {
+        return slots.containsAll(others.slots);
     }
 
     /** Those that are not among others, which may be null. */
@@ -152,21 +178,5 @@ public class KeptColumns {
 
     private static Expression normalised(Expression expression, LogicalRelation leaf) {
         return QueryPlan$.MODULE$.normalizeExpressions(expression, package$.MODULE$.AttributeSeq(leaf.output()));
-    }
-
-    /** The columns of a source, as another query reads them. */
-    static class SamePositions implements Replacement.Rule {
-        private final LogicalRelation from;
-        private final LogicalRelation to;
-
-        SamePositions(LogicalRelation from, LogicalRelation to) {
-            this.from = from;
-            this.to = to;
-        }
-
-        public Object of(Object expression) {
-            return expression instanceof AttributeReference
-                ? to.output().apply(PlanLeaves.position((AttributeReference) expression, from)) : null;
-        }
     }
 }

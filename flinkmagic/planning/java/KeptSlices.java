@@ -346,9 +346,12 @@ public class KeptSlices {
          * Whether a plan that reads kept columns of a source was made, to be run: none is if a stage's result is there.
          */
         public synchronized boolean hasRead(ColumnPlanning.Source source) {
-            KeptColumns columns = source.columns();
-            return made.contains(source.key())
-                || columns != null && madeOfCaches.containsKey(columns.relation().cacheBuilder());
+            boolean has = made.contains(source.key());
+            ArrayList columns = source.columns();
+            for (int i = 0; i < columns.size(); i++) {
+                has = has || madeOfCaches.containsKey(((KeptColumns) columns.get(i)).relation().cacheBuilder());
+            }
+            return has;
         }
 
         /** The plan that runs for a scan of files; one of cached rows stays as it is. */
@@ -421,6 +424,9 @@ public class KeptSlices {
     /** Whether the rows of a scan are those of its lines, each by itself. */
     private static boolean isReadable(FileSourceScanExec scan) throws Exception {
         HadoopFsRelation relation = scan.relation();
+        if (relation.fileFormat().getClass().getSimpleName().equals("TextFileFormat")) {
+            return false;  // its lines are read as fast as they are found in memory
+        }
         if (scan.bucketedScan() || !relation.partitionSchema().isEmpty() || !scan.fileConstantMetadataColumns().isEmpty()
             || scan.output().size() != scan.requiredSchema().size() || !(scan.inputRDD() instanceof FileScanRDD)) {
             return false;

@@ -93,27 +93,46 @@ public class SourceScan {
         if (!isServable()) {
             return whole;
         }
-        KeptColumns known = source.columns();
         LinkedHashMap computed = new LinkedHashMap();
         LinkedHashMap checks = new LinkedHashMap();
         findComputed(computed, checks);
-        LogicalPlan made = known == null ? null : read(known, known.those(both(computed, checks), leaf));
-        boolean lacks = made == null || known.those(computed, leaf).size() < computed.size();
-        if (lacks && !computed.isEmpty() && !stops && !source.isKept()) {
+        KeptColumns known = null;
+        LogicalPlan made = null;
+        int most = -1;
+        ArrayList all = source.known();
+        for (int i = 0; i < all.size() && most < computed.size(); i++) {
+            KeptColumns one = (KeptColumns) all.get(i);
+            LogicalPlan over = read(one, one.those(both(computed, checks), leaf));
+            int held = over == null ? -1 : one.those(computed, leaf).size();
+            if (held > most) {
+                known = one;
+                made = over;
+                most = held;
+            }
+        }
+        if (most < computed.size() && !computed.isEmpty() && !stops && !source.isKept()) {
+            addChecks(computed, checks);
             Map wanted = both(computed, withoutRead(checks, needed(both(computed, checks))));
-            List positions = needed(wanted);
-            KeptColumns own = new KeptColumns(leaf, null, positions, wanted);
-            KeptColumns all = new KeptColumns(leaf, known, positions, wanted);
-            KeptColumns filling = all.share() <= source.share() ? all : own;
-            if (source.keep(filling, own.without(known))) {
-                return read(filling, wanted);
+            KeptColumns own = new KeptColumns(leaf, needed(wanted), wanted);
+            if (source.keep(own, own.without(known), ofAllRows(computed))) {
+                return read(own, wanted);
             }
         }
         if (made == null) {
             return whole;
         }
-        source.read();
+        source.read(known, most);
         return made;
+    }
+
+    /** How many of some columns the scan computes of all rows: above its filters it sees those only that pass. */
+    private int ofAllRows(Map computed) throws Exception {
+        if (conditions.isEmpty()) {
+            return computed.size();
+        }
+        LinkedHashMap found = new LinkedHashMap();
+        addComputed(conditions, found, new LinkedHashMap());
+        return found.size();
     }
 
     /**
@@ -169,6 +188,20 @@ public class SourceScan {
                 add(one, found);
             } else {
                 addComputed(one.children(), found, checks);
+            }
+        }
+    }
+
+    /** The checks that a query with a filter needs of what is computed. */
+    private void addChecks(Map computed, Map checks) {
+        java.util.Iterator each = new ArrayList(computed.keySet()).iterator();
+        while (each.hasNext()) {
+            Iterator read = ((Expression) each.next()).references().iterator();
+            while (read.hasNext()) {
+                IsNotNull check = new IsNotNull((Attribute) read.next());
+                if (isCheck(check)) {
+                    add(check, checks);
+                }
             }
         }
     }

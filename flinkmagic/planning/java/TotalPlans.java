@@ -6,10 +6,12 @@ import java.util.HashSet;
 import java.util.Map;
 
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
+import org.apache.spark.sql.catalyst.plans.logical.BaseEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
@@ -45,26 +47,43 @@ public class TotalPlans {
      */
     public static HashMap partialOf(LogicalPlan plan) throws Exception {
         HashMap found = new HashMap();
-        addPartial(plan, found);
+        HashMap results = new HashMap();
+        addResults(plan, results);
+        addPartial(plan, found, new Replacement(new Calls(results)));
         return found;
+    }
+
+    /** Adds by the id of each column that holds results of a Python function, which is made up, the call. */
+    private static void addResults(LogicalPlan plan, HashMap found) {
+        if (plan instanceof BaseEvalPython) {
+            Iterator calls = ((BaseEvalPython) plan).udfs().iterator();
+            Iterator results = ((BaseEvalPython) plan).resultAttrs().iterator();
+            while (calls.hasNext()) {
+                found.put(((Attribute) results.next()).exprId(), calls.next());
+            }
+        }
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            addResults((LogicalPlan) children.next(), found);
+        }
     }
 
     /** Whether an operator is total, whatever is below it. */
     public static boolean isTotalItself(LogicalPlan plan) throws Exception {
         HashMap found = new HashMap();
-        addOwn(plan, found);
+        addOwn(plan, found, new Replacement(new Calls(new HashMap())));
         return found.isEmpty();
     }
 
-    private static void addPartial(LogicalPlan plan, HashMap found) throws Exception {
-        addOwn(plan, found);
+    private static void addPartial(LogicalPlan plan, HashMap found, Replacement calls) throws Exception {
+        addOwn(plan, found, calls);
         Iterator children = plan.children().iterator();
         while (children.hasNext()) {
-            addPartial((LogicalPlan) children.next(), found);
+            addPartial((LogicalPlan) children.next(), found, calls);
         }
     }
 
-    private static void addOwn(LogicalPlan plan, HashMap found) throws Exception {
+    private static void addOwn(LogicalPlan plan, HashMap found, Replacement calls) throws Exception {
         if (!OPERATORS.contains(TotalExpressions.nameOf(plan)) && !isTotalLeaf(plan)) {
             count(plan.getClass(), found);
         }
@@ -72,7 +91,8 @@ public class TotalPlans {
         while (!plan.children().isEmpty() && expressions.hasNext()) {  // those of a leaf only tell how its rows lie
             Expression each = (Expression) expressions.next();
             if (!isTotal(each)) {
-                count((each instanceof Alias ? ((Alias) each).child() : each).canonicalized(), found);
+                Expression one = each instanceof Alias ? ((Alias) each).child() : each;
+                count(((Expression) one.transformDown(calls)).canonicalized(), found);
             }
         }
     }
@@ -130,5 +150,18 @@ public class TotalPlans {
     private static boolean isLenient(Map options) {
         Object mode = options.get("mode");
         return mode == null || "permissive".equalsIgnoreCase((String) mode);
+    }
+
+    /** The calls whose results columns are. */
+    static class Calls implements Replacement.Rule {
+        private final HashMap results;
+
+        Calls(HashMap results) {
+            this.results = results;
+        }
+
+        public Object of(Object expression) {
+            return expression instanceof Attribute ? results.get(((Attribute) expression).exprId()) : null;
+        }
     }
 }

@@ -234,9 +234,9 @@ public class PlanKeys {
         plans.clear();
     }
 
-    /** The rows of a relation are those of its plan: it is a job's own, not a cache of the user's. */
-    public void own(InMemoryRelation relation) {
-        own.put(relation.cacheBuilder(), null);
+    /** The rows of a relation are those of a plan: it is a job's own, not a cache of the user's. */
+    public void own(InMemoryRelation relation, SparkPlan plan) {
+        own.put(relation.cacheBuilder(), plan);
     }
 
     private PlanFact factOf(QueryPlan wrapped) throws Exception {
@@ -574,7 +574,7 @@ public class PlanKeys {
     /** What a cache holds is what plain Spark would also return, as long as it is the same cache. */
     private void cached(CachedRDDBuilder builder, StringBuilder out, PlanFact fact) throws Exception {
         if (own.containsKey(builder)) {
-            PlanFact part = factOf(builder.cachedPlan());
+            PlanFact part = factOf((SparkPlan) own.get(builder));
             fact.merge(part);
             out.append("kept ").append(part.digest);
             return;

@@ -37,8 +37,11 @@ if TYPE_CHECKING:
 KEPT_A_SECOND = 25 * 2**20
 """How many bytes of rows, by the default sizes of their types, one core keeps in a second.
 
-Seen on 4.3.0 in JVMs that had just started, with two or three cores: later it is twice as much.
+Seen on 4.3.0 in JVMs that had just started, with two or three cores.
 """
+
+WARM_AFTER = 10.0
+"""After so many seconds of actions a core keeps twice as much in a second; seen there, too."""
 
 _MOST = 50
 """How many DataFrames are looked for in a query, the last read first."""
@@ -54,8 +57,8 @@ class RereadFrames:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        # The seconds that keeping the rows would cost, of what was counted, and those that the last action took.
-        self._costs: WeakKeyDictionary[DataFrame, float] = WeakKeyDictionary()
+        # How many rows were counted, and the seconds that the last action took.
+        self._rows: WeakKeyDictionary[DataFrame, int] = WeakKeyDictionary()
         self._seconds: WeakKeyDictionary[DataFrame, float] = WeakKeyDictionary()
         self._multiplied: WeakSet[DataFrame] = WeakSet()
         # The positions of the columns that are kept; None if none are.
@@ -84,9 +87,21 @@ class RereadFrames:
 
     def _may_stake(self, df: DataFrame) -> bool:
         """Return whether the rows of a DataFrame may be kept now (rule 4)."""
-        if df in self._multiplied and df not in self._costs:
+        if df in self._multiplied and df not in self._rows:
             return False
-        return self._costs.get(df, 0.0) <= self._ledger.room(self._seconds.get(df, 0.0))
+        return self._cost(df) <= self._ledger.room(self._seconds.get(df, 0.0))
+
+    def _cost(self, df: DataFrame) -> float:
+        """Return how many seconds it costs to keep a DataFrame, or what was asked of it; 0.0 if that is not known."""
+        rows = self._rows.get(df, 0)
+        if not rows:
+            return 0.0
+        schema, cores = df._jdf.schema(), df.sparkSession.sparkContext.defaultParallelism
+        asked = self._asked.get(df, ())
+        widths = [sum(schema.apply(column).dataType().defaultSize() for column in columns) for columns in asked]
+        width = max(widths) if widths else schema.defaultSize()
+        rate = KEPT_A_SECOND * (2 if self._ledger.plain > WARM_AFTER else 1)
+        return float(rows * width / (rate * max(1, cores)))
 
     def note(self, graph: LineGraph, job: Job, df: DataFrame, seconds: float, count: int | None) -> None:
         """Note what an action on a DataFrame, or a write of it, has read and kept.
@@ -122,7 +137,7 @@ class RereadFrames:
         """Note what keeping a DataFrame has cost, or has saved."""
         name = self._keys[df].digest if df in self._keys else ""
         if self._kept.get(df) is None:
-            self._ledger.stake(name, self._costs.get(df, 0.0))
+            self._ledger.stake(name, self._cost(df))
         else:
             self._ledger.pays(name, job.saved_seconds)
 
@@ -130,8 +145,7 @@ class RereadFrames:
         """Note how long an action took that read a DataFrame as plain Spark does, and how many rows that had."""
         self._seconds[df] = seconds
         if rows is not None:
-            width, cores = df._jdf.schema().defaultSize(), df.sparkSession.sparkContext.defaultParallelism
-            self._costs[df] = rows * width / (KEPT_A_SECOND * max(1, cores))
+            self._rows[df] = rows
 
     def leave_to_spark(self, spark: SparkSession) -> None:
         """Release the rows of what the user has cached since they were kept (rule 6)."""

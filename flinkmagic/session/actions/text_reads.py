@@ -8,11 +8,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from flinkmagic.errors.actions import columns_kept, columns_read, slice_kept
-from flinkmagic.reuse.source_columns import KEPT_A_SECOND, PARSED_A_SECOND, Source, SourceColumns, SourceQuery
+from flinkmagic.reuse.source_columns import PARSED_A_SECOND, Source, SourceColumns, SourceQuery
 from flinkmagic.session.actions.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -49,20 +48,14 @@ class TextReads:
 
     def of(self, df: DataFrame) -> SourceQuery | None:
         """Find those of its query, anew each time that it is compiled."""
-        self.query = SourceColumns.of(self._sc).query(df, self._share)
+        self.query = SourceColumns.of(self._sc).query(df, self._room)
         return self.query
 
-    def _share(self, source: Source) -> float:
+    def _room(self, source: Source) -> tuple[float, float]:
         if not self._keeps or (not source.reads and not source.is_kept):
-            return 0.0
-        return self._ledger.room(self._ledger.expected(source.key)) / self._seconds(source, KEPT_A_SECOND)
-
-    def _seconds(self, source: Source, rate: int) -> float:
-        return source.bytes / (rate * self._cores)
-
-    @cached_property
-    def _cores(self) -> int:
-        return max(1, self._sc.defaultParallelism)
+            return 0.0, 0.0
+        expected = self._ledger.expected(source.key)
+        return self._ledger.room(expected), self._ledger.room_of_session(expected)
 
     @property
     def pay_alone(self) -> bool:
@@ -70,7 +63,7 @@ class TextReads:
         if self.query is None or self._takes_few:
             return False
         return any(
-            self._seconds(source, PARSED_A_SECOND) > LEAST_SECONDS and (source.is_kept or source.reads)
+            self.query.seconds(source, PARSED_A_SECOND) > LEAST_SECONDS and (source.is_kept or source.reads)
             for source in self.query.sources
         )
 
@@ -105,11 +98,10 @@ class TextReads:
         """Note that the action is over, which took some seconds."""
         if self.query is None:
             return
-        for source, length in self.query.spared():
-            spared = length / (PARSED_A_SECOND * self._cores)
+        for source, spared in self.query.spared():
             self._ledger.pays(source.key, spared)
             self._ledger.note(0.0, spared)
         for source in self.query.from_files(takes_few=self._takes_few):
             self._ledger.expect(source.key, seconds)
-        for source, share in self.query.ended(takes_few=self._takes_few):
-            self._ledger.stake(source.key, share * self._seconds(source, KEPT_A_SECOND))
+        for source, cost in self.query.ended(takes_few=self._takes_few):
+            self._ledger.stake(source.key, cost)
