@@ -158,11 +158,11 @@ public class ColumnPlanning {
          * Has columns kept while the query reads them, if that is allowed and one of them was read before. As a query
          * that takes longer may cost more, each column that it computes counts like a pass over the source.
          *
-         * @param lacking those of them that are not kept already
+         * @param lacking the computed ones that are not kept already
          * @param ofAllRows how many of them the query computes of all rows, and not only of those that pass a filter
          */
         public boolean keep(KeptColumns columns, List lacking, int ofAllRows) throws Exception {
-            cost = columns.share() + columns.computed() - ofAllRows;
+            cost = columns.share() + columns.computed().size() - ofAllRows;
             if (cost > Math.max(passes, Math.min(most, (1 + ofAllRows) / 4.0)) || !planning.store.isSeen(key, lacking)) {
                 parsed.addAll(lacking);
                 return false;

@@ -73,11 +73,13 @@ public class KeptColumns {
         return Math.min(share, 1.0);
     }
 
-    /** How many of them are computed ones. */
-    public int computed() {
-        int found = 0;
+    /** The computed ones, apart from checks. */
+    public ArrayList computed() {
+        ArrayList found = new ArrayList();
         for (int i = 0; i < slots.size(); i++) {
-            found += slots.get(i) instanceof Integer || slots.get(i) instanceof IsNotNull ? 0 : 1;
+            if (!(slots.get(i) instanceof Integer || slots.get(i) instanceof IsNotNull)) {
+                found.add(slots.get(i));
+            }
         }
         return found;
     }
@@ -112,9 +114,9 @@ public class KeptColumns {
         return slots.containsAll(others.slots);
     }
 
-    /** Those that are not among others, which may be null. */
-    public List without(KeptColumns others) {
-        ArrayList found = new ArrayList(slots);
+    /** The computed ones that are not among others, which may be null. */
+    public List computedWithout(KeptColumns others) {
+        ArrayList found = computed();
         if (others != null) {
             found.removeAll(others.slots);
         }

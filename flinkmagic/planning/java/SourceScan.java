@@ -114,7 +114,7 @@ public class SourceScan {
             addChecks(computed, checks);
             Map wanted = both(computed, withoutRead(checks, needed(both(computed, checks))));
             KeptColumns own = new KeptColumns(leaf, needed(wanted), wanted);
-            if (source.keep(own, own.without(known), ofAllRows(computed))) {
+            if (source.keep(own, own.computedWithout(known), ofAllRows(computed))) {
                 return read(own, wanted);
             }
         }

@@ -76,6 +76,40 @@ def test_the_second_action_keeps_what_it_reads_and_later_ones_read_that(session,
     assert len(kept(session)) == 2  # and what was computed
 
 
+def test_what_queries_read_together_is_kept_together(session, file) -> None:
+    user, page = (f"F.regexp_extract('line', '{word}=([^;]*)', 1).alias('{word}')" for word in ("user", "page"))
+    line = "df.groupBy({}).agg(F.{}('x').alias('x')).orderBy('x').collect()"
+    for columns in (user, page):
+        session.cell(line.format(columns, "min"))
+        assert "keeps the columns" in same(session, line.format(columns, "max"))
+    assert len(computed(session)) == 2
+    for columns in (user, page):
+        assert same(session, line.format(columns, "sum")) == "reads kept columns of rows.csv"
+    assert "keeps the columns" in same(session, line.format(f"{user}, {page}", "max"))  # in place of both
+    assert len(computed(session)) == 1
+    for columns in (user, page):
+        assert same(session, line.format(columns, "avg")) == "reads kept columns of rows.csv"
+
+
+def test_rows_are_kept_that_are_made_of_kept_columns(session, file) -> None:
+    session.plain(
+        "d = df.select('k', F.regexp_extract('line', 'user=([^;]*)', 1).alias('user')).select('k', "
+        "F.udf(lambda text: text * 2)('user').alias('twice'))\nNone"
+    )
+    line = "d.groupBy('twice').agg(F.{}('k').alias('k')).orderBy('twice').collect()"
+    grouped = "df.groupBy(F.regexp_extract('line', 'user=([^;]*)', 1)).agg(F.{}('k')).orderBy('{}(k)').collect()"
+    same(session, grouped.format("sum", "sum"))
+    assert "keeps the columns" in same(session, grouped.format("avg", "avg"))
+    same(session, line.format("min"))
+    assert same(session, line.format("max")) == "reads kept columns of rows.csv; kept a DataFrame for later lines"
+    assert same(session, line.format("sum")) == ""
+    assert session.report.reused > 0
+    for one in kept(session):
+        release_retained(session.spark, one.name)
+    assert same(session, line.format("avg")) == ""  # its rows are the same, without kept columns
+    assert session.report.reused > 0
+
+
 def test_another_reader_of_the_same_files_reads_them_too(session, file) -> None:
     session.cell("df.agg(F.sum('x')).collect()")
     session.cell("df.agg(F.sum('x'), F.sum('k')).collect()")

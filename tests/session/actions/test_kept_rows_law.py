@@ -106,6 +106,19 @@ GUARDS = {
         "d.select(F.expr('IF(k > 0, rate, 0) AS r'), F.concat('u', 'u').alias('w')).groupBy('w').agg(F.max('r'))"
         ".orderBy('w').collect()",
     ),
+    "the second of two inputs": (
+        RATED,
+        "d.select(F.expr('IF(k > 0, 1, NULL) + rate').alias('r')).groupBy('r').count().orderBy('r').collect()",
+    ),
+    "the second of two conditions": (
+        RATED,
+        "d.where('k > 0 AND rate IS NOT NULL').groupBy('k').count().sort('k').collect()",
+    ),
+    "a function over an empty array": (
+        RATED,
+        "d.select(F.expr('transform(IF(k > 0, array(1), array()), x -> rate)').alias('r')).groupBy('r').count()"
+        ".orderBy('r').collect()",
+    ),
     "a window": (
         "w = F.row_number().over(Window.partitionBy('k').orderBy('v'))\nd = df.selectExpr('k', 'v', 'v / k AS rate')",
         "d.withColumn('n', w).where('n = 1 AND k > 0').agg(F.sum('rate')).collect()",
@@ -126,7 +139,12 @@ GUARDS = {
     ),
 }
 """What keeps a column from being evaluated for all rows of a DataFrame, though its expression stands in the plan."""
-ALSO_IN_SHORT = {"a broadcast join", "beside the same one unguarded"}
+ALSO_IN_SHORT = {
+    "a broadcast join",
+    "beside the same one unguarded",
+    "the second of two inputs",
+    "the second of two conditions",
+}
 
 
 @pytest.mark.parametrize(
@@ -168,6 +186,34 @@ def test_what_an_action_computes_anyway_is_kept_and_others_read_it(session, rows
     for line in [*lines, "d.where('k = 3').groupBy('k').agg(F.min('rate')).collect()"]:
         assert outcome(session.cell, line) == outcome(session.plain, line)
     assert session.report.reused > 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "d.groupBy(F.dayofmonth('day').alias('x')).agg(F.max('k')).orderBy('x').collect()",
+        "d.where('isnotnull(dayofmonth(day))').agg(F.max('k')).collect()",
+    ],
+)
+def test_what_an_action_evaluates_within_another_expression_is_kept(session, rows, line) -> None:
+    session.cell(
+        "day = F.udf(lambda v: f'2024-03-{1 + v:02d}')('v').cast('date').alias('day')\n"
+        "d = spark.read.parquet(path).select('k', day)\nd.count()"
+    )
+    assert outcome(session.cell, line) == outcome(session.plain, line)
+    assert "boundary" in {one.kind for one in retained(session.spark)}
+    later = "d.groupBy('day').count().orderBy('day').collect()"
+    assert outcome(session.cell, later) == outcome(session.plain, later)
+    assert session.report.reused > 0
+
+
+def test_columns_that_are_not_worth_it_are_not_kept_with_a_function_beside_them(session, rows) -> None:
+    session.cell(
+        "d = spark.read.parquet(path).withColumn('rate', F.udf(lambda v, k: v / k, 'double')('v', 'k'))\nd.count()"
+    )
+    for number in range(4):
+        assert session.cell(f"d.groupBy('k').agg(F.max(F.expr('v + {number}'))).count()") == 4
+    assert "boundary" not in {one.kind for one in retained(session.spark)}
 
 
 def test_a_few_columns_are_kept_when_they_are_asked_for_again(session, rows) -> None:
