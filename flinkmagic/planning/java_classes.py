@@ -47,6 +47,7 @@ CLASSES = DriverClasses(
         "PlanReader": ("LeafPartitions", "SelectedRows"),
         "PlanRebuilder": ("AdaptiveJoins", "CoalescedReads", "MergedRows", "PipelinedExchanges", "PlanNodes"),
         "SelectedRows": ("PlanNodes",),
+        "SingleStages": ("FrameParts",),
         "SourceColumns": ("ColumnPlanning", "ColumnStore", "FrameParts", "PlanLeaves", "PlanNodes", "SourceScan"),
         "SourceScan": (
             "ColumnPlanning",

@@ -168,17 +168,7 @@ class ResultKeys:
         *more : str
             What else the key depends on, such as the names of columns that the plan itself does not hold.
         """
-        try:
-            answer = self._answer(self._keys.keyOf, plan)
-        except Py4JJavaError as error:
-            # A key is no more than a chance to save work; a plan that is nested too deeply gets none.
-            return NoKey(f"its plan could not be read: {str(error.java_exception)[:200]}")
-        if "digest" not in answer:
-            return NoKey(answer["reason"])
-        settings = self._settings_of(answer["settings"])
-        whole = json.dumps([answer["digest"], settings, *more])
-        digest = hashlib.sha256(whole.encode()).hexdigest()
-        return ResultKey(digest, answer["portable"], tuple(answer["files"]), settings)
+        return self._key(self._keys.keyOf, plan, more=more)
 
     def of_answer(self, query_execution: JavaObject, *more: str) -> ResultKey | NoKey:
         """Return the key of what a query answers under the settings of its session; nothing is planned for it.
@@ -193,22 +183,14 @@ class ResultKeys:
         *more : str
             What else the answer depends on, such as the action.
         """
-        try:
-            answer = self._answer(self._keys.keyOfAnswer, query_execution)
-        except Py4JJavaError as error:
-            return NoKey(f"its query could not be read: {str(error.java_exception)[:200]}")  # as in `of`
-        if "digest" not in answer:
-            return NoKey(answer["reason"])
-        settings = self._settings_of(answer["settings"])
-        whole = json.dumps([answer["digest"], settings, *more])
-        return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), False, tuple(answer["files"]))
+        return self._key(self._keys.keyOfAnswer, query_execution, more=more)
 
     def of_query(self, query: JavaObject) -> QueryFacts:
         """Return what an analysed ``LogicalPlan`` says, by the rules of keys; nothing is planned for it."""
         try:
             answer = self._answer(self._keys.keyOfQuery, query)
         except Py4JJavaError as error:
-            _LOG.debug("a query has no key: %s", error.java_exception)  # as in `of`
+            _LOG.debug("a query has no key: %s", error.java_exception)  # as in `_key`
             return QueryFacts("")
         files = (ListedFiles(tuple(one["roots"]), tuple(one["files"]), one["filtered"]) for one in answer["listed"])
         return QueryFacts(answer.get("digest", ""), tuple(files))
@@ -218,19 +200,12 @@ class ResultKeys:
 
         It has none either if the files are no longer what was listed.
         """
-        key = self._of_read(leaf, query_execution)
+        key = self._key(self._keys.keyOfRead, leaf, query_execution)
         return "" if isinstance(key, NoKey) or self.changed_file(key) else key.digest
 
     def of_read(self, query_execution: JavaObject) -> ResultKey | NoKey:
         """Return the key of what a query that only reads files reads, cached or not."""
-        return self._of_read(query_execution.analyzed(), query_execution)
-
-    def _of_read(self, part: JavaObject, query_execution: JavaObject) -> ResultKey | NoKey:
-        answer = self._answer(self._keys.keyOfRead, part, query_execution)
-        if "digest" not in answer:
-            return NoKey(answer["reason"])
-        whole = json.dumps([answer["digest"], self._settings_of(answer["settings"])])
-        return ResultKey(hashlib.sha256(whole.encode()).hexdigest(), False, tuple(answer["files"]))
+        return self._key(self._keys.keyOfRead, query_execution.analyzed(), query_execution)
 
     def changed_file(self, key: ResultKey) -> str:
         """Return the first file that is no longer what the plans of this key listed; empty if all are."""
@@ -240,6 +215,19 @@ class ResultKeys:
         """Return the files below a path, with lengths and modification times; None if there is nothing."""
         found: list[str] | None = json.loads(self._keys.listing(path))
         return found
+
+    def _key(self, ask: Callable[..., str], *asked: JavaObject, more: Sequence[str] = ()) -> ResultKey | NoKey:
+        try:
+            answer = self._answer(ask, *asked)
+        except Py4JJavaError as error:
+            # A key is no more than a chance to save work; a plan that is nested too deeply gets none.
+            return NoKey(f"its plan could not be read: {str(error.java_exception)[:200]}")
+        if "digest" not in answer:
+            return NoKey(answer["reason"])
+        settings = self._settings_of(answer["settings"])
+        whole = json.dumps([answer["digest"], settings, *more])
+        digest = hashlib.sha256(whole.encode()).hexdigest()
+        return ResultKey(digest, answer["portable"], tuple(answer["files"]), settings)
 
     def _answer(self, ask: Callable[..., str], *asked: JavaObject) -> dict[str, Any]:
         """Return what is known of a plan; functions that are met for the first time are looked at."""

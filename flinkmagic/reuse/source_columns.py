@@ -58,8 +58,11 @@ KEPT_A_SECOND = 30 * 2**20
 STORED_A_SECOND = 80 * 2**20
 """How many bytes of text one core stores as columns in a second that it has parsed anyway.
 
-A column that is computed besides, such as one group of a regular expression, takes about as long as to store all.
+A column that is computed besides, such as one group of a regular expression, takes at most as long as to store all.
 """
+
+COMPUTED_A_SECOND = 200 * 2**20
+"""How many bytes of text one core goes through in a second to compute one column of them, at least of what is kept."""
 
 LEAST_BYTES = 2**18
 """Smaller sources are read faster than anything else can be done about them."""
@@ -120,7 +123,7 @@ class SourceColumns:
                 cls._OF_CONTEXTS[sc] = cls(sc._gateway)
             return cls._OF_CONTEXTS[sc]
 
-    def query(self, df: DataFrame, room: Callable[[Source], tuple[float, float]]) -> SourceQuery | None:
+    def query(self, df: DataFrame, room: Callable[[Source], float]) -> SourceQuery | None:
         """Return what a query may read of kept columns; None if it reads no text source that is worth it.
 
         Parameters
@@ -128,8 +131,7 @@ class SourceColumns:
         df : DataFrame
             The query.
         room : callable
-            How many seconds it may cost to keep something of a source: if the query takes as long as the last one that
-            has read it, and if it takes as long as one would like.
+            How many seconds it may cost to keep something of a source.
         """
         execution, sc = df._jdf.queryExecution(), df.sparkSession.sparkContext
         leaves = self.rule.sources(execution)
@@ -143,7 +145,7 @@ class SourceColumns:
             if key and key not in self.given_up:
                 name = os.path.basename(paths.rstrip("/"))
                 source = Source(key, name, int(length), self._is_kept(key), self.reads.get(key, 0))
-                query.add(leaf, source, *(room(source) if _fits(sc, source.bytes) else (0.0, 0.0)))
+                query.add(leaf, source, room(source) if _fits(sc, source.bytes) else 0.0)
         return query if query.sources else None
 
     def _is_kept(self, key: str) -> bool:
@@ -181,13 +183,11 @@ class SourceQuery:
         """What it reads."""
         return [source for source, _ in self._planned]
 
-    def add(self, leaf: JavaObject, source: Source, room: float, most: float) -> None:
-        """Let it read what is kept of a source, and spend some seconds on keeping more of it: `most` if it is long."""
+    def add(self, leaf: JavaObject, source: Source, room: float) -> None:
+        """Let it read what is kept of a source, and spend some seconds on keeping more of it."""
         name = name_of_run(f"columns of {source.name}")
         share, passes = (room / self.seconds(source, rate) for rate in (KEPT_A_SECOND, STORED_A_SECOND))
-        most = most / self.seconds(source, STORED_A_SECOND)
-        known = self._planning.know(leaf, source.key, name, source.bytes, share, passes, most)
-        self._planned.append((source, known))
+        self._planned.append((source, self._planning.know(leaf, source.key, name, source.bytes, share, passes)))
 
     def seconds(self, source: Source, rate: int) -> float:
         """Return how long it takes for all of a source at so many bytes a second and core."""
@@ -225,7 +225,7 @@ class SourceQuery:
             if self.slices.hasRead(known):
                 part = 1.0 if known.isRead() else int(self.slices.reads(source.key)) / source.bytes
                 seconds = part * self.seconds(source, PARSED_A_SECOND)
-                found.append((source, seconds + known.computedRead() * self.seconds(source, STORED_A_SECOND)))
+                found.append((source, seconds + known.computedRead() * self.seconds(source, COMPUTED_A_SECOND)))
         return [(source, seconds) for source, seconds in found if seconds]
 
     def sliced(self) -> list[Source]:

@@ -7,6 +7,7 @@ it, in the order of the cell, before a job takes over those that stand.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -62,10 +63,11 @@ class StreamStarts:
     notes: list[str] = field(default_factory=list)
 
     def stop(self) -> None:
-        """Stop what no job takes over."""
-        for start in self.made.values():
-            start.query.java_query.stop()
-            start.query.starter.close()
+        """Stop what no job takes over: all of it, also if Spark refuses to stop one."""
+        with ExitStack() as ends:
+            for start in self.made.values():
+                ends.callback(start.query.starter.close)
+                ends.callback(start.query.java_query.stop)  # the last one is called first
 
 
 NOTHING_STARTED = StreamStarts()

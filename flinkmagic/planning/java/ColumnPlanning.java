@@ -30,11 +30,9 @@ public class ColumnPlanning {
      * @param bytes the length of its files
      * @param share how much of it, as a share of all columns of all rows, may be parsed and kept beside the query
      * @param passes how often as much as all its columns may be stored, or computed, beside the query
-     * @param most the same, if the query itself takes as long as one would like
      */
-    public Source know(
-            LogicalRelation leaf, String key, String name, long bytes, double share, double passes, double most) {
-        Source source = new Source(this, key, name, bytes, share, passes, most);
+    public Source know(LogicalRelation leaf, String key, String name, long bytes, double share, double passes) {
+        Source source = new Source(this, key, name, bytes, share, passes);
         sources.put(leaf.relation(), source);
         return source;
     }
@@ -87,7 +85,6 @@ public class ColumnPlanning {
         private final long bytes;
         private final double share;
         private final double passes;
-        private final double most;
         private final ArrayList used = new ArrayList();
         private final ArrayList parsed = new ArrayList();
         private KeptColumns filling;
@@ -95,15 +92,13 @@ public class ColumnPlanning {
         private double cost = 0.0;
         private boolean isReadWhole = false;
 
-        Source(
-                ColumnPlanning planning, String key, String name, long bytes, double share, double passes, double most) {
+        Source(ColumnPlanning planning, String key, String name, long bytes, double share, double passes) {
             this.planning = planning;
             this.key = key;
             this.name = name;
             this.bytes = bytes;
             this.share = share;
             this.passes = passes;
-            this.most = most;
         }
 
         /** What the query may read: what it keeps itself first. */
@@ -155,15 +150,14 @@ public class ColumnPlanning {
         }
 
         /**
-         * Has columns kept while the query reads them, if that is allowed and one of them was read before. As a query
-         * that takes longer may cost more, each column that it computes counts like a pass over the source.
+         * Has columns kept while the query reads them, if that is allowed and one of them was read before.
          *
          * @param lacking the computed ones that are not kept already
          * @param ofAllRows how many of them the query computes of all rows, and not only of those that pass a filter
          */
         public boolean keep(KeptColumns columns, List lacking, int ofAllRows) throws Exception {
             cost = columns.share() + columns.computed().size() - ofAllRows;
-            if (cost > Math.max(passes, Math.min(most, (1 + ofAllRows) / 4.0)) || !planning.store.isSeen(key, lacking)) {
+            if (cost > passes || !planning.store.isSeen(key, lacking)) {
                 parsed.addAll(lacking);
                 return false;
             }

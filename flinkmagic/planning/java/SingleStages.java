@@ -3,8 +3,6 @@ package flinkmagic.planning;
 import java.util.Arrays;
 import java.util.HashSet;
 
-import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
-import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
@@ -30,7 +28,7 @@ public class SingleStages {
         if (plan == below || plan.canonicalized().equals(below.canonicalized())) {
             return true;
         }
-        if (!(NARROW.contains(plan.getClass().getSimpleName()) || isLimit(plan))
+        if (!(NARROW.contains(plan.getClass().getSimpleName()) || FrameParts.isLimit(plan))
             || !plan.subqueries().isEmpty()) {
             return false;
         }
@@ -41,10 +39,6 @@ public class SingleStages {
             }
         }
         return false;
-    }
-
-    private static boolean isLimit(LogicalPlan plan) {
-        return plan instanceof GlobalLimit || plan instanceof LocalLimit;
     }
 
     private static boolean isNarrow(LogicalPlan plan) {

@@ -81,6 +81,10 @@ public class SourceColumns extends Rule {
             || !relation.partitionSchema().isEmpty() || source.output().size() != relation.dataSchema().size()) {
             return false;
         }
+        if ("true".equals(relation.sparkSession().conf().get("spark.sql.files.ignoreCorruptFiles"))
+            || "true".equals(relation.sparkSession().conf().get("spark.sql.files.ignoreMissingFiles"))) {
+            return false;
+        }
         String corrupt = relation.sparkSession().conf().get("spark.sql.columnNameOfCorruptRecord");
         boolean partly = "true".equals(relation.sparkSession().conf().get("spark.sql.json.enablePartialResults", "true"));
         Iterator options = relation.options().iterator();

@@ -28,11 +28,7 @@ public class FileListings {
     public Object[] of(PartitioningAwareFileIndex index) throws Exception {
         Object[] known = (Object[]) listings.get(index);
         if (known == null) {
-            ArrayList lines = new ArrayList();
-            Iterator all = index.allFiles().iterator();
-            while (all.hasNext()) {
-                lines.add(line((FileStatus) all.next()));
-            }
+            ArrayList lines = lines(index);
             Collections.sort(lines);
             known = new Object[] {Integer.valueOf(indexes.size()), Digests.sha(lines.toString().getBytes("UTF-8"))};
             indexes.add(index);
@@ -47,11 +43,6 @@ public class FileListings {
      */
     public Map facts(int number) {
         PartitioningAwareFileIndex index = (PartitioningAwareFileIndex) indexes.get(number);
-        ArrayList lines = new ArrayList();
-        Iterator all = index.allFiles().iterator();
-        while (all.hasNext()) {
-            lines.add(line((FileStatus) all.next()));
-        }
         ArrayList roots = new ArrayList();
         boolean isFiltered = false;
         Iterator paths = index.rootPaths().iterator();
@@ -62,7 +53,7 @@ public class FileListings {
         }
         Map facts = new HashMap();
         facts.put("roots", roots);
-        facts.put("files", lines);
+        facts.put("files", lines(index));
         facts.put("filtered", Boolean.valueOf(isFiltered));
         return facts;
     }
@@ -124,6 +115,15 @@ public class FileListings {
         }
         Collections.sort(found);
         return JSON.writeValueAsString(found);
+    }
+
+    private static ArrayList lines(PartitioningAwareFileIndex index) {
+        ArrayList lines = new ArrayList();
+        Iterator all = index.allFiles().iterator();
+        while (all.hasNext()) {
+            lines.add(line((FileStatus) all.next()));
+        }
+        return lines;
     }
 
     private static String line(FileStatus file) {

@@ -51,12 +51,9 @@ class Ledger:
 
     def room(self, expected: float) -> float:
         """Return what an action may stake that is expected to take some seconds in plain Spark."""
-        return min(max(LEAST, expected / 4), self.room_of_session(expected))
-
-    def room_of_session(self, expected: float) -> float:
-        """Return the same as far as the session bounds it."""
         with self._lock:
-            return max(0.0, (self.plain + expected) / 20 + self.saved / 2 - sum(self._stakes.values()))
+            session = (self.plain + expected) / 20 + self.saved / 2 - sum(self._stakes.values())
+        return max(0.0, min(max(LEAST, expected / 4), session))
 
     def expect(self, what: str, seconds: float) -> None:
         """Note how long an action took that read something as plain Spark does."""

@@ -51,11 +51,10 @@ class TextReads:
         self.query = SourceColumns.of(self._sc).query(df, self._room)
         return self.query
 
-    def _room(self, source: Source) -> tuple[float, float]:
+    def _room(self, source: Source) -> float:
         if not self._keeps or (not source.reads and not source.is_kept):
-            return 0.0, 0.0
-        expected = self._ledger.expected(source.key)
-        return self._ledger.room(expected), self._ledger.room_of_session(expected)
+            return 0.0
+        return self._ledger.room(self._ledger.expected(source.key))
 
     @property
     def pay_alone(self) -> bool:

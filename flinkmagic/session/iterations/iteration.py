@@ -286,7 +286,7 @@ class Iteration:
         graph, seconds = self._graph(made.coalesce(self._most_partitions) if self._is_bounded else made)
         if not self._most_partitions:
             self._most_partitions = max(graph.partitions, self._options.parallelism or 2 * graph.slots_planned_for)
-        if graph.partitions <= self._most_partitions:
+        if graph.partitions <= self._most_partitions or self._is_bounded:
             return graph, seconds
         self._is_bounded = True
         bounded, again = self._bounded(made)
