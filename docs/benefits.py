@@ -19,7 +19,7 @@ PLACE = re.compile(r"(?<=<!-- benefits -->\n).*?(?=<!-- /benefits -->)", re.DOTA
 ROWS = (
     ("sharing", "plain_s", "ours_s", "four writes over one expensive DataFrame"),
     ("notebooks", "median_plain_s", "median_ours_s", "the middle of 14 notebooks, `%flinkgraph on`"),
-    ("notebooks", "worst_plain_s", "worst_ours_s", "the worst of them"),
+    ("notebooks", "worst_plain_s", "worst_ours_s", "the worst"),
     ("resume", "full_s", "mended_s", "six stages: the last failed, mended, run again"),
 )
 """The benchmark, its figures for plain PySpark and for ours, and what is measured."""
