@@ -156,7 +156,7 @@ public class ColumnPlanning {
          * @param ofAllRows how many of them the query computes of all rows, and not only of those that pass a filter
          */
         public boolean keep(KeptColumns columns, List lacking, int ofAllRows) throws Exception {
-            cost = columns.share() + columns.computed().size() - ofAllRows;
+            cost = columns.share() + Math.max(0, columns.computed().size() - ofAllRows);
             if (cost > passes || !planning.store.isSeen(key, lacking)) {
                 parsed.addAll(lacking);
                 return false;
