@@ -305,7 +305,8 @@ public class FrameParts {
      * several conditions a filter may leave out some, as soon as another one is false.
      */
     private static boolean contains(LogicalPlan query, Project part) throws Exception {
-        if (!query.children().head().equals(part.child())) {
+        boolean evaluates = query instanceof Project || query instanceof Filter;  // what only renames has no canonical form
+        if (!evaluates || !query.children().head().equals(part.child())) {
             return false;
         }
         HashSet evaluated = new HashSet();

@@ -207,6 +207,13 @@ def test_what_an_action_evaluates_within_another_expression_is_kept(session, row
     assert session.report.reused > 0
 
 
+def test_a_projection_that_only_renames_is_looked_through(session, rows) -> None:
+    session.cell("d = df.withColumn('w', F.expr('v + k')).repartition(2).join(spark.range(8).toDF('v'), 'v')\nd.count()")
+    for line in ("d.where('k >= 0').groupBy('w').count().orderBy('w').collect()",) * 3:
+        assert outcome(session.cell, line) == outcome(session.plain, line)
+        assert session.report.is_driven
+
+
 def test_columns_that_are_not_worth_it_are_not_kept_with_a_function_beside_them(session, rows) -> None:
     session.cell(
         "d = spark.read.parquet(path).withColumn('rate', F.udf(lambda v, k: v / k, 'double')('v', 'k'))\nd.count()"

@@ -114,7 +114,6 @@ QUOTED = [f'{id},1,"a ""{id}"" , b",{id / 2}\n' + "\n" * (id % 3) for id in rang
 JSON_LINES = [json.dumps({"id": id, "k": id % 7, "name": "n" * (id % 40), "x": id / 4}) + "\n" for id in range(30_000)]
 BAD_JSON = [*JSON_LINES[:9_000], '{"id": 1, "k": \n', '{"id": "x", "k": 3}\n', '{"k": 5}\n', "\n", *JSON_LINES[9_000:]]
 JSON = f"df = spark.read.schema('{SCHEMA}').json(path)"
-TEXT = "df = spark.read.text(path).select(F.length('value').alias('x'), (F.length('value') % 7).alias('k'), 'value')"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +146,6 @@ TEXT = "df = spark.read.text(path).select(F.length('value').alias('x'), (F.lengt
             marks=pytest.mark.long,
         ),
         pytest.param({"a.json": "".join(BAD_JSON)}, JSON, id="json", marks=pytest.mark.long),
-        pytest.param({"a.txt": "".join(QUOTED)}, TEXT, id="text", marks=pytest.mark.long),
     ],
 )
 def test_rows_and_their_order_are_those_of_the_files(session, reads, files, read) -> None:
