@@ -208,7 +208,9 @@ def test_what_an_action_evaluates_within_another_expression_is_kept(session, row
 
 
 def test_a_projection_that_only_renames_is_looked_through(session, rows) -> None:
-    session.cell("d = df.withColumn('w', F.expr('v + k')).repartition(2).join(spark.range(8).toDF('v'), 'v')\nd.count()")
+    session.cell(
+        "d = df.withColumn('w', F.expr('v + k')).repartition(2).join(spark.range(8).toDF('v'), 'v')\nd.count()"
+    )
     for line in ("d.where('k >= 0').groupBy('w').count().orderBy('w').collect()",) * 3:
         assert outcome(session.cell, line) == outcome(session.plain, line)
         assert session.report.is_driven
