@@ -201,10 +201,5 @@ spark.catalog.dropTempView("returned")
 
 # 4: limit with no order
 UNORDERED = {4}
-EXPERT = {
-    6: ('monthly.createOrReplaceTempView("monthly")', 'monthly.cache()\nmonthly.createOrReplaceTempView("monthly")'),
-    12: (
-        'spark.sql("select count(*) from store_month").show()',
-        'spark.catalog.cacheTable("store_month")\nspark.sql("select count(*) from store_month").show()',
-    ),
-}
+
+# No EXPERT: to cache `monthly` and `store_month` takes longer than to compute them again (40.3 s instead of 31.4).
