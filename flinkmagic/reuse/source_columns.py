@@ -264,7 +264,7 @@ class SourceQuery:
         """
         for source in self.from_files(takes_few=takes_few):
             self._columns.reads[source.key] = source.reads + 1
-        found = []
+        found, contained = [], set[str]()
         for source, known in self._planned:
             known.note()
             if not known.isKept():
@@ -274,10 +274,10 @@ class SourceQuery:
             if not builder.isCachedColumnBuffersLoaded():
                 builder.clearCache(False)
                 continue
-            contained = {f"{source.key} {name}" for name in known.hand().split()}
+            contained.update(f"{source.key} {name}" for name in known.hand().split())
             retained_results(self._sc).add(self._retained(source, filling))
-            retained_results(self._sc).drop(lambda one, gone=contained: one.key in gone)  # type: ignore[misc]
             found.append((source, float(known.cost()) * self.seconds(source, STORED_A_SECOND)))
+        retained_results(self._sc).drop(lambda one: one.key in contained)
         for source in self.sliced():
             if self.slices.hand(source.key):
                 retained_results(self._sc).add(self._columns.retained_slices(source))

@@ -6,8 +6,7 @@ import java.util.Map;
 
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.internal.SessionState;
-import scala.Tuple2;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters$;
 
 /**
  * The settings of sessions, told apart by numbers: equal settings have the same number as long as it is among the last.
@@ -53,20 +52,10 @@ public class SessionSettings {
             for (int i = KNOWN.size() - 1; i >= 0; i--) {
                 Object[] known = (Object[]) KNOWN.get(i);
                 if (((Integer) known[0]).intValue() == number) {
-                    return new Map[] {texts((scala.collection.Map) known[1]), (Map) known[2]};
+                    return new Map[] {JavaConverters$.MODULE$.mapAsJavaMap((scala.collection.Map) known[1]), (Map) known[2]};
                 }
             }
         }
         throw new IllegalStateException(MOST + " other settings have been met since");
-    }
-
-    private static Map texts(scala.collection.Map settings) {
-        Map texts = new HashMap();
-        Iterator entries = settings.iterator();
-        while (entries.hasNext()) {
-            Tuple2 entry = (Tuple2) entries.next();
-            texts.put(entry._1(), entry._2());
-        }
-        return texts;
     }
 }

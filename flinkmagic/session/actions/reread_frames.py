@@ -37,11 +37,8 @@ if TYPE_CHECKING:
 KEPT_A_SECOND = 25 * 2**20
 """How many bytes of rows, by the default sizes of their types, one core keeps in a second.
 
-Seen on 4.3.0 in JVMs that had just started, with two or three cores.
+Seen on 4.3.0 with two or three cores in JVMs that had just started; of seven columns, most of them texts, also later.
 """
-
-WARM_AFTER = 10.0
-"""After so many seconds of actions a core keeps twice as much in a second; seen there, too."""
 
 _MOST = 50
 """How many DataFrames are looked for in a query, the last read first."""
@@ -91,17 +88,19 @@ class RereadFrames:
             return False
         return self._cost(df) <= self._ledger.room(self._seconds.get(df, 0.0))
 
-    def _cost(self, df: DataFrame) -> float:
-        """Return how many seconds it costs to keep a DataFrame, or what was asked of it; 0.0 if that is not known."""
+    def _cost(self, df: DataFrame, kept: frozenset[int] | None = None) -> float:
+        """Return how many seconds it costs to keep columns of a DataFrame; 0.0 if its rows were not counted.
+
+        Without columns it is what it costs to keep those that were asked for, or all if none were.
+        """
         rows = self._rows.get(df, 0)
         if not rows:
             return 0.0
         schema, cores = df._jdf.schema(), df.sparkSession.sparkContext.defaultParallelism
-        asked = self._asked.get(df, ())
+        asked = self._asked.get(df, ()) if kept is None else (kept,)
         widths = [sum(schema.apply(column).dataType().defaultSize() for column in columns) for columns in asked]
         width = max(widths) if widths else schema.defaultSize()
-        rate = KEPT_A_SECOND * (2 if self._ledger.plain > WARM_AFTER else 1)
-        return float(rows * width / (rate * max(1, cores)))
+        return float(rows * width / (KEPT_A_SECOND * max(1, cores)))
 
     def note(self, graph: LineGraph, job: Job, df: DataFrame, seconds: float, count: int | None) -> None:
         """Note what an action on a DataFrame, or a write of it, has read and kept.
@@ -123,7 +122,7 @@ class RereadFrames:
         for boundary in graph.boundaries:
             if boundary.name not in not_retained:
                 for one in boundary.dataframes:
-                    self._account(one, job)
+                    self._account(one, job, boundary.columns)
                     self._put(one, boundary.columns)
         assert not isinstance(graph.program, dict)
         for one in _read_by(graph.program, df):
@@ -133,11 +132,11 @@ class RereadFrames:
                     rows = count if one is df and count is not None else graph.rows_of(one)
                     self._measure(one, rows, seconds)
 
-    def _account(self, df: DataFrame, job: Job) -> None:
-        """Note what keeping a DataFrame has cost, or has saved."""
+    def _account(self, df: DataFrame, job: Job, kept: frozenset[int]) -> None:
+        """Note what keeping columns of a DataFrame has cost, or has saved."""
         name = self._keys[df].digest if df in self._keys else ""
         if self._kept.get(df) is None:
-            self._ledger.stake(name, self._cost(df))
+            self._ledger.stake(name, self._cost(df, kept))
         else:
             self._ledger.pays(name, job.saved_seconds)
 
