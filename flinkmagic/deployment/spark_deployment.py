@@ -97,7 +97,7 @@ class SparkDeployment(Deployment):
         self._checkpoint_dir = checkpoint_dir.absolute() if checkpoint_dir is not None else None
         self._taken_up = NOTHING
         self._prefix = f"flinkmagic-{uuid.uuid4().hex[:12]}-"
-        self._kept = KeptResults(spark, planned_job.result_level)
+        self._kept = KeptResults(spark, planned_job.origin.result_level)
         self._observations = Observations(spark)
         tails = [self._vertex_of.get(boundary.tail_id) for boundary in planned_job.boundaries]
         self._boundaries = [(one, tail) for one, tail in zip(planned_job.boundaries, tails, strict=True) if tail]
@@ -123,12 +123,13 @@ class SparkDeployment(Deployment):
             planned, name = self._planned, self._prefix.rstrip("-")
             assert planned is not None
             # Spark never forgets a pool: a part, of which there may be thousands, has that of the whole.
-            pool = None if planned.is_part else name
+            origin = planned.origin
+            pool = None if origin.is_part else name
             self._properties = JobProperties(
-                self._sc, name, pool, is_callers=planned.is_callers, session=self._spark._jsparkSession
+                self._sc, name, pool, is_callers=origin.is_line, session=self._spark._jsparkSession
             )
             services = FileSystemHaServices(folder) if folder is not None else None
-            self._submit(services, listed=not planned.is_part)
+            self._submit(services, listed=not origin.is_part)
         except BaseException as error:  # nothing of it is at Spark, or not any more; no thread may remain
             self._monitor.stop()
             self.main_thread.stop()

@@ -38,8 +38,8 @@ from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.stale_runs import check_stale_words, run_or_list_stale
 from flinkmagic.magics.tracebacks import plainly_interrupted
 from flinkmagic.magics.words import parsed, with_help
+from flinkmagic.options import STREAMING
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
-from flinkmagic.session.options import STREAMING
 from flinkmagic.session.staleness.graph_marks import stale_marks
 
 RUN_HELP = "run a cell's graph as soon as it is compiled"

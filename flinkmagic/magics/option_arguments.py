@@ -1,4 +1,4 @@
-"""A graph's options after a magic and in `%config`, both made from their table (`flinkmagic.session.options`)."""
+"""A graph's options after a magic and in `%config`, both made from their table (`flinkmagic.options`)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from IPython.core.magic_arguments import argument
 from traitlets import Enum, HasTraits, Int, MetaHasTraits, TraitError, Unicode, validate
 
 from flinkmagic.errors.usage import InvalidValueError
-from flinkmagic.option_values import typed
-from flinkmagic.session.options import OPTIONS, Option
+from flinkmagic.options import OPTIONS, Option, typed
 from flinkmagic.simulation.arguments import SIMULATION_ARGUMENTS
 
 _Magic = TypeVar("_Magic", bound=Callable[..., Any])

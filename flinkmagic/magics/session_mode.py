@@ -33,8 +33,8 @@ from flinkmagic.magics.cell_jobs import NotedActions
 from flinkmagic.magics.cell_runs import CellRun, running_again
 from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.spark_session import running_session, say_other_python
+from flinkmagic.options import NO_RETENTION, OPTIONS, JobOptions
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.session.options import NO_RETENTION, OPTIONS, JobOptions
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult

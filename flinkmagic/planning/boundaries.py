@@ -59,10 +59,10 @@ from pyspark import StorageLevel
 
 from flinkmagic.jvm.block_storage import lack_of_room
 from flinkmagic.jvm.java import logical_plan
+from flinkmagic.options import DEFAULT_STORAGE_LEVEL
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES
 from flinkmagic.planning.plan_reader import PYTHON_OPERATORS, SHUFFLE_EXCHANGE, name_of_run
-from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -70,9 +70,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.program import Program
+    from flinkmagic.options import JobOptions, Sharing
     from flinkmagic.planning.clones import SessionClones
     from flinkmagic.planning.requests import SinkRequest
-    from flinkmagic.planning.sinks import Sharing
 
 _SHUFFLES = HIDDEN_SHUFFLES | {SHUFFLE_EXCHANGE}
 _ALL_WITH_ALL = frozenset({"BroadcastNestedLoopJoinExec", "CartesianProductExec"})
@@ -167,10 +167,8 @@ class Boundaries:
         Where they are planned.
     program : Program, optional
         What was captured; DataFrames that were not captured have no boundaries.
-    share : {"auto", "always", "never"}
-        What several sinks share.
-    storage_level : str
-        Where their rows are kept: the name of one of PySpark's storage levels.
+    options : JobOptions
+        What several sinks share, and where its rows are kept.
 
     Attributes
     ----------
@@ -183,14 +181,13 @@ class Boundaries:
         sc: SparkContext,
         clones: SessionClones,
         program: Program | None,
-        share: Sharing,
-        storage_level: str = DEFAULT_STORAGE_LEVEL,
+        options: JobOptions,
     ) -> None:
         self._sc = sc
-        self._storage_level = storage_level
+        self._storage_level = options.storage_level
         self._clones = clones
         self._program = program
-        self._share = share
+        self._share = options.share
         self._shared_splits: set[int] = set()
         self._lack = ""  # of room for rows
         self.asked: dict[DataFrame, frozenset[int]] = {}

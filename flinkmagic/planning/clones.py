@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary
 
 from flinkmagic.jvm.java import query_execution
+from flinkmagic.options import PIPELINED
 from flinkmagic.planning.adaptive_stages import CHOOSES_JOINS, MERGES_PARTITIONS
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flinkmagic.capturing.session_snapshot import SessionSnapshot
+    from flinkmagic.options import JobOptions
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _PLANNING = {
@@ -95,31 +97,25 @@ class SessionClones:
     ----------
     spark : SparkSession
         The user's session, which is only read.
-    parallelism : int, optional
-        How many partitions shuffles make.
-    slots : int
-        Without a parallelism: twice as many partitions as this, at most.
+    options : JobOptions
+        The job's. Without a parallelism, shuffles make twice as many partitions as there are slots, at most; where they
+        are read while they are written, half as many, because both sides need slots. No size is known then that would
+        change how the rows are read.
     kept : KeptClones, optional
         The clones of earlier jobs that are planned alike.
-    pipelined : bool
-        Whether shuffles are read while they are written. Without a parallelism there are then half as many partitions
-        as slots, at most: both sides need slots. And no size is known that would change how the rows are read.
+
+    Attributes
+    ----------
+    slots : int
+        How many there are for the job.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        parallelism: int | None,
-        slots: int,
-        kept: KeptClones | None = None,
-        *,
-        pipelined: bool = False,
-    ) -> None:
+    def __init__(self, spark: SparkSession, options: JobOptions, kept: KeptClones | None = None) -> None:
         self._spark = spark
-        self._parallelism = parallelism
-        self._slots = slots
+        self._parallelism = options.parallelism
+        self.slots = options.slots or spark.sparkContext.defaultParallelism
         self._kept = kept
-        self._pipelined = pipelined
+        self._pipelined = options.exchange == PIPELINED
         self._clones: list[_Clone] = []
 
     def of(self, snapshot: SessionSnapshot | None) -> tuple[JavaObject, str]:
@@ -180,5 +176,5 @@ class SessionClones:
     def _shuffle_partitions(self, conf: JavaObject) -> int:
         if self._parallelism is not None:
             return self._parallelism
-        most = self._slots // 2 if self._pipelined else 2 * self._slots
+        most = self.slots // 2 if self._pipelined else 2 * self.slots
         return max(1, min(int(conf.numShufflePartitions()), most))

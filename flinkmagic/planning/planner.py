@@ -15,25 +15,21 @@ from flinkmagic.errors.deployment import SessionEndedError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import BatchShuffleMode, RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
+from flinkmagic.options import PIPELINED, JobOptions
 from flinkmagic.planning.boundaries import Boundaries, Boundary, only_reads
-from flinkmagic.planning.clones import KeptClones, SessionClones
+from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
 from flinkmagic.planning.operator_marks import apply_marks
+from flinkmagic.planning.origin import GRAPH, Origin
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.pipelined_regions import pipeline_exchanges
 from flinkmagic.planning.plan_reader import PlanForest, PlanNode
 from flinkmagic.planning.provenance import Provenance
 from flinkmagic.planning.requests import SinkRequest, frames_session, named_frames, requests_of, result_requests
 from flinkmagic.planning.shared_stages import planned_boundaries, shared_stages
-from flinkmagic.planning.sinks import (
-    DEFAULT_STORAGE_LEVEL,
-    PlannedBoundary,
-    PlannedSink,
-    SharedStage,
-    Sharing,
-)
+from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink, SharedStage
 from flinkmagic.planning.stage_handles import StageHandles
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.planning.translation import KeptStage, Stage, Translator
@@ -57,7 +53,7 @@ _SIDE_BY_SIDE_FROM = 8
 """From this number of sinks on, Catalyst plans them on several threads."""
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class PlannedJob:
     """A job that is planned and not compiled.
 
@@ -90,14 +86,8 @@ class PlannedJob:
         What the stages leave behind for later jobs.
     relations : tuple of tuple of py4j.java_gateway.JavaObject
         The ``InMemoryRelation`` s of boundaries and of kept columns, each with the plan by which its rows are known.
-    collected : bool
-        Whether an action collects the rows of its result.
-    is_callers : bool
-        Whether a line of the user's is what runs: Spark's jobs then keep the group and the description that it has.
-    is_part : bool
-        Whether it is a part of another job, as a stream's batch is: lists of jobs do not show it.
-    result_level : str
-        Where the rows of its results are kept, by PySpark's names; empty is Spark's default.
+    origin : Origin
+        Who asked for it.
     streams : tuple of DeferredStream
         In mode streaming: the queries, one for each sink. There are no handles then: Spark runs a query as a whole.
     """
@@ -115,26 +105,17 @@ class PlannedJob:
     asked: Mapping[DataFrame, frozenset[int]] = field(default_factory=dict, repr=False)
     results: tuple[StageResult, ...] = ()
     relations: tuple[tuple[JavaObject, JavaObject], ...] = field(default=(), repr=False)
-    collected: bool = False
-    is_callers: bool = False
-    is_part: bool = False
-    result_level: str = ""
+    origin: Origin = GRAPH
     streams: tuple[DeferredStream, ...] = ()
 
 
 def plan(
     program_or_dataframes: Program | DataFrame | Sequence[DataFrame] | Mapping[str, DataFrame],
+    options: JobOptions | None = None,
+    origin: Origin = GRAPH,
     *,
-    spark: SparkSession | None = None,
-    parallelism: int | None = None,
-    slots: int | None = None,
     name: str | None = None,
-    share: Sharing = "auto",
-    storage_level: str = DEFAULT_STORAGE_LEVEL,
     on_progress: Callable[[int, int], None] | None = None,
-    collected: bool = False,
-    clones: KeptClones | None = None,
-    exchange: BatchShuffleMode = BatchShuffleMode.ALL_EXCHANGES_BLOCKING,
 ) -> PlannedJob:
     """Plan the writes of a program, else its results, else the DataFrames given. Starts no Spark job.
 
@@ -142,50 +123,34 @@ def plan(
     ----------
     program_or_dataframes : Program, DataFrame, sequence or mapping of DataFrame
         What to compute. DataFrames without names are called ``result``, or ``result1`` and so on.
-    spark : SparkSession, optional
-        The session; the program's or the DataFrames' own by default.
-    parallelism : int, optional
-        How many partitions shuffles make; by default the smaller of the session's ``spark.sql.shuffle.partitions`` and
-        twice the slots.
-    slots : int, optional
-        How many tasks may run simultaneously; by default Spark's default parallelism.
+    options : JobOptions, optional
+        How.
+    origin : Origin
+        Who asked.
     name : str, optional
         The job's name; by default the program's.
-    share : {"auto", "always", "never"}
-        What several sinks of a program share: what is worth keeping (see `boundaries`), every DataFrame that is not a
-        bare scan, or nothing, equal exchanges included.
-    storage_level : str
-        Where the rows of shared DataFrames are kept: the name of one of PySpark's storage levels.
     on_progress : callable, optional
         Called with the number of sinks that are planned and the number of all, after each of them.
-    collected : bool
-        Whether an action collects the rows of results, which nothing keeps; see `SinkRequest`.
-    clones : KeptClones, optional
-        The clones of the session on which jobs with the same parallelism, slots and exchange were planned.
-    exchange : BatchShuffleMode
-        Whether consumers read shuffles while they are written, where Spark can do that (see `pipelined_regions`).
 
     Raises
     ------
     UserError
         One of its subclasses for each thing that cannot be planned.
     """
+    options = options or JobOptions()
     program = program_or_dataframes if isinstance(program_or_dataframes, Program) else None
     frames = None if isinstance(program_or_dataframes, Program) else named_frames(program_or_dataframes)
-    spark = _classic(spark or (program.spark if program else frames_session(frames or {})))
+    spark = _classic(program.spark if program else frames_session(frames or {}))
     name = name or (program.name if program else None) or "job"
     if spark.sparkContext._jsc is None:
         raise SessionEndedError(name)
     if program:
-        requests = requests_of(program, collected=collected)
+        requests = requests_of(program, collected=origin.collects)
     else:
-        requests = result_requests(frames or {}, None, collected=collected)
+        requests = result_requests(frames or {}, None, collected=origin.collects)
     if not requests:
         raise NoResultError(name)
-    slots = slots or spark.sparkContext.defaultParallelism
-    own = SessionClones(spark, parallelism, slots, clones, pipelined=exchange is _PIPELINED)
-    planner = _Planner(spark, program, own, slots, share, storage_level, exchange)
-    return planner.plan(requests, name, on_progress)
+    return _Planner(spark, program, options, origin).plan(requests, name, on_progress)
 
 
 def _classic(spark: SparkSession) -> SparkSession:
@@ -197,22 +162,13 @@ def _classic(spark: SparkSession) -> SparkSession:
 class _Planner:
     """The parts that plan one job."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        program: Program | None,
-        clones: SessionClones,
-        slots: int,
-        share: Sharing,
-        storage_level: str,
-        exchange: BatchShuffleMode,
-    ) -> None:
-        self._share = share
-        self._exchange = exchange
+    def __init__(self, spark: SparkSession, program: Program | None, options: JobOptions, origin: Origin) -> None:
+        self._share = options.share
+        self._is_pipelined = options.exchange == PIPELINED
+        self._origin = origin
         self._sc = spark.sparkContext
         self._program = program
-        self._slots = slots
-        self._clones = clones
+        self._clones = SessionClones(spark, options, origin.clones)
         self._forest = PlanForest(spark.sparkContext)
         self._counts = PartitionCounts(self._forest)
         self._handles = StageHandles(self._forest, self._counts)
@@ -221,7 +177,7 @@ class _Planner:
         self._provenance = Provenance(program, self._forest)
         self._labels = OperatorLabels(program, self._counts, names=self._provenance.names)
         self._translator = Translator(self._counts, self._handles, self._labels)
-        self._boundaries = Boundaries(self._sc, self._clones, program, share, storage_level)
+        self._boundaries = Boundaries(self._sc, self._clones, program, options)
         self._caches = UserCaches(spark, program, self._forest, self._counts, self._labels, self._handles)
         self._kept: list[KeptStage] = []
         self._kinds = CLASSES.new_instance(self._sc._gateway, "PlanKinds")
@@ -247,7 +203,7 @@ class _Planner:
             name,
             RuntimeExecutionMode.BATCH,
             parallelism,
-            batch_shuffle_mode=self._exchange,
+            batch_shuffle_mode=_PIPELINED if self._is_pipelined else BatchShuffleMode.ALL_EXCHANGES_BLOCKING,
             # Flink's bound is that of its key groups; a Spark stage has none.
             upper_bound_max_parallelism=MOST_TASKS,
         )
@@ -257,7 +213,7 @@ class _Planner:
             frozenset(self._provenance.direct),
             self._program.marks if self._program else {},
         )
-        blocking = self._pipeline(requests, made) if self._exchange is _PIPELINED else []
+        blocking = self._pipeline(requests, made) if self._is_pipelined else []
         for operator in self._translator.operators:
             environment.add_operator(operator)
         return PlannedJob(
@@ -267,14 +223,14 @@ class _Planner:
             control_edges={index: request.after for index, request in enumerate(requests) if request.after},
             shared=shared_stages(self._translator, requests, boundaries, self._kept),
             parallelism=parallelism,
-            slots=self._slots,
+            slots=self._clones.slots,
             session_clone=self._clones.of(requests[0].snapshot)[0],
             warnings=(*self._warnings(requests), *marked, *blocking),
             boundaries=planned_boundaries(requests, boundaries, self._kept),
             asked=self._boundaries.asked,
             results=tuple(self._handles.results),
             relations=tuple(self._relations(boundaries)),
-            collected=any(request.collected for request in requests),
+            origin=self._origin,
         )
 
     def _pipeline(self, requests: Sequence[SinkRequest], made: Sequence[SinkTransformation]) -> list[str]:

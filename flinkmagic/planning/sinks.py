@@ -13,13 +13,6 @@ if TYPE_CHECKING:
 
 SinkKind = Literal["write", "result"]
 
-Sharing = Literal["auto", "always", "never"]
-"""What several sinks share: what is worth keeping, all that is not a bare scan, or nothing."""
-
-
-DEFAULT_STORAGE_LEVEL = "MEMORY_AND_DISK_DESER"
-"""Where shared rows are kept, by PySpark's names: what `DataFrame.persist` takes."""
-
 
 @dataclass(frozen=True, eq=False)
 class PlannedSink:

@@ -115,7 +115,7 @@ class Retention:
 
         `checkpoints` are where another process recorded, and will find, how far the job came.
         """
-        self._checkpoints, self._of_action = checkpoints, planned.collected
+        self._checkpoints, self._of_action = checkpoints, planned.origin.collects
         if self._retain == "none":
             self._forget()
             if self._checkpoints is None:

@@ -35,14 +35,14 @@ from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_gra
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.stream_graph import StreamGraph
+from flinkmagic.options import JobOptions, with_job_options
 from flinkmagic.planning import PlannedJob
-from flinkmagic.planning.clones import KeptClones
+from flinkmagic.planning.origin import GRAPH, Origin
 from flinkmagic.reuse.checkpoints import checkpointed_job_id
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
 from flinkmagic.session.known_loops import with_loops
-from flinkmagic.session.options import JobOptions, with_job_options
 from flinkmagic.session.planned_sinks import planned_job, sinks_of
 from flinkmagic.session.rebinding import rebinding
 from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, selected_notes, sink_words
@@ -101,7 +101,7 @@ def compile(
     if name is not None:
         check_name(name)
     chosen = JobOptions(parallelism=parallelism, **options)
-    return CompiledGraph(sinks_of(program, chosen.mode), name, chosen, on_progress)
+    return CompiledGraph(sinks_of(program, chosen.mode), name, chosen, on_progress=on_progress)
 
 
 def start_stream(stream: DeferredStream, spark: SparkSession, cell: CellSource | None, **options: Any) -> None:
@@ -131,24 +131,15 @@ class CompiledGraph:
         The runs of this graph, oldest first.
     started : list of callable
         Called with each job that has started, by the thread that started it.
-    is_callers : bool
-        Whether a line of the user's is what runs: Spark's jobs then keep the group and the description that it has.
-    is_part : bool
-        Whether its runs are parts of another job: lists of jobs do not show them.
     """
-
-    _collected = False
-    """Whether an action collects the rows of results, which nothing keeps."""
-    is_callers = False
-    is_part = False
 
     def __init__(
         self,
         program: Program | dict[str, DataFrame],
         name: str | None,
         options: JobOptions,
+        origin: Origin = GRAPH,
         on_progress: Callable[[int, int], None] | None = None,
-        clones: KeptClones | None = None,
     ) -> None:
         captured = program.name if isinstance(program, Program) else None
         self.name = name or captured or DEFAULT_NAME
@@ -165,7 +156,7 @@ class CompiledGraph:
         self._unused_plan: PlannedJob | None = None
         self._apart_note = ""
         self._is_full = False
-        self._clones = clones  # those of graphs with the same options, of which this one is the next
+        self._origin = origin
         self.stream_graph: StreamGraph
         self.job_graph: JobGraph
         self._compiled: ExecutionGraph
@@ -234,8 +225,6 @@ class CompiledGraph:
                 self.jobs[-1].restore_names()
             planned = self._unused_plan or self._compile()
             self._unused_plan = None
-            planned.is_callers, planned.is_part = self.is_callers, self.is_part
-            planned.result_level = self._result_level()
             names = rebinding(self.program, self.options)
             starts = self._begin_streams(planned, run)
             try:
@@ -295,10 +284,6 @@ class CompiledGraph:
     def sink_names(self) -> list[str]:
         """Return, for each sink, what `run` takes for it in `only`."""
         return sink_words(self.sinks)
-
-    def _result_level(self) -> str:
-        """Return where the rows of results are kept, by PySpark's names; empty is Spark's default."""
-        return ""
 
     def _select(self, only: Iterable[str]) -> SelectedSinks:
         written = {sink.index for job in self.jobs for sink in job.finished_sinks()}
@@ -434,9 +419,7 @@ class CompiledGraph:
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
         """Plan, and make the graphs. They show the plan of the next run."""
         program = spanning(self.program) if isinstance(self.program, Program) else self.program
-        planned = planned_job(
-            program, self.name, self.options, on_progress, collected=self._collected, clones=self._clones
-        )
+        planned = planned_job(program, self.name, self.options, self._origin, on_progress)
         self._unused_plan = planned
         self.sinks = planned.sinks
         self.shared = planned.shared

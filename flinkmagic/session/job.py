@@ -22,6 +22,7 @@ from flinkmagic.display.queries import query_lines
 from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.options import NO_RESTART, JobOptions
 from flinkmagic.planning import PlannedJob
 from flinkmagic.reuse.retention import Retention
 from flinkmagic.scheduling.clock import SystemClock
@@ -30,7 +31,6 @@ from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEnt
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy, parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
-from flinkmagic.session.options import NO_RESTART, JobOptions
 from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.run_facts import adaptation_notes, run_facts

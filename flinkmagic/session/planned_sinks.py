@@ -12,18 +12,18 @@ from flinkmagic.capturing.program import Program
 from flinkmagic.errors.capturing import NoResultError
 from flinkmagic.errors.graph import PipelinedExchangeError
 from flinkmagic.errors.streaming import NoStreamError, StreamModeError
-from flinkmagic.graph.exchange_mode import BatchShuffleMode
 from flinkmagic.jvm.java import java_class
+from flinkmagic.options import PIPELINED, STREAMING, JobOptions
 from flinkmagic.planning import PlannedJob, plan
-from flinkmagic.planning.clones import KeptClones
 from flinkmagic.planning.requests import frames_session, named_frames
 from flinkmagic.planning.streaming.stream_planner import plan_streams
 from flinkmagic.session.checks import DEFAULT_NAME
-from flinkmagic.session.options import PIPELINED, STREAMING, JobOptions
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
+
+    from flinkmagic.planning.origin import Origin
 
 _REFUSED_WITH = ("spark.dynamicAllocation.enabled", "spark.speculation")
 
@@ -59,31 +59,16 @@ def planned_job(
     program: Program | dict[str, DataFrame],
     name: str,
     options: JobOptions,
+    origin: Origin,
     on_progress: Callable[[int, int], None] | None,
-    *,
-    collected: bool,
-    clones: KeptClones | None = None,
 ) -> PlannedJob:
-    """Plan a job as its options say.
-
-    `collected` says that an action collects the rows of results; `clones` are those of jobs with the same options.
-    """
-    common: dict[str, Any] = {
-        "parallelism": options.parallelism,
-        "slots": options.slots,
-        "name": name,
-        "on_progress": on_progress,
-    }
-    pipelined = options.exchange == PIPELINED and not collected
-    if pipelined:
+    """Plan a job as its options say."""
+    if options.exchange == PIPELINED:
         spark = program.spark if isinstance(program, Program) else frames_session(program)
         check_pipelined(spark.sparkContext, options.mode)
     if options.mode == STREAMING and isinstance(program, Program):
-        return plan_streams(program, **common)
-    common |= {"share": options.share, "storage_level": options.storage_level}
-    if pipelined:
-        common["exchange"] = BatchShuffleMode.ALL_EXCHANGES_PIPELINED
-    return plan(program, collected=collected, clones=clones, **common)
+        return plan_streams(program, options, name=name, on_progress=on_progress)
+    return plan(program, options, origin, name=name, on_progress=on_progress)
 
 
 def check_pipelined(sc: SparkContext, mode: str) -> None:

@@ -19,14 +19,14 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.program import Program
+from flinkmagic.options import NO_RETENTION
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.session.options import NO_RETENTION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flinkmagic.deployment import Deployment
-    from flinkmagic.session.options import JobOptions
+    from flinkmagic.options import JobOptions
 
 
 class Rebinding:

@@ -15,9 +15,9 @@ from flinkmagic.deployment.streaming.query_starter import QueryStarter
 from flinkmagic.deployment.streaming.streaming_deployment import StartedQuery
 from flinkmagic.errors.base import add_note
 from flinkmagic.errors.streaming import stream_not_started
+from flinkmagic.options import NO_RESTART, PIPELINED, JobOptions
 from flinkmagic.planning.streaming.stream_planner import stream_parallelism
 from flinkmagic.session.batches.batch_runs import MakeGraph, carry_out_batches
-from flinkmagic.session.options import NO_RESTART, PIPELINED, JobOptions
 from flinkmagic.session.planned_sinks import check_pipelined
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def begin_streams(
 def _starter(stream: DeferredStream, spark: SparkSession, options: JobOptions) -> QueryStarter:
     if options.exchange == PIPELINED:
         check_pipelined(spark.sparkContext, options.mode)
-    parallelism = stream_parallelism(spark, options.parallelism, options.slots)
+    parallelism = stream_parallelism(spark, options)
     return QueryStarter(stream, spark, parallelism=parallelism, restarts=options.restart != NO_RESTART)
 
 

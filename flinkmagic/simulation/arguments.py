@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flinkmagic.option_values import COUNT, STRATEGY, typed
+from flinkmagic.options import COUNT, STRATEGY, typed
 
 RESTART_STRATEGY = "fixed-delay:3:1s"
 

@@ -34,6 +34,7 @@ from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_gra
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from flinkmagic.planning.handles import BoundaryStageHandle
 from flinkmagic.scheduling.job_status import JobStatus
@@ -204,7 +205,7 @@ def run(kind: str, spark: SparkSession, cluster: StandaloneCluster, out: Path) -
     """One run, told."""
     straggler_s = 120.0 if kind == STRAGGLER else 0.0
     captured = shared(spark, out) if kind == BOUNDARY else program(spark, out, straggler_s)
-    planned = plan(captured, parallelism=4, name=kind)
+    planned = plan(captured, JobOptions(parallelism=4), name=kind)
     graph = build_execution_graph(create_job_graph(planned.environment.get_stream_graph()))
     fault = Fault(kind, cluster, graph)
     deployment = SparkDeployment(planned, graph, spark=spark, listener=fault)

@@ -33,6 +33,7 @@ from flinkmagic.deployment.stages.spark_jobs import JobProperties
 from flinkmagic.deployment.stages.stage_runner import StageRunner
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.planner import PlannedJob
@@ -51,7 +52,9 @@ def planned(spark: SparkSession) -> PlannedJob:
     from pyspark.sql import functions as F
 
     numbers = spark.range(0, TASKS * ROWS_OF_A_TASK, 1, TASKS)
-    return plan({"counts": numbers.groupBy((F.col("id") % 1000).alias("k")).count()}, parallelism=8, name="tasks")
+    return plan(
+        {"counts": numbers.groupBy((F.col("id") % 1000).alias("k")).count()}, JobOptions(parallelism=8), name="tasks"
+    )
 
 
 def watched(spark: SparkSession, job: PlannedJob) -> None:

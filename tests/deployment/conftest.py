@@ -14,6 +14,7 @@ import pytest
 from flinkmagic.deployment import SparkDeployment
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from tests.status_store import StatusStore
 
@@ -91,7 +92,7 @@ def deploy(spark):
     deployments = []
 
     def start(program, *, parallelism=3, share="auto", **options):
-        planned = plan(program, parallelism=parallelism, name="job", share=share)
+        planned = plan(program, JobOptions(parallelism=parallelism, share=share), name="job")
         graph = build_execution_graph(create_job_graph(planned.environment.get_stream_graph()))
         deployment = SparkDeployment(planned, graph, spark=spark, **options)
         deployment.start()

@@ -25,6 +25,7 @@ from flinkmagic.deployment.watching.task_monitor import TaskMonitor
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from flinkmagic.reuse.kept_results import KeptResults
 from flinkmagic.scheduling.clock import SystemClock
@@ -82,7 +83,7 @@ class SparkHarness:
             for copy in range(2)
         }
         self._unused = list(frames)
-        self._planned = plan(frames, parallelism=1)
+        self._planned = plan(frames, JobOptions(parallelism=1))
         self._graph = build_execution_graph(create_job_graph(self._planned.environment.get_stream_graph()))
         by_node = {node.id: vertex for vertex in self._graph.job_vertices for node in vertex.job_vertex.operators}
         self._vertices = {sink.name: by_node[sink.transformation_id] for sink in self._planned.sinks}

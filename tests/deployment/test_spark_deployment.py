@@ -14,6 +14,7 @@ from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from flinkmagic.scheduling.job_status import JobStatus
 
@@ -171,7 +172,7 @@ def test_an_input_without_partitions_ends_finished(spark, deploy):
 
 def test_finished_outputs_are_skipped_when_the_same_plan_runs_again(spark, numbers):
     frame = spark.read.parquet(numbers).groupBy("k").count()
-    planned = plan({"counts": frame}, parallelism=3)
+    planned = plan({"counts": frame}, JobOptions(parallelism=3))
     job_graph = create_job_graph(planned.environment.get_stream_graph())
     first = SparkDeployment(planned, build_execution_graph(job_graph), spark=spark)
     first.start()

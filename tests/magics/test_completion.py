@@ -12,7 +12,7 @@ from traitlets import TraitError
 from flinkmagic.magics import load_ipython_extension
 from flinkmagic.magics.completion import completions
 from flinkmagic.magics.flink_magics import FlinkMagics
-from flinkmagic.session.options import OPTIONS
+from flinkmagic.options import OPTIONS
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
 from flinkmagic.graph.transformations import CacheTransformation
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from flinkmagic.planning.boundaries import junctions, worth_keeping
 from flinkmagic.planning.handles import BoundaryStageHandle
@@ -111,7 +112,7 @@ def shared_worst(spark, tables):
 
 def test_a_shared_aggregate_is_computed_once_and_its_rows_are_kept(shared_worst, status, runner, compiled):
     jobs_before = status.jobs()
-    job = plan(shared_worst, parallelism=3)
+    job = plan(shared_worst, JobOptions(parallelism=3))
     assert status.jobs() == jobs_before
     assert boundaries(job) == [("worst", ("early", "by_carrier"))]
     [stage] = job.shared
@@ -135,7 +136,7 @@ def test_a_shared_aggregate_is_computed_once_and_its_rows_are_kept(shared_worst,
 
 
 def test_nothing_is_shared_where_nothing_is_to_be(shared_worst, status, runner, compiled):
-    job = plan(shared_worst, parallelism=3, share="never")
+    job = plan(shared_worst, JobOptions(parallelism=3, share="never"))
     assert (job.shared, job.boundaries, persistent(compiled(job))) == ((), (), {})
     with status.watch() as ran:
         runner.run(job)
@@ -145,8 +146,8 @@ def test_nothing_is_shared_where_nothing_is_to_be(shared_worst, status, runner, 
 def test_equal_exchanges_are_not_shared_either_where_nothing_is_to_be(spark, tables):
     counts = tables.flights.groupBy("hour").count()
     frames = {"one": counts, "other": counts.where("count > 3")}
-    assert len(plan(frames, parallelism=2).shared) == 1
-    assert plan(frames, parallelism=2, share="never").shared == ()
+    assert len(plan(frames, JobOptions(parallelism=2)).shared) == 1
+    assert plan(frames, JobOptions(parallelism=2, share="never")).shared == ()
 
 
 def test_a_cheap_prefix_keeps_each_consumer_s_pruning_and_push_down(spark, tables, compiled):
@@ -154,14 +155,14 @@ def test_a_cheap_prefix_keeps_each_consumer_s_pruning_and_push_down(spark, table
         names["late"] = late = spark.read.parquet(f"{tables.folder}/flights").where("delay > 15")
         names["night"] = late.where("hour < 6").select("id")
         names["lines"] = late.select("carrier").distinct()
-    job = plan(program, parallelism=3)
+    job = plan(program, JobOptions(parallelism=3))
     assert job.boundaries == ()
     night, lines = physical_plans(job, compiled)
     assert "PushedFilters: [IsNotNull(delay), IsNotNull(hour), GreaterThan(delay,15.0), LessThan(hour,6)]" in night
     assert "ReadSchema: struct<id:bigint,hour:int,delay:double>" in night
     assert "PushedFilters: [IsNotNull(delay), GreaterThan(delay,15.0)]" in lines
     assert "ReadSchema: struct<carrier:string,delay:double>" in lines
-    always = plan(program, parallelism=3, share="always")
+    always = plan(program, JobOptions(parallelism=3, share="always"))
     assert boundaries(always) == [("late", ("night", "lines"))]
     assert always.shared[0].why == "everything is shared"
 
@@ -173,7 +174,7 @@ def test_what_only_filters_a_boundary_s_rows_is_none(spark, tables, runner):
         names["early"] = many.where("hour < 6")
         names["lines"] = many.select("carrier").distinct()
         names["all"] = counts.agg(F.sum("count"))
-    job = plan(program, parallelism=3)
+    job = plan(program, JobOptions(parallelism=3))
     assert boundaries(job) == [("counts", ("early", "lines", "all"))]
     answers = runner.run(job)
     assert all(Counter(answers[name]) == rows(df) for name, df in program.results.items())
@@ -186,7 +187,7 @@ def test_a_boundary_may_read_another(spark, tables, status, runner, compiled):
         names["high"] = mean.where("mean > 60")
         names["sorted"] = mean.orderBy("mean")
         names["early"] = worst.where("hour < 6")
-    job = plan(program, parallelism=3)
+    job = plan(program, JobOptions(parallelism=3))
     assert boundaries(job) == [("worst", ("high", "sorted", "early")), ("mean", ("high", "sorted"))]
     graph = compiled(job)
     assert [len(consumers) for consumers in persistent(graph).values()] == [2, 2]
@@ -206,7 +207,7 @@ def test_both_sides_of_a_self_join_read_the_rows(spark, tables, status, runner, 
             "a.hour", "a.carrier", "a.worst", F.col("b.worst").alias("next")
         )
         names["early"] = worst.where("hour < 6")
-    job = plan(program, parallelism=3)
+    job = plan(program, JobOptions(parallelism=3))
     assert boundaries(job) == [("worst", ("pairs", "early"))]
     assert len(next(iter(persistent(compiled(job)).values()))) == 3
     with status.watch() as ran:
@@ -220,7 +221,7 @@ def test_a_union_may_read_the_rows_twice(spark, tables, runner, compiled):
         names["counts"] = counts = tables.flights.groupBy("hour").count()
         names["twice"] = counts.union(counts.selectExpr("hour + 24", "count"))
         names["early"] = counts.where("hour < 6")
-    job = plan(program, parallelism=3)
+    job = plan(program, JobOptions(parallelism=3))
     assert boundaries(job) == [("counts", ("twice", "early"))]
     answers = runner.run(job)
     assert len(answers["twice"]) == 48
@@ -231,7 +232,7 @@ def test_what_one_sink_alone_uses_twice_is_left_to_spark(spark, tables, status, 
     with captured(spark) as (names, program):
         counts = tables.flights.groupBy("hour").count()
         names["twice"] = counts.union(counts)
-    job = plan(program, parallelism=3)
+    job = plan(program, JobOptions(parallelism=3))
     assert (job.boundaries, job.shared) == ((), ())
     with status.watch() as ran:
         answers = runner.run(job)
@@ -251,7 +252,7 @@ def test_subqueries_read_the_rows_too(spark, tables, status, runner):
             "SELECT id FROM boundary_flights f WHERE EXISTS "
             "(SELECT 1 FROM boundary_counts c WHERE c.hour = f.hour AND c.worst = f.delay)"
         )
-    job = plan(program, parallelism=3)
+    job = plan(program, JobOptions(parallelism=3))
     assert boundaries(job) == [("counts", ("highest", "among"))]
     with status.watch() as ran:
         answers = runner.run(job)
@@ -266,7 +267,7 @@ def test_writes_read_the_rows_whatever_their_command(spark, tables, tmp_path, st
         counts.write.parquet(f"{tmp_path}/all")
         counts.where("hour < 6").write.json(f"{tmp_path}/early")
         counts.write.saveAsTable("boundary_table")
-    job = plan(program, parallelism=3)
+    job = plan(program, JobOptions(parallelism=3))
     try:
         assert [(name, len(sinks)) for name, sinks in boundaries(job)] == [("counts", 3)]
         with status.watch() as ran:
@@ -286,7 +287,7 @@ def test_a_hint_on_a_boundary_still_holds(spark, tables, compiled, runner):
             names["counts"] = counts = tables.flights.groupBy("carrier").count().hint("broadcast")
             names["named"] = tables.carriers.join(counts, "carrier")
             names["many"] = counts.where("count > 571")
-        job = plan(program, parallelism=3)
+        job = plan(program, JobOptions(parallelism=3))
     finally:
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
     assert boundaries(job) == [("counts", ("named", "many"))]
@@ -306,7 +307,7 @@ def test_python_functions_are_called_once_for_a_row(spark, runner):
         names["doubled"] = doubled = spark.range(0, 60, 1, 2).select("id", counted("id").alias("twice"))
         names["low"] = doubled.where("twice < 20")
         names["sum"] = doubled.agg(F.sum("twice"))
-    job = plan(program, parallelism=3)
+    job = plan(program, JobOptions(parallelism=3))
     assert [stage.why for stage in job.shared] == ["it calls Python functions"]
     answers = runner.run(job)
     assert calls.value == 60
@@ -324,7 +325,7 @@ def test_sinks_of_one_run_see_the_same_random_rows(spark, runner):
         names["drawn"] = numbers = spark.range(0, 50, 1, 2).select("id", drawn.asNondeterministic()("id").alias("x"))
         names["low"] = numbers.where("x < 0.5")
         names["high"] = numbers.where("x >= 0.5")
-    answers = runner.run(plan(program, parallelism=2))
+    answers = runner.run(plan(program, JobOptions(parallelism=2)))
     low, high = ({row.id for row in answers[name]} for name in ("low", "high"))
     assert not low & high
     assert low | high == set(range(50))
@@ -339,7 +340,7 @@ def test_equal_dataframes_over_different_listings_are_two(spark, runner, tmp_pat
         names["new"] = new = spark.read.parquet(path).groupBy("k").count()
         names["both"] = old.union(new)
         names["sums"] = new.agg(F.sum("count")).union(old.agg(F.sum("count")))
-    job = plan(program, parallelism=2)
+    job = plan(program, JobOptions(parallelism=2))
     assert [sinks for _, sinks in boundaries(job)] == [("both", "sums"), ("both", "sums")]
     answers = runner.run(job)
     assert sorted(map(tuple, answers["both"])) == [(0, 5), (0, 10), (1, 5), (1, 10)]
@@ -363,7 +364,7 @@ def test_what_the_user_cached_is_left_whole(spark, tables, runner):
             names["early"] = cached.where("hour < 6")
             names["lines"] = lines = cached.groupBy("carrier").agg(F.sum("count").alias("n"))
             names["many"], names["few"] = lines.where("n > 571"), lines.where("n <= 571")
-        job = plan(program, parallelism=3)
+        job = plan(program, JobOptions(parallelism=3))
         assert boundaries(job) == [("lines", ("many", "few"))]
         answers = runner.run(job)
         cache = spark._jsparkSession.sharedState().cacheManager()
@@ -382,7 +383,7 @@ def test_a_frame_below_a_cached_one_is_read_by_the_cache_itself(spark, tables, r
         with captured(spark) as (names, program):
             names["many"], names["few"] = cached.where("n > 571"), cached.where("n <= 571")
             names["early"] = below.where("hour < 6")
-        job = plan(program, parallelism=3)
+        job = plan(program, JobOptions(parallelism=3))
         assert job.boundaries == ()
         answers = runner.run(job)
         assert all(Counter(answers[name]) == rows(df) for name, df in program.results.items())
@@ -404,7 +405,7 @@ def test_lines_of_different_configuration_share_nothing(spark, tables, tmp_path,
             days.write.parquet(f"{tmp_path}/there")
         finally:
             spark.conf.unset("spark.sql.session.timeZone")
-    job = plan(program, parallelism=2)
+    job = plan(program, JobOptions(parallelism=2))
     assert (job.boundaries, job.shared) == ((), ())
 
 
@@ -416,7 +417,7 @@ def test_a_boundary_may_be_empty_or_end_in_a_shuffle_of_its_own(spark, tables, r
         names["top_hours"], names["top_ids"] = top.select("hour"), top.agg(F.sum("id"))
         dealt = tables.flights.repartition(4, "hour")
         names["dealt"], names["dealt_sum"] = dealt.where("hour < 2"), dealt.agg(F.sum("id"))
-    job = plan(program, parallelism=3)
+    job = plan(program, JobOptions(parallelism=3))
     assert [sinks for _, sinks in boundaries(job)] == [
         ("none", "no_sum"), ("top_hours", "top_ids"), ("dealt", "dealt_sum"),
     ]  # fmt: skip
@@ -428,7 +429,7 @@ def test_a_boundary_may_be_empty_or_end_in_a_shuffle_of_its_own(spark, tables, r
 def test_spark_s_cache_never_hears_of_the_rows(shared_worst, spark, runner):
     cache = spark._jsparkSession.sharedState().cacheManager()
     entries = cache.numCachedEntries()
-    runner.run(plan(shared_worst, parallelism=3))
+    runner.run(plan(shared_worst, JobOptions(parallelism=3)))
     assert cache.numCachedEntries() == entries
     assert not any(cache.lookupCachedData(df._jdf).isDefined() for df in shared_worst.variables.values())
 
@@ -441,7 +442,7 @@ def physical_plans(job, compiled):
 
 
 def test_caches_of_the_graph_are_cache_transformations(shared_worst):
-    job = plan(shared_worst, parallelism=3)
+    job = plan(shared_worst, JobOptions(parallelism=3))
     assert len(job.boundaries) == 1
     inputs = [each for operator in job.environment.transformations for each in operator.inputs]
     caches = {each.inputs[0].id for each in inputs if each.inputs and isinstance(each.inputs[0], CacheTransformation)}

@@ -6,7 +6,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from flinkmagic.graph.result_partition_type import ResultPartitionType
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
+from flinkmagic.planning.origin import Origin
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ def test_an_empty_cache_is_filled_by_a_stage_of_its_own(tables, settings, status
     try:
         cached._jdf.queryExecution().executedPlan()
         jobs_before = status.jobs()
-        job = plan({"rows": cached.where("worst > 70"), "sum": cached.agg(F.sum("worst"))}, parallelism=3)
+        job = plan({"rows": cached.where("worst > 70"), "sum": cached.agg(F.sum("worst"))}, JobOptions(parallelism=3))
         assert status.jobs() == jobs_before
         assert names(compiled, job) == [
             "Source: parquet flights -> ColumnarToRow -> HashAggregate",
@@ -60,7 +62,7 @@ def test_an_empty_cache_is_filled_by_a_stage_of_its_own(tables, settings, status
             rows = runner.run(job)
         assert sorted(ran.stages.values()) == [1, 2, 4, 4, 4]
 
-        filled = plan({"rows": cached.where("worst > 70")}, parallelism=3)
+        filled = plan({"rows": cached.where("worst > 70")}, JobOptions(parallelism=3))
         [name] = names(compiled, filled)
         assert name.endswith(" -> InMemoryTableScan -> Filter -> Sink: rows")
         assert name.startswith("CacheRead: rows (hour, worst) -> ")
@@ -76,10 +78,12 @@ def test_a_job_reads_the_result_that_an_earlier_one_has_filled(tables, settings,
     cached = tables.flights.groupBy("hour").count().cache()
     other = tables.flights.groupBy("carrier").count().cache()
     try:
-        jobs = [plan({"rows": df.where("count > 1")}, parallelism=3) for df in (cached, other)]
+        jobs = [plan({"rows": df.where("count > 1")}, JobOptions(parallelism=3)) for df in (cached, other)]
         filled, different = ([one.id for v in compiled(job).vertices.values() for one in v.produced] for job in jobs)
         runner.run(jobs[0])
-        nodes = plan({"rows": cached.where("count > 2")}, parallelism=3).environment.get_stream_graph().nodes
+        nodes = (
+            plan({"rows": cached.where("count > 2")}, JobOptions(parallelism=3)).environment.get_stream_graph().nodes
+        )
         [read] = [node.consumed_dataset_id for node in nodes.values() if node.consumed_dataset_id]
         assert read in filled
         assert read not in different
@@ -93,7 +97,9 @@ def test_an_adaptive_cache_is_one_vertex_that_runs_its_own_stages(tables, settin
     cached = tables.flights.groupBy("hour").agg(F.max("delay").alias("worst")).cache()
     try:
         jobs_before = status.jobs()
-        job = plan({"rows": cached.where("worst > 70"), "all": cached.selectExpr("hour + 1")}, parallelism=3)
+        job = plan(
+            {"rows": cached.where("worst > 70"), "all": cached.selectExpr("hour + 1")}, JobOptions(parallelism=3)
+        )
         assert status.jobs() == jobs_before
         fill, *readers = compiled(job).vertices_in_topological_order()
         assert fill.name == "Source: AdaptiveSparkPlan"
@@ -111,7 +117,7 @@ def test_an_adaptive_cache_is_one_vertex_that_runs_its_own_stages(tables, settin
         assert "is cached, and its plan is adaptive: Spark plans the stages that fill the cache" in warning
         rows = runner.run(job)["rows"]
         assert len(rows) == tables.flights.groupBy("hour").agg(F.max("delay")).where("`max(delay)` > 70").count()
-        filled = plan({"rows": cached.where("worst > 70")}, parallelism=3)
+        filled = plan({"rows": cached.where("worst > 70")}, JobOptions(parallelism=3))
         assert filled.warnings == ()
         [vertex] = compiled(filled).vertices.values()
         assert vertex.operator_factory.exact
@@ -123,7 +129,7 @@ def test_an_action_fills_what_it_reads(tables, settings, compiled):
     settings(adaptive_enabled="false")
     cached = tables.flights.select("hour", "delay").cache()
     try:
-        job = plan({"rows": cached.limit(1)}, parallelism=3, collected=True)
+        job = plan({"rows": cached.limit(1)}, JobOptions(parallelism=3), Origin(collects=True))
         assert persistent(compiled(job)) == {}
         assert "ColumnarToRow -> InMemoryTableScan" in names(compiled, job)[0]
     finally:
@@ -135,7 +141,7 @@ def test_a_cache_filled_in_part_is_filled(tables, settings, compiled, runner):
     cached = tables.flights.select("hour", "delay").cache()
     try:
         cached.head(1)
-        job = plan({"counts": cached.groupBy("hour").count()}, parallelism=3)
+        job = plan({"counts": cached.groupBy("hour").count()}, JobOptions(parallelism=3))
         assert names(compiled, job)[:2] == [
             "Source: parquet flights -> ColumnarToRow",
             "InMemoryTableScan -> HashAggregate",
@@ -150,7 +156,7 @@ def test_what_is_cached_over_a_cache_reads_it(tables, settings, compiled, runner
     inner = tables.flights.groupBy("hour").count().cache()
     outer = inner.where("count > 150").cache()
     try:
-        job = plan({"few": outer.limit(3), "all": inner.agg(F.sum("count"))}, parallelism=3)
+        job = plan({"few": outer.limit(3), "all": inner.agg(F.sum("count"))}, JobOptions(parallelism=3))
         assert persistent(compiled(job)) == {"HashAggregate": 2, "InMemoryTableScan -> Filter": 1}
         rows = runner.run(job)
         assert rows["all"] == [(4000,)]
@@ -163,11 +169,13 @@ def test_what_is_cached_over_a_cache_reads_it(tables, settings, compiled, runner
 def test_checkpointed_rows_are_read_from_their_persistent_result(tables, compiled, runner):
     kept = tables.flights.groupBy("hour").count().localCheckpoint()
     lazy = tables.flights.groupBy("hour").count().localCheckpoint(eager=False)
-    graph = compiled(job := plan({"kept": kept.where("count > 1"), "lazy": lazy.where("count > 1")}, parallelism=3))
+    graph = compiled(
+        job := plan({"kept": kept.where("count > 1"), "lazy": lazy.where("count > 1")}, JobOptions(parallelism=3))
+    )
     read, source = graph.vertices_in_topological_order()
     assert read.name.startswith("CacheRead: rows (hour, count) -> ")
     assert source.name.startswith("Source: ")
     rows = runner.run(job)
     assert len(rows["kept"]) == len(rows["lazy"]) == 24
-    again = compiled(plan({"lazy": lazy.where("count > 1")}, parallelism=3))
+    again = compiled(plan({"lazy": lazy.where("count > 1")}, JobOptions(parallelism=3)))
     assert [vertex.name.partition(":")[0] for vertex in again.vertices.values()] == ["CacheRead"]

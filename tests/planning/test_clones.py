@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from flinkmagic.options import JobOptions
 from flinkmagic.planning.clones import KeptClones, SessionClones
 from flinkmagic.session import capture
 
 ZONE = "spark.sql.session.timeZone"
+OPTIONS = JobOptions(parallelism=3, slots=2)
 
 
 @pytest.fixture
@@ -32,39 +34,39 @@ def zone(spark):
 
 def test_the_next_job_of_a_session_in_the_same_state_is_planned_on_the_same_clone(spark, snapshot):
     kept = KeptClones()
-    first, _ = SessionClones(spark, 3, 2, kept).of(snapshot())
-    second, _ = SessionClones(spark, 3, 2, kept).of(snapshot())
+    first, _ = SessionClones(spark, OPTIONS, kept).of(snapshot())
+    second, _ = SessionClones(spark, OPTIONS, kept).of(snapshot())
     assert second is first
-    other, _ = SessionClones(spark, 3, 2).of(snapshot())
+    other, _ = SessionClones(spark, OPTIONS).of(snapshot())
     assert other is not first
     kept.clear()
-    assert SessionClones(spark, 3, 2, kept).of(snapshot())[0] is not first
+    assert SessionClones(spark, OPTIONS, kept).of(snapshot())[0] is not first
 
 
 def test_another_state_has_another_clone_with_its_settings(spark, snapshot, zone):
     kept = KeptClones()
-    first, _ = SessionClones(spark, 3, 2, kept).of(snapshot())
+    first, _ = SessionClones(spark, OPTIONS, kept).of(snapshot())
     zone("Asia/Tokyo")
-    second, _ = SessionClones(spark, 3, 2, kept).of(snapshot())
+    second, _ = SessionClones(spark, OPTIONS, kept).of(snapshot())
     assert [one.sessionState().conf().getConfString(ZONE) for one in (first, second)] == ["UTC", "Asia/Tokyo"]
     zone("UTC")
-    assert SessionClones(spark, 3, 2, kept).of(snapshot())[0] is first
+    assert SessionClones(spark, OPTIONS, kept).of(snapshot())[0] is first
 
 
 def test_another_session_in_the_same_state_has_another_clone(spark, snapshot):
     kept, state = KeptClones(), snapshot()
-    first, _ = SessionClones(spark, 3, 2, kept).of(state)
-    assert SessionClones(spark.newSession(), 3, 2, kept).of(state)[0] is not first
+    first, _ = SessionClones(spark, OPTIONS, kept).of(state)
+    assert SessionClones(spark.newSession(), OPTIONS, kept).of(state)[0] is not first
 
 
 def test_a_kept_clone_knows_no_tables(spark, snapshot):
     kept, state = KeptClones(), snapshot()
-    clone, _ = SessionClones(spark, 3, 2, kept).of(state)
+    clone, _ = SessionClones(spark, OPTIONS, kept).of(state)
     spark.range(3).write.mode("overwrite").saveAsTable("listed_before")
     try:
         assert clone.table("listed_before").count() == 3
         spark.range(5).write.mode("append").saveAsTable("listed_before")
-        again, _ = SessionClones(spark, 3, 2, kept).of(state)
+        again, _ = SessionClones(spark, OPTIONS, kept).of(state)
         assert again is clone
         assert clone.table("listed_before").count() == 8
     finally:
@@ -73,9 +75,9 @@ def test_a_kept_clone_knows_no_tables(spark, snapshot):
 
 def test_only_the_clones_of_the_last_states_are_kept(spark, snapshot, zone):
     kept = KeptClones()
-    first, _ = SessionClones(spark, 3, 2, kept).of(snapshot())
+    first, _ = SessionClones(spark, OPTIONS, kept).of(snapshot())
     for hour in range(KeptClones.MOST):
         zone(f"+0{hour + 1}:00")
-        SessionClones(spark, 3, 2, kept).of(snapshot())
+        SessionClones(spark, OPTIONS, kept).of(snapshot())
     zone("UTC")
-    assert SessionClones(spark, 3, 2, kept).of(snapshot())[0] is not first
+    assert SessionClones(spark, OPTIONS, kept).of(snapshot())[0] is not first

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
@@ -68,7 +69,7 @@ def test_a_failed_broadcast_or_subquery_runs_after_it_is_renewed(
         few.createOrReplaceTempView("handles_few")
         tables.flights.createOrReplaceTempView("handles_flights")
         late = spark.sql("SELECT * FROM handles_flights WHERE hour > (SELECT checked FROM handles_few)")
-    job = plan({"rows": late, "counts": late.groupBy("hour").count()}, parallelism=2)
+    job = plan({"rows": late, "counts": late.groupBy("hour").count()}, JobOptions(parallelism=2))
     with pytest.raises(Exception, match="the file is missing"):
         runner.run(job)
     with open(path, "w"):
@@ -116,17 +117,19 @@ def test_a_renewed_write_reads_the_rows_that_are_kept_by_then(spark, tables, com
 
 
 def test_a_range_exchange_says_that_it_samples(tables, compiled):
-    ranged = handle_of(compiled, plan(tables.flights.orderBy("id"), parallelism=3), ShuffleMapStageHandle)
+    ranged = handle_of(compiled, plan(tables.flights.orderBy("id"), JobOptions(parallelism=3)), ShuffleMapStageHandle)
     assert (ranged.starts_jobs_early, ranged.output_partitions) == (True, 3)
-    counted = handle_of(compiled, plan(tables.flights.groupBy("hour").count(), parallelism=3), ShuffleMapStageHandle)
+    counted = handle_of(
+        compiled, plan(tables.flights.groupBy("hour").count(), JobOptions(parallelism=3)), ShuffleMapStageHandle
+    )
     assert not counted.starts_jobs_early
 
 
 def test_a_stage_says_whether_its_tasks_may_wait_for_python_workers(spark, tables, compiled):
     same = F.udf(lambda hour: hour, "int")
     counts = tables.flights.select(same("hour").alias("hour")).groupBy("hour").count()
-    job = plan(counts, parallelism=3)
+    job = plan(counts, JobOptions(parallelism=3))
     assert handle_of(compiled, job, ShuffleMapStageHandle).calls_python
     assert not handle_of(compiled, job, ResultStageHandle).calls_python
     of_rdd = spark.createDataFrame(spark.sparkContext.parallelize([(1,), (2,)], 2), "id int")
-    assert handle_of(compiled, plan(of_rdd, parallelism=2), ResultStageHandle).calls_python
+    assert handle_of(compiled, plan(of_rdd, JobOptions(parallelism=2)), ResultStageHandle).calls_python

@@ -12,6 +12,7 @@ from flinkmagic.graph.chaining import Chaining
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.stream_graph_hasher import generate_hashes
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 
 
@@ -26,7 +27,7 @@ def test_the_job_of_flinks_documentation(spark):
         source = with_options(spark.range(0, 100, 1, 4), name="Source", slot_sharing_group="pipeline")
         mapped = with_options(source.select((F.col("id") % 7).alias("key"), "id"), name="Map", chaining="head")
         reduced = with_options(mapped.groupBy("key").agg(F.sum("id").alias("total")), name="Reduce")
-    job = plan(program, parallelism=3)
+    job = plan(program, JobOptions(parallelism=3))
     assert list(program.results) == ["reduced"]
     assert reduced is program.results["reduced"]
     graph = create_job_graph(job.environment.get_stream_graph())
@@ -70,7 +71,7 @@ def test_an_operator_that_spark_plans_twice_has_its_name_twice_and_two_uids(spar
         base = with_options(spark.range(8).select((F.col("id") * 2).alias("twice")), name="Double", uid="double")
         low, high = base.where("twice < 5"), base.where("twice > 5")
     del low, high
-    graph = plan(program, parallelism=2).environment.get_stream_graph()
+    graph = plan(program, JobOptions(parallelism=2)).environment.get_stream_graph()
     named = [node for node in graph.nodes.values() if node.name == "Double"]
     assert sorted(node.uid for node in named) == ["double", "double-2"]
 
@@ -81,7 +82,7 @@ def test_groups_hold_for_the_whole_stage(spark):
         with_options(df, slot_sharing_group="blue", max_parallelism=64)
         counted = df.groupBy("key").count()
     del counted
-    graph = create_job_graph(plan(program, parallelism=3).environment.get_stream_graph())
+    graph = create_job_graph(plan(program, JobOptions(parallelism=3)).environment.get_stream_graph())
     vertices = graph.vertices_in_topological_order()
     assert len(vertices) == 2
     assert vertices[0].max_parallelism == 64
@@ -110,7 +111,7 @@ def test_never_parts_an_operator_from_both_sides(spark):
         numbers = spark.range(0, 8, 1, 2)
         doubled = with_options(numbers.select((F.col("id") * 2).alias("n"), "id"), name="Double", chaining="never")
         kept = doubled.select(F.explode(F.array("n", "id")).alias("one"))
-    job = plan(program, parallelism=2)
+    job = plan(program, JobOptions(parallelism=2))
     del kept
     graph = create_job_graph(job.environment.get_stream_graph())
     assert [name for name, _ in shape(graph)] == ["Source: Range", "Double", "Generate -> Sink: kept"]

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 
 BLOCKING = "BATCH"
@@ -50,6 +51,6 @@ CALLS = {
 def test_the_partitioner_is_that_of_the_call(spark, runner, call):
     make, expected = CALLS[call]
     df = make(spark.range(0, 40, 1, 4).select("id", (F.col("id") % 5).alias("k")))
-    job = plan({"result": df}, parallelism=2)
+    job = plan({"result": df}, JobOptions(parallelism=2))
     assert edges(job) == expected
     assert sorted(runner.run(job)["result"]) == sorted(df.collect())

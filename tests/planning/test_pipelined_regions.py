@@ -6,14 +6,15 @@ import pytest
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from flinkmagic.graph.exchange_mode import BatchShuffleMode, GlobalStreamExchangeMode
+from flinkmagic.graph.exchange_mode import GlobalStreamExchangeMode
 from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from flinkmagic.planning.handles import PipelinedStageHandle, ResultStageHandle, ShuffleMapStageHandle
 
 
 def pipelined(frames, **options):
-    return plan(frames, parallelism=2, exchange=BatchShuffleMode.ALL_EXCHANGES_PIPELINED, **options)
+    return plan(frames, JobOptions(parallelism=2, exchange="pipelined", **options))
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_the_last_stage_of_a_region_runs_the_others(rows, compiled):
 
 
 def test_blocking_is_the_default(rows, compiled):
-    first, last = handles(compiled, plan({"r": rows.groupBy("k").count()}, parallelism=2))
+    first, last = handles(compiled, plan({"r": rows.groupBy("k").count()}, JobOptions(parallelism=2)))
     assert isinstance(first, ShuffleMapStageHandle)
     assert last.upstream == ()
 
@@ -57,7 +58,7 @@ def test_two_sinks_are_two_regions(rows, compiled):
 
 
 def test_no_partition_count_is_given_both_sides_find_slots(rows):
-    job = plan({"r": rows.groupBy("k").count()}, slots=6, exchange=BatchShuffleMode.ALL_EXCHANGES_PIPELINED)
+    job = plan({"r": rows.groupBy("k").count()}, JobOptions(slots=6, exchange="pipelined"))
     assert job.parallelism == 3
 
 

@@ -14,6 +14,7 @@ from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.errors.capturing import NoResultError, StreamingFrameError
 from flinkmagic.errors.usage import NotAProgramError
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.handles import WriteStageHandle
@@ -45,7 +46,7 @@ def delays(spark, tables, tmp_path):
 
 def test_a_program_of_two_writes(delays, spark, tmp_path, status, runner, compiled):
     jobs_before = status.jobs()
-    job = plan(delays, parallelism=3, slots=2)
+    job = plan(delays, JobOptions(parallelism=3, slots=2))
     assert status.jobs() == jobs_before
     assert (job.name, job.parallelism, job.slots, job.control_edges) == ("delays", 3, 2, {})
     assert [(sink.name, sink.kind, sink.variable, sink.facts) for sink in job.sinks] == [
@@ -82,7 +83,7 @@ def test_operators_bear_the_calls_that_asked_for_them(delays):
     agg, count = 'groupBy("hour").agg(F.avg("delay").alias("delay"))', 'groupBy("name").count()'
     flights, carriers = 'read.parquet(f"{tables.folder}/flights")', 'read.parquet(f"{tables.folder}/carriers")'
     where, join = 'where("delay > 15")', 'join(carriers, "carrier")'
-    job = plan(delays, parallelism=3)
+    job = plan(delays, JobOptions(parallelism=3))
     assert words(job) == [
         (flights, "Scan parquet"),
         (flights, "ColumnarToRow"),
@@ -133,7 +134,7 @@ def test_every_kind_of_operator_finds_its_call(spark, tables):
         total = both.coalesce(2).sample(0.5, seed=1).groupBy("carrier").sum("twice").limit(3)
     assert list(program.results) == ["hours", "total"]
     assert program.results == {"hours": hours, "total": total}
-    job = plan(program, parallelism=3)
+    job = plan(program, JobOptions(parallelism=3))
     found = {(operator, call) for call, operator in words(job)}
     assert {operator for operator, _ in found} >= {"Union", "Coalesce", "Sample", "Sort"}
     expected = {
@@ -218,14 +219,14 @@ def test_without_a_program_operators_have_spark_s_words(tables):
 def test_parallelism_is_that_of_the_session_bounded_by_the_slots(spark, tables):
     counts = tables.flights.groupBy("hour").count()
     before = spark.conf.get("spark.sql.shuffle.partitions")
-    assert plan(counts, slots=3).parallelism == 6
+    assert plan(counts, JobOptions(slots=3)).parallelism == 6
     spark.conf.set("spark.sql.shuffle.partitions", "5")
     try:
-        assert plan(counts, slots=3).parallelism == 5
-        assert plan(counts, slots=2).parallelism == 4
-        assert plan(counts, parallelism=7, slots=2).parallelism == 7
+        assert plan(counts, JobOptions(slots=3)).parallelism == 5
+        assert plan(counts, JobOptions(slots=2)).parallelism == 4
+        assert plan(counts, JobOptions(parallelism=7, slots=2)).parallelism == 7
         assert plan(counts).slots == spark.sparkContext.defaultParallelism
-        assert [node.parallelism for node in nodes(plan(counts, parallelism=7))] == [2, 2, 2, 7, 7]
+        assert [node.parallelism for node in nodes(plan(counts, JobOptions(parallelism=7)))] == [2, 2, 2, 7, 7]
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before)
 
@@ -234,7 +235,7 @@ def test_the_user_s_configuration_and_plans_stay_as_they_are(spark, tables):
     counts = tables.flights.groupBy("hour").count()
     before = read_conf(spark._jsparkSession)
     active = spark._jvm.org.apache.spark.sql.SparkSession.getActiveSession().get()
-    plan(counts, parallelism=3)
+    plan(counts, JobOptions(parallelism=3))
     assert read_conf(spark._jsparkSession) == before
     assert spark._jvm.org.apache.spark.sql.SparkSession.getActiveSession().get().equals(active)
     assert counts._jdf.queryExecution().executedPlan().toString().startswith("AdaptiveSparkPlan")
@@ -250,7 +251,9 @@ def test_each_write_is_planned_under_its_own_line_s_configuration(spark, tables,
             joined.write.parquet(f"{tmp_path}/never")
     finally:
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
-    operators = [operator for _, operator in words(plan(program, parallelism=2)) if operator.endswith("Join")]
+    operators = [
+        operator for _, operator in words(plan(program, JobOptions(parallelism=2))) if operator.endswith("Join")
+    ]
     assert operators == ["BroadcastHashJoin", "SortMergeJoin"]
 
 
@@ -262,7 +265,7 @@ def test_an_aggregation_takes_no_account_of_a_join_s_order_unless_the_user_wants
     counted = large.join(small, large.id == small.key).groupBy("id").count()
 
     def aggregations():
-        return {name for _, name in words(plan(counted, parallelism=4)) if name.endswith("Aggregate")}
+        return {name for _, name in words(plan(counted, JobOptions(parallelism=4))) if name.endswith("Aggregate")}
 
     try:
         spark.conf.set(threshold, "-1")
@@ -305,7 +308,7 @@ def test_writers_options_partitions_and_empty_input(spark, tables, tmp_path, run
 
 
 def test_a_stage_without_partitions_has_one_subtask_and_no_task(spark, compiled, runner):
-    job = plan({"counts": spark.range(0).groupBy("id").count()}, parallelism=3)
+    job = plan({"counts": spark.range(0).groupBy("id").count()}, JobOptions(parallelism=3))
     source, sink = compiled(job).vertices_in_topological_order()
     assert (source.parallelism, source.operator_factory.tasks) == (1, 0)
     assert source.tail.metadata["partitions"] == 0
@@ -317,7 +320,7 @@ def test_many_sinks_are_planned_side_by_side_and_in_order(tables, runner, compil
     joined = tables.flights.join(F.broadcast(tables.carriers), "carrier")
     frames = {f"hour{hour}": joined.where(f"hour = {hour}").groupBy("name").count() for hour in range(10)}
     heard = []
-    job = plan(frames, parallelism=2, on_progress=lambda done, of: heard.append((done, of)))
+    job = plan(frames, JobOptions(parallelism=2), on_progress=lambda done, of: heard.append((done, of)))
     assert heard == [(done, 10) for done in range(1, 11)]
     assert [sink.name for sink in job.sinks] == list(frames)
     [shared] = job.shared
@@ -353,14 +356,14 @@ def test_a_plan_deeper_than_python_s_stack(spark, compiled):
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack()) + 100)
     try:
-        job = plan(deep, parallelism=2)
+        job = plan(deep, JobOptions(parallelism=2))
     finally:
         sys.setrecursionlimit(limit)
     assert len(compiled(job).vertices) == 61
 
 
 def test_a_stage_may_have_more_tasks_than_flink_has_key_groups(spark, compiled):
-    vertices = compiled(plan(spark.range(0, 40_000, 1, 40_000), spark=spark)).vertices_in_topological_order()
+    vertices = compiled(plan(spark.range(0, 40_000, 1, 40_000))).vertices_in_topological_order()
     assert max(vertex.parallelism for vertex in vertices) == 40_000
 
 

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from flinkmagic.planning.handles import StageHandle
 
@@ -392,7 +393,7 @@ def comparable(rows: list[Any]) -> Counter[str]:
 def test_runs_as_in_spark(name, spark, tables, status, runner, plain, compiled):
     df = QUERIES[name](spark, tables)
     jobs_before = status.jobs()
-    job = plan({"result": df}, parallelism=3)
+    job = plan({"result": df}, JobOptions(parallelism=3))
     graph = compiled(job)
     assert status.jobs() == jobs_before, "planning started a Spark job"
 

@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import PartitionTransformation
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 
 
@@ -22,7 +23,7 @@ def test_an_exchange_of_three_sinks_runs_once(tables, status, runner, compiled):
     worst = tables.flights.groupBy("hour").agg(F.max("delay").alias("worst"))
     job = plan(
         {"all": worst, "some": worst.where("worst > 70"), "top": worst.orderBy(F.desc("worst"), "hour").limit(3)},
-        parallelism=3,
+        JobOptions(parallelism=3),
     )
 
     hashed = [each for each in partitions(job) if each.partitioner.kind is PartitionerKind.HASH]
@@ -42,7 +43,7 @@ def test_an_exchange_of_three_sinks_runs_once(tables, status, runner, compiled):
 def test_a_stage_below_a_shared_one_is_not_run_again(tables, status, runner):
     joined = tables.flights.hint("merge").join(tables.carriers, "carrier").groupBy("name").count()
     often = joined.where("count > 571").select(F.max("name"))
-    job = plan({"one": joined, "often": often}, parallelism=3)
+    job = plan({"one": joined, "often": often}, JobOptions(parallelism=3))
     with status.watch() as ran:
         rows = runner.run(job)
     # Two scans, the join with its partial count, two stages that read it, and one behind an exchange of the second.
@@ -54,7 +55,9 @@ def test_a_stage_below_a_shared_one_is_not_run_again(tables, status, runner):
 def test_a_broadcast_is_made_once_also_for_partition_pruning(spark, tables, status, runner):
     months = tables.carriers.where("rank IN (2, 3)")
     joined = tables.by_month.join(months, tables.by_month.month == months["rank"])
-    job = plan({"names": joined.groupBy("name").count(), "rows": joined.select("name", "id")}, parallelism=3)
+    job = plan(
+        {"names": joined.groupBy("name").count(), "rows": joined.select("name", "id")}, JobOptions(parallelism=3)
+    )
     broadcasts = [each for each in partitions(job) if each.partitioner.is_broadcast]
     assert len(broadcasts) == 1
     assert [stage.sinks for stage in job.shared] == [("names", "rows")]
@@ -67,7 +70,9 @@ def test_a_broadcast_is_made_once_also_for_partition_pruning(spark, tables, stat
 def test_a_subquery_of_two_sinks_runs_once(spark, tables, status, runner):
     tables.flights.createOrReplaceTempView("shared_flights")
     late = "SELECT {} FROM shared_flights WHERE delay > (SELECT AVG(delay) FROM shared_flights)"
-    job = plan({"ids": spark.sql(late.format("id")), "hours": spark.sql(late.format("hour"))}, parallelism=3)
+    job = plan(
+        {"ids": spark.sql(late.format("id")), "hours": spark.sql(late.format("hour"))}, JobOptions(parallelism=3)
+    )
     with status.watch() as ran:
         rows = runner.run(job)
     assert sorted(ran.stages.values()) == [1, 2, 2, 2]
@@ -81,7 +86,7 @@ def test_one_folder_listed_at_two_times_is_two_sources(spark, runner, tmp_path):
     before = spark.read.parquet(path).groupBy("k").count()
     spark.range(10).selectExpr("id % 2 AS k").write.mode("append").parquet(path)
     after = spark.read.parquet(path).groupBy("k").count()
-    job = plan({"before": before, "after": after}, parallelism=2)
+    job = plan({"before": before, "after": after}, JobOptions(parallelism=2))
     assert job.shared == ()
     rows = runner.run(job)
     assert sorted(map(tuple, rows["before"])) == [(0, 5), (1, 5)]
@@ -96,7 +101,7 @@ def test_what_a_function_sees_by_the_names_of_columns_is_not_shared(spark, runne
     def counts(column):
         return spark.range(10).toDF(column).mapInPandas(first_name, "name string").groupBy("name").count()
 
-    job = plan({"one": counts("a"), "other": counts("b")}, parallelism=2)
+    job = plan({"one": counts("a"), "other": counts("b")}, JobOptions(parallelism=2))
     assert job.shared == ()
     rows = runner.run(job)
     assert list(map(tuple, rows["one"] + rows["other"])) == [("a", 10), ("b", 10)]
@@ -106,7 +111,7 @@ def test_no_sharing_where_the_user_turned_reuse_of_exchanges_off(spark, tables):
     counts = tables.flights.groupBy("hour").count()
     spark.conf.set("spark.sql.exchange.reuse", "false")
     try:
-        job = plan({"one": counts, "other": counts.where("count > 3")}, parallelism=2)
+        job = plan({"one": counts, "other": counts.where("count > 3")}, JobOptions(parallelism=2))
     finally:
         spark.conf.unset("spark.sql.exchange.reuse")
     assert job.shared == ()
@@ -115,7 +120,7 @@ def test_no_sharing_where_the_user_turned_reuse_of_exchanges_off(spark, tables):
 
 def test_handles_keep_their_objects(tables, compiled):
     counts = tables.flights.groupBy("hour").count()
-    job = plan({"one": counts, "other": counts.where("count > 3")}, parallelism=2)
+    job = plan({"one": counts, "other": counts.where("count > 3")}, JobOptions(parallelism=2))
     shuffle = next(v.operator_factory for v in compiled(job).vertices.values() if v.operator_factory.name == "Exchange")
     first = shuffle.shuffle_dependency
     assert shuffle.shuffle_dependency is first

@@ -9,6 +9,7 @@ from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.splits import side_output, split
 from flinkmagic.display.views import stream_view
 from flinkmagic.graph.transformations import OutputTag
+from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 
 
@@ -33,7 +34,7 @@ def words(job):
 
 
 def test_names_and_tags_are_on_the_edges_of_one_kept_result(four_ways, compiled):
-    job = plan(four_ways[0], parallelism=2)
+    job = plan(four_ways[0], JobOptions(parallelism=2))
     graph, on_edges = words(job)
     assert on_edges == {(("even",), None), (("even", "odd"), None), ((), None), (None, "late")}
     assert [(stage.variable, stage.why) for stage in job.shared] == [("rows", "it is split")]
@@ -50,7 +51,7 @@ def test_names_and_tags_are_on_the_edges_of_one_kept_result(four_ways, compiled)
 def test_rows_are_right_and_the_parent_runs_once(four_ways, runner, status):
     program, (rows, even, every, main, late) = four_ways
     with status.watch() as ran:
-        found = runner.run(plan(program, parallelism=2))
+        found = runner.run(plan(program, JobOptions(parallelism=2)))
     assert sorted(found) == ["even", "every", "late", "main"]
     for name, plain in (("even", even), ("every", every), ("main", main), ("late", late)):
         assert sorted(found[name]) == sorted(plain.collect()), name
@@ -66,7 +67,7 @@ def test_two_selections_in_one_sink_share_too_and_self_joins_know_them(spark, ru
         whole = one.union(two)
     for results in ({"both": both}, {"whole": whole}):
         program.results = results
-        job = plan(program, parallelism=2)
+        job = plan(program, JobOptions(parallelism=2))
         _, on_edges = words(job)
         assert on_edges == {(("part 1 of 2",), None), (("part 2 of 2",), None)}, results
         [(name, rows_found)] = runner.run(job).items()
@@ -82,7 +83,7 @@ def test_one_selection_alone_is_no_reason_to_keep_rows(spark):
 
 
 def test_share_never_is_obeyed_and_said(four_ways):
-    job = plan(four_ways[0], share="never")
+    job = plan(four_ways[0], JobOptions(share="never"))
     assert job.boundaries == ()
     [warning] = job.warnings
     assert warning.startswith("rows is split, and is computed for each selection, because nothing is shared")
@@ -94,7 +95,7 @@ def test_what_the_user_has_cached_is_left_to_sparks_cache(spark, runner):
         parts = split(rows, {"low": "k < 2", "high": "k >= 2"})
         low, high = parts.select("low"), parts.select("high")
     try:
-        job = plan(program, parallelism=2)
+        job = plan(program, JobOptions(parallelism=2))
         assert job.boundaries == ()
         assert sum(len(found) for found in runner.run(job).values()) == 5
         assert [warning for warning in job.warnings if "split" in warning] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.errors.deployment import SessionEndedError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
+    from flinkmagic.options import JobOptions
 
 
 class _NoHandles:
@@ -38,9 +40,8 @@ class _NoHandles:
 
 def plan_streams(
     program: Program,
+    options: JobOptions,
     *,
-    parallelism: int | None = None,
-    slots: int | None = None,
     name: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> PlannedJob:
@@ -53,7 +54,7 @@ def plan_streams(
     ----------
     program : Program
         What was captured.
-    parallelism, slots, name, on_progress
+    options, name, on_progress
         As `plan` takes them.
 
     Raises
@@ -66,34 +67,30 @@ def plan_streams(
         raise NoStreamError(name)
     if spark.sparkContext._jsc is None:
         raise SessionEndedError(name)
-    total = spark.sparkContext.defaultParallelism
-    slots = slots or total
-    parallelism = stream_parallelism(spark, parallelism, slots)
-    planner = _StreamPlanner(program, parallelism, slots)
+    planner = _StreamPlanner(program, options)
     made = []
     for index, stream in enumerate(program.streams):
         made.append(planner.sink(index, stream))
         if on_progress is not None:
             on_progress(index + 1, len(program.streams))
-    return planner.job(name, made, total)
+    return planner.job(name, made)
 
 
-def stream_parallelism(spark: SparkSession, parallelism: int | None, slots: int | None) -> int:
+def stream_parallelism(spark: SparkSession, options: JobOptions) -> int:
     """Return how many partitions the shuffles of a stream make."""
-    if parallelism is not None:
-        return parallelism
-    slots = slots or spark.sparkContext.defaultParallelism
+    if options.parallelism is not None:
+        return options.parallelism
+    slots = options.slots or spark.sparkContext.defaultParallelism
     return max(1, min(int(str(spark.conf.get(SHUFFLE_PARTITIONS))), slots))
 
 
 class _StreamPlanner:
     """The parts that plan one job."""
 
-    def __init__(self, program: Program, parallelism: int, slots: int) -> None:
+    def __init__(self, program: Program, options: JobOptions) -> None:
         self._program = program
-        self._parallelism = parallelism
-        self._slots = slots
-        self._clones = SessionClones(program.spark, parallelism, slots)
+        self._parallelism = stream_parallelism(program.spark, options)
+        self._clones = SessionClones(program.spark, replace(options, parallelism=self._parallelism))
         self._forest = PlanForest(program.spark.sparkContext)
         self._counts = StreamPartitionCounts(self._forest)
         self._provenance = Provenance(program, self._forest)
@@ -120,7 +117,7 @@ class _StreamPlanner:
         }
         return self._translator.sink(index, root, _sink_name(stream), lambda _stage, _tasks: None, facts)
 
-    def job(self, name: str, made: list[SinkTransformation], total: int) -> PlannedJob:
+    def job(self, name: str, made: list[SinkTransformation]) -> PlannedJob:
         """Return the job of all queries."""
         environment = StreamExecutionEnvironment(
             name, RuntimeExecutionMode.STREAMING, self._parallelism, upper_bound_max_parallelism=MOST_TASKS
@@ -140,17 +137,18 @@ class _StreamPlanner:
             control_edges={},
             shared=(),
             parallelism=self._parallelism,
-            slots=self._slots,
+            slots=self._clones.slots,
             session_clone=self._clones.of(self._program.streams[0].session)[0],
-            warnings=(*self._warnings(total), *marked),
+            warnings=(*self._warnings(), *marked),
             streams=self._program.streams,
         )
 
-    def _warnings(self, total: int) -> Iterator[str]:
+    def _warnings(self) -> Iterator[str]:
+        slots = min(self._program.spark.sparkContext.defaultParallelism, self._clones.slots)
         widest = max(operator.parallelism or 1 for operator in self._translator.operators)
-        if widest > min(total, self._slots):
+        if widest > slots:
             yield (
-                f"Needs {widest} slots together and has {min(total, self._slots)}: the tasks of a batch run one after "
+                f"Needs {widest} slots together and has {slots}: the tasks of a batch run one after "
                 "another where they find none"
             )
         for stream in self._program.streams:

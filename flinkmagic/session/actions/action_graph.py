@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,11 @@ from flinkmagic.errors.actions import not_used, paid_for
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.jvm.java import logical_plan
+from flinkmagic.options import BLOCKING
 from flinkmagic.planning.clones import KeptClones
 from flinkmagic.planning.handles import ResultStageHandle
 from flinkmagic.planning.java_classes import CLASSES
+from flinkmagic.planning.origin import LINE, Origin
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
@@ -22,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.program import Program
+    from flinkmagic.options import JobOptions
     from flinkmagic.session.job import Job
-    from flinkmagic.session.options import JobOptions
 
 
 class LineGraph(CompiledGraph):
@@ -39,19 +42,20 @@ class LineGraph(CompiledGraph):
         By the name of a DataFrame, why the rows that were kept of it are not used.
     """
 
-    is_callers = True
     boundaries: tuple[PlannedBoundary, ...]
     asked: Mapping[DataFrame, frozenset[int]]
 
     def __init__(
-        self, program: Program, name: str, options: JobOptions, unused: Mapping[str, str] = MappingProxyType({})
+        self,
+        program: Program,
+        name: str,
+        options: JobOptions,
+        unused: Mapping[str, str] = MappingProxyType({}),
+        origin: Origin = LINE,
     ) -> None:
         self.unused = dict(unused)
-        super().__init__(program, name, options, clones=self._planned_on(program, options))
-
-    def _planned_on(self, program: Program, options: JobOptions) -> KeptClones | None:
-        """Return the clones to plan on: a write's are its own, as only they know of the user's query listeners."""
-        return None
+        # A write's clones are its own, as only they know of the user's query listeners.
+        super().__init__(program, name, options, origin)
 
     def remarks(self, job: Job) -> list[str]:
         """Return what the user should know of what its job has kept, and has not used of what was kept."""
@@ -94,11 +98,14 @@ class LineGraph(CompiledGraph):
 class ActionGraph(LineGraph):
     """A query whose last stage is run by the action itself, which takes its rows: a run leaves that vertex out."""
 
-    _collected = True
-
-    def _planned_on(self, program: Program, options: JobOptions) -> KeptClones:
-        """Return the clones of earlier actions: the action's own query runs on the user's session."""
-        return KeptClones.of(program.spark.sparkContext, (options.parallelism, options.slots, options.exchange))
+    def __init__(
+        self, program: Program, name: str, options: JobOptions, unused: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        # Those of earlier actions: the action's own query runs on the user's session.
+        clones = KeptClones.of(program.spark.sparkContext, (options.parallelism, options.slots))
+        # The last stage is the action's own: no region holds it together with others.
+        options = replace(options, exchange=BLOCKING)
+        super().__init__(program, name, options, unused, Origin(is_line=True, collects=True, clones=clones))
 
     def release(self) -> None:
         """Release what the last stage holds in the JVM: the action has its rows."""

@@ -47,6 +47,7 @@ from flinkmagic.errors.actions import (
 )
 from flinkmagic.errors.base import add_note, is_from_signal
 from flinkmagic.errors.deployment import VertexFailedError
+from flinkmagic.options import JobOptions
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.actions.action_graph import ActionGraph
@@ -57,7 +58,6 @@ from flinkmagic.session.actions.known_schemas import read_files
 from flinkmagic.session.actions.ledger import Ledger
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
-from flinkmagic.session.options import JobOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,8 +23,8 @@ from flinkmagic.session.actions.text_reads import TextReads
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
+    from flinkmagic.options import JobOptions
     from flinkmagic.session.job import Job
-    from flinkmagic.session.options import JobOptions
 
 
 class SessionWrite:

@@ -32,8 +32,6 @@ class BatchJob(Protocol):
 class BatchGraph(Protocol):
     """What a batch asks of its compiled graph."""
 
-    is_callers: bool
-    is_part: bool
     job_graph: JobGraph
 
     def run(self, wait: bool = True) -> BatchJob: ...

@@ -35,11 +35,12 @@ from flinkmagic.errors.base import add_note
 from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.errors.streaming import BatchFailedError, BatchStoppedError, batch_ran_plainly
 from flinkmagic.jvm.java import static_method
+from flinkmagic.options import NO_RETENTION, JobOptions
 from flinkmagic.planning.clones import KeptClones
+from flinkmagic.planning.origin import Origin
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.batches.batch_report import BatchReport
 from flinkmagic.session.batches.plain_writes import write_plainly
-from flinkmagic.session.options import NO_RETENTION, JobOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
     from flinkmagic.session.batches.batch_report import BatchGraph, BatchJob
 
-MakeGraph = Callable[[Program, str | None, JobOptions, None, KeptClones], "BatchGraph"]
+MakeGraph = Callable[[Program, str | None, JobOptions, Origin], "BatchGraph"]
 
 _MOST_REPORTS = 100
 _LOOK_S = 0.2
@@ -145,9 +146,7 @@ class BatchRuns:
 
     def compiled(self, program: Program) -> BatchGraph:
         """Return the graph of what a batch has written so far."""
-        graph = self._make(program, None, self._options, None, self._clones)
-        graph.is_callers = graph.is_part = True
-        return graph
+        return self._make(program, None, self._options, Origin(is_line=True, is_part=True, clones=self._clones))
 
     def tell(self, program: Program, error: Exception) -> str:
         """Say, once for each reason, that plain Spark writes a batch; return the reason."""

@@ -15,11 +15,11 @@ from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.errors.base import add_note
 from flinkmagic.errors.capturing import SparkConnectSessionError, StreamingFrameError
 from flinkmagic.errors.iterations import IterationArgumentsError, interrupted
+from flinkmagic.options import JobOptions, with_job_options
 from flinkmagic.session.checks import check_name
 from flinkmagic.session.iterations.iteration import Iteration
 from flinkmagic.session.iterations.superstep_rows import release_unused
 from flinkmagic.session.iterations.watchers import watchers
-from flinkmagic.session.options import JobOptions, with_job_options
 
 _NUMBERS = itertools.count(1)
 _LAST: deque[Iteration] = deque(maxlen=20)

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.hooks.call_recorder import CallRecorder
     from flinkmagic.capturing.program import Program
     from flinkmagic.graph.stream_graph import StreamGraph
+    from flinkmagic.options import JobOptions
     from flinkmagic.session.job import Job
-    from flinkmagic.session.options import JobOptions
 
 Until = Callable[[DataFrame, DataFrame], Any]
 
@@ -350,8 +350,7 @@ class Iteration:
     def _few_rows(self, df: DataFrame) -> list[Any]:
         """Collect a DataFrame, planned with as many partitions as a superstep."""
         spark = df.sparkSession
-        slots = self._options.slots or spark.sparkContext.defaultParallelism
-        clone, _ = SessionClones(spark, self._options.parallelism, slots).of(None)
+        clone, _ = SessionClones(spark, self._options).of(None)
         of_rows = dataset_class(spark._jvm).ofRows
         return DataFrame(of_rows(clone, df._jdf.queryExecution().analyzed()), spark).limit(2).collect()
 

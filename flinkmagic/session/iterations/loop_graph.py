@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
+from typing import TYPE_CHECKING
+
+from flinkmagic.capturing.program import Program
+from flinkmagic.options import DEFAULT_STORAGE_LEVEL, JobOptions
+from flinkmagic.planning.origin import Origin
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.session.compiled_graph import CompiledGraph
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
 
 
 class SuperstepGraph(CompiledGraph):
     """A superstep, compiled: its one result is what the next one begins with."""
 
-    is_callers = True
+    def __init__(self, program: Program | dict[str, DataFrame], name: str, options: JobOptions) -> None:
+        frames = program.results if isinstance(program, Program) else program
+        sc = next(iter(frames.values())).sparkSession.sparkContext
+        super().__init__(program, name, options, Origin(is_line=True, result_level=_result_level(sc, options)))
 
     @property
     def partitions(self) -> int:
@@ -24,15 +35,16 @@ class SuperstepGraph(CompiledGraph):
         """How many slots there are for its tasks."""
         return self._slots_planned_for
 
-    def _result_level(self) -> str:
-        """Keep a second copy where executors may be lost: the superstep before the last one has no lineage."""
-        if self.options.storage_level != DEFAULT_STORAGE_LEVEL:
-            return self.options.storage_level
-        return "" if self.spark.sparkContext._jsc.sc().isLocal() else "MEMORY_AND_DISK_2"
-
     def key(self) -> ResultKey | NoKey:
         """Return the key of its rows. Ask before it runs."""
         planned = self._unused_plan
         assert planned is not None
         [result] = [one for one in planned.results if one.kind == "result"]
         return ResultKeys(self.spark.sparkContext, planned.relations).of(result.plan, *result.names)
+
+
+def _result_level(sc: SparkContext, options: JobOptions) -> str:
+    """Keep a second copy where executors may be lost: the superstep before the last one has no lineage."""
+    if options.storage_level != DEFAULT_STORAGE_LEVEL:
+        return options.storage_level
+    return "" if sc._jsc.sc().isLocal() else "MEMORY_AND_DISK_2"

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from flinkmagic.jvm import block_storage
+from flinkmagic.options import JobOptions
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.plan_reader import NAME_OF_RUN
 from flinkmagic.reuse import retained_results
@@ -15,7 +16,6 @@ from flinkmagic.session import SessionActions, release_retained, retained
 from flinkmagic.session.actions import reread_frames
 from flinkmagic.session.actions.ledger import Ledger
 from flinkmagic.session.actions.reread_frames import RereadFrames
-from flinkmagic.session.options import JobOptions
 
 LATE = """
 late = spark.read.parquet(path).where("id >= 0").groupBy(F.expr("id % 10 AS k")).agg(F.expr("sum(double(id)) AS total"))

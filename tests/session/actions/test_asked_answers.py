@@ -11,11 +11,11 @@ from weakref import WeakSet
 
 import pytest
 
+from flinkmagic.options import JobOptions
 from flinkmagic.reuse import kept_answers
 from flinkmagic.reuse.result_keys import ResultKeys
 from flinkmagic.session import SessionActions, release_retained, retained
 from flinkmagic.session.actions import asked_answers
-from flinkmagic.session.options import JobOptions
 
 NUMBERS = "df = spark.read.parquet(path)\n"
 GROUPS = (

@@ -7,8 +7,8 @@ import os
 import pytest
 from pyspark.errors import PySparkException
 
+from flinkmagic.options import JobOptions
 from flinkmagic.session import SessionActions, release_retained
-from flinkmagic.session.options import JobOptions
 
 
 @pytest.fixture

@@ -7,30 +7,144 @@ A new option is a field of `JobOptions` with its description, and the code that 
 
 from __future__ import annotations
 
+import argparse
 import functools
 import inspect
 import os
 import re
 from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
-from flinkmagic.option_values import COUNT, FOLDER, SIZE, STRATEGY, Values, one_of
-
-if TYPE_CHECKING:
-    from flinkmagic.planning.sinks import Sharing
+from flinkmagic.errors.usage import InvalidValueError
+from flinkmagic.scheduling.failover.restart_strategy import RESTART_STRATEGIES, parse_restart_strategy
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+Sharing = Literal["auto", "always", "never"]
+"""What several sinks share: what is worth keeping, all that is not a bare scan, or nothing."""
 
 NO_RESTART = "none"
 STREAMING = "streaming"
 BLOCKING, PIPELINED = "blocking", "pipelined"
 NO_RETENTION = "none"
+DEFAULT_STORAGE_LEVEL = "MEMORY_AND_DISK_DESER"
 
 _STORAGE_LEVELS = (
     "DISK_ONLY", "DISK_ONLY_2", "DISK_ONLY_3", "MEMORY_AND_DISK", "MEMORY_AND_DISK_2", "MEMORY_AND_DISK_DESER",
     "MEMORY_ONLY", "MEMORY_ONLY_2", "OFF_HEAP",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Values:
+    """The values that an option can have.
+
+    Attributes
+    ----------
+    expected : str
+        What a value is, in words that end a sentence: "parallelism must be ...".
+    allows : callable
+        Whether a value is one of them.
+    type : type
+        What they are in Python.
+    read : callable
+        Makes a value from a typed word. A word that cannot be read stays as it is, and is then not allowed.
+    metavar : str
+        The placeholder for a value in a usage line.
+    choices : tuple of str
+        All of them, if they can be listed.
+    suggestions : tuple of str
+        What Tab offers if they cannot.
+    """
+
+    expected: str
+    allows: Callable[[Any], bool]
+    type: type = str
+    read: Callable[[str], Any] = str
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    suggestions: tuple[str, ...] = ()
+
+    def check(self, option: str, value: Any) -> None:
+        """Check that a value is allowed.
+
+        Raises
+        ------
+        InvalidValueError
+            If it is not.
+        """
+        if not self.allows(value):
+            raise InvalidValueError(value, self.expected, option)
+
+
+def typed(values: Values) -> Callable[[str], Any]:
+    """Make the type of a command's or magic's argument whose values are these (argparse's meaning of a type)."""
+
+    def read(text: str) -> Any:
+        value = values.read(text)
+        if not values.allows(value):
+            raise argparse.ArgumentTypeError(f"must be {values.expected}, not {value!r}")
+        return value
+
+    # For Tab, if the values cannot be listed.
+    read.suggestions = values.suggestions  # type: ignore[attr-defined]
+    return read
+
+
+def one_of(*choices: str, metavar: str | None = None) -> Values:
+    """Make values that are words."""
+    return Values(
+        expected=f"one of {', '.join(choices)}", allows=lambda value: value in choices, choices=choices, metavar=metavar
+    )
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _read_count(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
+
+
+def _read_size(text: str) -> int | str:
+    match = re.fullmatch(r"(\d+)([kmgt]?)b?", text.lower())
+    return text if match is None else int(match[1]) * 1024 ** " kmgt".index(match[2] or " ")
+
+
+def _is_strategy(value: Any) -> bool:
+    try:
+        parse_restart_strategy(value)
+    except InvalidValueError:
+        return False
+    return True
+
+
+COUNT = Values(
+    expected="a whole number of at least 1",
+    allows=lambda value: _is_whole(value, 1),
+    type=int,
+    read=_read_count,
+    metavar="N",
+)
+
+SIZE = Values(
+    expected="a whole number of bytes (after a magic also 500m or 8g)",
+    allows=lambda value: _is_whole(value, 0),
+    type=int,
+    read=_read_size,
+    metavar="BYTES",
+    suggestions=("500m", "2g", "8g"),
+)
+
+STRATEGY = Values(
+    expected=RESTART_STRATEGIES,
+    allows=_is_strategy,
+    metavar="STRATEGY",
+    suggestions=("none", "fixed-delay:3:1s", "failure-rate:3:5m:1s", "exponential-delay"),
+)
+
+FOLDER = Values(expected="a folder's path", allows=lambda value: isinstance(value, (str, os.PathLike)), metavar="DIR")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,13 +247,13 @@ class JobOptions:
     share: Sharing = field(
         default="auto",
         metadata=_told(
-            one_of("auto", "always", "never"),
+            one_of(*get_args(Sharing)),
             "what several sinks share and is computed once: what is worth keeping, every DataFrame that is not a bare "
             "scan, or nothing",
         ),
     )
     storage_level: str = field(
-        default="MEMORY_AND_DISK_DESER",
+        default=DEFAULT_STORAGE_LEVEL,
         metadata=_told(
             one_of(*_STORAGE_LEVELS, metavar="LEVEL"),
             "where the rows of shared DataFrames are kept: one of PySpark's storage levels",

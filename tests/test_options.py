@@ -7,10 +7,9 @@ import re
 from pathlib import Path
 
 import flinkmagic
-from flinkmagic.planning.sinks import DEFAULT_STORAGE_LEVEL
-from flinkmagic.session.options import OPTIONS, JobOptions
+from flinkmagic.options import OPTIONS, JobOptions
 
-PAGE = Path(__file__).parents[2] / "docs" / "magics.md"
+PAGE = Path(__file__).parents[1] / "docs" / "magics.md"
 
 
 def table_of_options() -> str:
@@ -40,7 +39,3 @@ def test_compile_has_each_option_with_its_default_and_its_description() -> None:
 
 def test_a_folder_may_be_a_path(tmp_path) -> None:
     assert JobOptions(checkpoint_dir=tmp_path).checkpoint_dir == str(tmp_path)
-
-
-def test_the_planner_s_own_default_is_the_table_s() -> None:
-    assert JobOptions().storage_level == DEFAULT_STORAGE_LEVEL
