@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from contextvars import Token
 from types import TracebackType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.driver.java_classes import require_compiler
 from flinkmagic.capturing.hooks import patches
-from flinkmagic.capturing.hooks.action_call import ActionCall, ReadCall
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.recorder import Recorder
 from flinkmagic.capturing.results import bound_frames
 from flinkmagic.capturing.source_code.cell_labels import remember
-from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
+from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.capturing.source_code.source_reader import user_frame
-from flinkmagic.capturing.streams.deferred_stream import DeferredStream
-from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.errors.capturing import SparkConnectSessionError
 
 
@@ -28,7 +27,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
 
     Within the ``with`` block Spark analyses and checks each write, and the write is put off; everything else runs as
     usual. A line that touches a pending write, or that may touch anything, needs those writes done: they are deployed
-    first (`run_pending`), or the line is refused before it has any effect.
+    first, or the line is refused before it has any effect (`mode`).
 
     The block's own thread is captured, and so are the threads that it starts: their writes run immediately. If the
     block raises, pending writes are deployed too, or the error says that they will not run; nothing is registered. An
@@ -42,36 +41,15 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         The program's name.
     location : CellSource, optional
         The cell, if the code is one. Otherwise lines are numbered by their files.
-    run_pending : callable, optional
-        Called with a `Program` of the pending writes when a line needs them; runs them and returns when they are done.
-        Without it such a line is refused.
     namespace : mapping, optional
         Where the block binds its names; by default the variables of the function, or module, around the block.
     earlier : iterable of Program, optional
         Programs that were captured before, oldest first: the block may continue from their DataFrames, whose operators
         keep their labels.
-    on_write : callable, optional
-        Called for each deferred write with the number of pending writes.
-    awaited : iterable of DeferredWrite, optional
-        Writes that were captured before and have not run.
-    on_awaited : callable, optional
-        Called with a line that reads the target of an awaited write, and with that write.
-    immediate : bool
-        Nothing is deferred: each write is deployed on its own line through `run_pending`, which it needs. What a write
-        raises is what plain Spark raises.
-    mode : {"batch", "streaming"}
-        With streaming, `start()` of a `DataStreamWriter` is deferred too, and batch writes are refused.
-    on_plain : callable, optional
-        With `immediate`, called with the line and the text of a write that could not be deployed, and why, once plain
-        Spark has written it. `run_pending` raises `NotDeployedError` for such a write, or this package refuses it.
-    on_action : callable, optional
-        Called with each action of the block's own thread (an `ActionCall`); returns what the action returns.
-    on_stream : callable, optional
-        With `run_pending` and mode streaming: starts each stream (a `DeferredStream`) on the line of its start.
-    on_read : callable, optional
-        Called with each call of that thread that reads files (a `ReadCall`); returns the DataFrame.
-    never_refuses : bool
-        With `run_pending`: a write that cannot be put off runs on its line, once what is pending has run.
+    mode : CaptureMode
+        What becomes of writes and starts of streaming queries; in words mostly {"batch", "streaming"}.
+    listener : CaptureListener, optional
+        What lines need is asked of it, and what they do is told to it.
 
     Raises
     ------
@@ -95,19 +73,10 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         *,
         name: str | None = None,
         location: CellSource | None = None,
-        run_pending: Callable[[Program], object] | None = None,
         namespace: Mapping[str, Any] | None = None,
         earlier: Iterable[Program] = (),
-        on_write: Callable[[int], None] | None = None,
-        awaited: Iterable[DeferredWrite] = (),
-        on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None,
-        immediate: bool = False,
-        mode: str = "batch",
-        on_plain: Callable[[SourceLocation, str, Exception], None] | None = None,
-        on_action: Callable[[ActionCall], Any] | None = None,
-        on_stream: Callable[[DeferredStream], object] | None = None,
-        on_read: Callable[[ReadCall], DataFrame] | None = None,
-        never_refuses: bool = False,
+        mode: CaptureMode | str = CaptureMode.BATCH,
+        listener: CaptureListener | None = None,
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise SparkConnectSessionError
@@ -119,15 +88,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         )
         if location is not None:
             remember(location)
-        self._recorder = Recorder(self._program, run_pending, tuple(earlier), on_write, immediate=immediate)
-        self._recorder.streams.defers = mode == "streaming"
-        self._recorder.streams.begin = on_stream
-        self._recorder.on_plain = on_plain
-        if on_awaited is not None:
-            self._recorder.awaited, self._recorder.on_awaited = list(awaited), on_awaited
-        self._recorder.on_action = on_action
-        self._recorder.on_read = on_read
-        self._recorder.never_refuses = never_refuses
+        self._recorder = Recorder(self._program, CaptureMode(mode), listener or CaptureListener(), tuple(earlier))
         self._namespace = namespace
         self._before: dict[str, DataFrame] = {}
         self._token: Token[Any]

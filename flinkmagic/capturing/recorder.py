@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from types import FrameType
 from typing import Any
 
 from pyspark.sql import DataFrame
 
+from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.driver import capture_reader
 from flinkmagic.capturing.frames import FrameRegistry
-from flinkmagic.capturing.hooks.action_call import ActionCall, ReadCall
 from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.operator_options import OperatorOptions
 from flinkmagic.capturing.program import ImmediateStatement, Program, RecordedCall
@@ -40,32 +41,25 @@ class Recorder:
     ----------
     ended : bool
         The session has been stopped: no more calls are noted.
-    immediate : bool
-        Each write is deployed on its own line.
-    never_refuses : bool
-        A write that cannot be put off runs as plain Spark runs it, once what is pending has run.
+    mode : CaptureMode
+        What becomes of writes.
+    listener : CaptureListener
+        What is asked and told.
     """
 
     def __init__(
         self,
         program: Program,
-        run_pending: Callable[[Program], object] | None,
+        mode: CaptureMode,
+        listener: CaptureListener,
         earlier: tuple[Program, ...] = (),
-        on_write: Callable[[int], None] | None = None,
-        *,
-        immediate: bool = False,
     ) -> None:
         self.program = program
-        self.immediate = immediate
-        self.never_refuses = False
-        self.on_write = on_write
+        self.mode = mode
+        self.listener = listener
         self.local_rdds = {number for program in earlier for number in program.local_rdds}
         self.observations: list[Any] = []
-        self.awaited: list[DeferredWrite] = []
-        self.on_awaited: Callable[[SourceLocation, DeferredWrite], None] | None = None
-        self.on_plain: Callable[[SourceLocation, str, Exception], None] | None = None
-        self.on_action: Callable[[ActionCall], Any] | None = None
-        self.on_read: Callable[[ReadCall], DataFrame] | None = None
+        self.awaited: list[DeferredWrite] = list(listener.awaited())
         self._earlier = earlier
         self.spark: Any = program.spark
         self.thread = threading.get_ident()
@@ -77,12 +71,11 @@ class Recorder:
         self.grouped_text: MutableMapping[Any, str] = weakref.WeakKeyDictionary()
         self.views: dict[str, DataFrame] = {}
         self.tables: MutableMapping[Any, str] = weakref.WeakKeyDictionary()
-        self.pending = PendingWrites(self.spark, None if run_pending is None else self._deploy_pending)
-        self.streams = PendingStreams(
-            self.spark, self.frames, program.name, None if run_pending is None else self._deploy_pending
-        )
+        deploy = self._deploy_pending if mode.deploys else None
+        self.pending = PendingWrites(self.spark, deploy)
+        begin = listener.start_stream if mode is CaptureMode.STREAMING_RUN else None
+        self.streams = PendingStreams(self.spark, self.frames, program.name, mode.is_streaming, begin, deploy)
         self.writes = Deferral(self)
-        self._run_pending = run_pending
         self._recording = threading.Lock()  # a cell's threads make calls simultaneously
         self._calls: list[RecordedCall] = []
         self._seen_ids: set[int] = set()
@@ -164,8 +157,7 @@ class Recorder:
         for source in sources:
             for write in [write for write in self.awaited if source.overlaps(write.target)]:
                 self.awaited.remove(write)
-                if self.on_awaited is not None:
-                    self.on_awaited(self.location(), write)
+                self.listener.awaited_read(self.location(), write)
 
     def ran(self) -> None:
         """Note that an action has run."""
@@ -221,10 +213,13 @@ class Recorder:
         with self._recording:
             self._started.append(ImmediateStatement(text, location))
 
+    def deferred(self, pending: int) -> None:
+        """Note that a write was put off, and how many are pending now."""
+        self.listener.write_deferred(pending)
+
     def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
         """Note that plain Spark has done what could not be deployed."""
-        if self.on_plain is not None:
-            self.on_plain(location, text, refusal)
+        self.listener.ran_plainly(location, text, refusal)
 
     def snapshot(self, spark: Any) -> SessionSnapshot:
         """Return the session's state now; the same object as before if nothing changed."""
@@ -239,12 +234,11 @@ class Recorder:
         return snapshot
 
     def _deploy_pending(self) -> None:
-        assert self._run_pending is not None
         check_overwrites(self.pending.writes)
         partial = Program(self.spark, self.program.name, self.program.cell, registry=self.frames)
         self._fill(partial)
         link(partial, self._earlier)
-        self._run_pending(partial)
+        self.listener.run_pending(partial)
 
     def so_far(self) -> Program:
         """Return what the cell has done until now, without its writes."""
@@ -279,12 +273,13 @@ class Recorder:
             If a line was refused, and the code around it has dropped the error.
         """
         self.source.end()
-        if self.pending.unheeded is not None and not self.immediate:
+        if self.pending.unheeded is not None and self.mode is not CaptureMode.LINES:
             raise self.pending.unheeded
         check_overwrites(self.pending.writes)
         self._fill(self.program)
         self.streams.close()
-        name_results(self.program, before, self._without_rebound(before, after), has_results=not self.immediate)
+        has_results = self.mode is not CaptureMode.LINES
+        name_results(self.program, before, self._without_rebound(before, after), has_results=has_results)
         if self.ended or is_stopped(self.spark):
             self.program.results = {}
         self.program.awaited_metrics = await_metrics(self.observations, self.program.writes, self.program.name)
@@ -314,12 +309,11 @@ class Recorder:
             add_note(error, f"Captured before this line, and not going to run: the writes to {listed}.")
 
     def _fail_streams(self, error: BaseException) -> None:
-        """Start what was deferred before the line that has raised, or say that it is dropped.
+        """Make the job of what has started before the line that has raised, or say that it will not start.
 
         What has started runs on after an interrupt, too.
         """
-        has_begun = self.streams.begin is not None
-        if has_begun or (self.streams.can_deploy and not isinstance(error, KeyboardInterrupt)):
+        if self.streams.have_begun:
             self.streams.start()
             return
         listed = "; ".join(f"{stream.name} ({stream.location})" for stream in self.streams.waiting)

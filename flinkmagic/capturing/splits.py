@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks.current import listening, serving
 from flinkmagic.capturing.persisted import persisted
 from flinkmagic.capturing.selections import Selected
@@ -193,7 +194,7 @@ class _Parent:
     ) -> DataFrame:
         """Return the rows for which a condition is true; a cell other than the one that split may ask for them."""
         recorder = listening()
-        is_job = recorder is not None and not recorder.immediate
+        is_job = recorder is not None and recorder.mode is not CaptureMode.LINES
         with serving(recorder):
             rows = self._df if is_job or self._df.isStreaming else self._persisted()
             made = rows.where(condition)

@@ -23,7 +23,7 @@ from flinkmagic.session import CompiledGraph, Job
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flinkmagic.capturing.hooks.action_call import ActionCall
+    from flinkmagic.capturing.capture_listener import ActionCall
     from flinkmagic.deployment.watching.call_work import CallWork
     from flinkmagic.display.action_card import ActionCard
     from flinkmagic.session.actions.action_graph import ActionGraph

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from IPython.display import display as show
 
 from flinkmagic import display, session
+from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
@@ -74,7 +75,6 @@ class CapturedCell:
 
         number, graphs = cell_number(self._shell), self._magics.graphs
         source = CellSource(f"cell {number}", self.body.filename, self.body.source, cell_labels(self._shell))
-        starts_streams = self._is_run and self._mode == STREAMING
         cells = self._magics.cells
         with CompileProgress(self._name, widget=self._magics.progress == "widget") as progress:
             progress.say("Spark starts" if running_session(self._shell) is None else "the cell is captured")
@@ -89,13 +89,9 @@ class CapturedCell:
                     name=self._name,
                     location=source,
                     namespace=self._shell.user_ns,
-                    run_pending=self._run_pending if self._is_run else None,
                     earlier=[*graphs.programs(spark.sparkContext), *self._magics.session_programs(spark.sparkContext)],
-                    on_write=progress.captured,
-                    awaited=[write for graph, write in graphs.awaited() if graph.name != self._name],
-                    on_awaited=self._tell_awaited,
-                    mode=self._mode,
-                    on_stream=partial(self._start_stream, spark, source) if starts_streams else None,
+                    mode=self._capture_mode(),
+                    listener=_CellListener(self, spark, source, progress),
                 ) as program:
                     yield
                 cells.end(run, program)
@@ -147,7 +143,7 @@ class CapturedCell:
             graph = self._magics.compiled(program, self._name, self._options, progress)
         return graph
 
-    def _run_pending(self, program: Program) -> None:
+    def run_pending(self, program: Program) -> None:
         """Deploy what the cell has deferred so far, because its next line needs it."""
         self._is_followed = True
         if program.streams:
@@ -164,7 +160,7 @@ class CapturedCell:
         finally:
             self._magics.graphs.keep_running(graph)
 
-    def _start_stream(self, spark: SparkSession, source: CellSource, stream: DeferredStream) -> None:
+    def start_stream(self, spark: SparkSession, source: CellSource, stream: DeferredStream) -> None:
         """Start a query of the cell on its line, unless the job of an earlier run is in its way."""
         self._magics.graphs.check_ended(self._next_stream_name())
         session.start_stream(stream, spark, source, **job_options(self._options, self._magics))
@@ -188,9 +184,36 @@ class CapturedCell:
         """Return the name of the next graph: a cell whose lines wait for their streams has one for each such line."""
         return f"{self._name}_{self._stream_graphs + 1}" if self._stream_graphs else self._name
 
-    def _tell_awaited(self, location: SourceLocation, write: DeferredWrite) -> None:
-        """Report that a line has read what a graph that has not run is going to write."""
-        line = next(awaited_line(graph, one) for graph, one in self._magics.graphs.awaited() if one is write)
+    def awaited(self) -> list[tuple[CompiledGraph, DeferredWrite]]:
+        """Return the writes that other graphs of the notebook have captured, and not run."""
+        return [(graph, write) for graph, write in self._magics.graphs.awaited() if graph.name != self._name]
+
+    def _capture_mode(self) -> CaptureMode:
+        if self._mode == STREAMING:
+            return CaptureMode.STREAMING_RUN if self._is_run else CaptureMode.STREAMING
+        return CaptureMode.RUN if self._is_run else CaptureMode.BATCH
+
+
+class _CellListener(CaptureListener):
+    """Lets a captured cell deploy what its lines need, and says what they do."""
+
+    def __init__(self, cell: CapturedCell, spark: SparkSession, source: CellSource, progress: CompileProgress) -> None:
+        self._cell, self._spark, self._source, self._progress = cell, spark, source, progress
+
+    def awaited(self) -> list[DeferredWrite]:
+        return [write for _, write in self._cell.awaited()]
+
+    def run_pending(self, program: Program) -> None:
+        self._cell.run_pending(program)
+
+    def start_stream(self, stream: DeferredStream) -> None:
+        self._cell.start_stream(self._spark, self._source, stream)
+
+    def write_deferred(self, pending: int) -> None:
+        self._progress.captured(pending)
+
+    def awaited_read(self, location: SourceLocation, write: DeferredWrite) -> None:
+        line = next(awaited_line(graph, one) for graph, one in self._cell.awaited() if one is write)
         print(f"{location}: read as it is now; {line}")
 
 

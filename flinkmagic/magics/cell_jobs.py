@@ -12,7 +12,7 @@ from flinkmagic import session
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flinkmagic.capturing.hooks.action_call import ActionCall
+    from flinkmagic.capturing.capture_listener import ActionCall
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.deployment.watching.call_work import CallWork
     from flinkmagic.scheduling.dispatcher import JobDetails

@@ -20,6 +20,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from flinkmagic import session
+from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks.current import apart
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.display.printable import lines_visible
@@ -39,8 +41,9 @@ from flinkmagic.scheduling.job_status import JobStatus
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
     from pyspark import SparkContext
+    from pyspark.sql import DataFrame
 
-    from flinkmagic.capturing.hooks.action_call import ActionCall
+    from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.magics.action_cards import CellCard
@@ -193,12 +196,9 @@ class SessionMode:
             name=f"cell_{cell.number}",
             location=source,
             namespace=self._shell.user_ns,
-            run_pending=lambda program: self._run(cell, program),
             earlier=[*self._magics.graphs.programs(spark.sparkContext), *self._known(spark.sparkContext)],
-            immediate=True,
-            on_plain=_say_plain,
-            on_action=lambda call: self._act(cell, actions, call),
-            on_read=actions.read,
+            mode=CaptureMode.LINES,
+            listener=_Lines(self, cell, actions),
         )
         cell.program = entered.__enter__()
         cell.capture = entered
@@ -227,7 +227,8 @@ class SessionMode:
             program.settlements = ()
             self._programs.append(program)
 
-    def _act(self, cell: RunningCell, actions: SessionActions, call: ActionCall) -> Any:
+    def act(self, cell: RunningCell, actions: SessionActions, call: ActionCall) -> Any:
+        """Carry out an action of a cell."""
         self._magics.cells.act(cell.noted, call.df)
         return actions.run(call)
 
@@ -242,7 +243,7 @@ class SessionMode:
         ]
         return self._programs
 
-    def _run(self, cell: RunningCell, program: Program) -> None:
+    def run(self, cell: RunningCell, program: Program) -> None:
         """Deploy what one line writes.
 
         Raises
@@ -342,10 +343,26 @@ class SessionMode:
         return cell.number if cell.info.store_history else self._number(cell.info)
 
 
-def _say_plain(location: SourceLocation, text: str, refusal: Exception) -> None:
-    """Say which line plain Spark has run because it could not be deployed: a rule of ours, or a mistake."""
-    reason = refusal.__cause__ or refusal if isinstance(refusal, NotDeployedError) else refusal
-    told = ran_plainly(text, str(location), reason)
-    if isinstance(reason, UserError):
-        told = f"{location}: {text} ran as plain Spark, because it could not be deployed: {str(reason).splitlines()[0]}"
-    print(lines_visible(told), file=sys.stderr)
+class _Lines(CaptureListener):
+    """Carries out what the lines of a cell ask for."""
+
+    def __init__(self, mode: SessionMode, cell: RunningCell, actions: SessionActions) -> None:
+        self._mode, self._cell, self._actions = mode, cell, actions
+
+    def run_pending(self, program: Program) -> None:
+        self._mode.run(self._cell, program)
+
+    def act(self, call: ActionCall) -> Any:
+        return self._mode.act(self._cell, self._actions, call)
+
+    def read(self, call: ReadCall) -> DataFrame:
+        return self._actions.read(call)
+
+    def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
+        """Say which line plain Spark has run because it could not be deployed: a rule of ours, or a mistake."""
+        reason = refusal.__cause__ or refusal if isinstance(refusal, NotDeployedError) else refusal
+        told = ran_plainly(text, str(location), reason)
+        if isinstance(reason, UserError):
+            why = str(reason).splitlines()[0]
+            told = f"{location}: {text} ran as plain Spark, because it could not be deployed: {why}"
+        print(lines_visible(told), file=sys.stderr)

@@ -11,13 +11,15 @@ import pytest
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
+from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource
 
 CELL_FILE = "/tmp/ipykernel_1/4242.py"
 
 
-class Cell:
+class Cell(CaptureListener):
     """Runs source text as a cell of a notebook would be run, plainly or captured."""
 
     def __init__(self, spark: Any, folder: Path) -> None:
@@ -38,14 +40,14 @@ class Cell:
         """Run lines captured; with `deploying`, lines that need a pending write get it."""
         source = textwrap.dedent(source)
         location = CellSource("cell 3", CELL_FILE, source)
-        run_pending = self.deploy if deploying else None
+        mode = CaptureMode.RUN if deploying else CaptureMode.BATCH
         with capture(
-            self.spark, location=location, run_pending=run_pending, namespace=self.namespace, **options
+            self.spark, location=location, mode=mode, listener=self, namespace=self.namespace, **options
         ) as program:
             exec(compile(source, CELL_FILE, "exec"), self.namespace)
         return program
 
-    def deploy(self, program: Program) -> None:
+    def run_pending(self, program: Program) -> None:
         """Run a program's writes one after the other, each as Spark's own command."""
         everything = self.spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.ALL()
         for write in program.writes:

@@ -63,7 +63,7 @@ def test_a_failed_deployment_is_not_tried_again(cell: Any) -> None:
         tries.append(program)
         raise RuntimeError("no executor")
 
-    cell.deploy = fail
+    cell.run_pending = fail
     with pytest.raises(RuntimeError, match="no executor"):
         cell.capture(WRITE + "spark.read.parquet(at('x')).count()", deploying=True)
     assert len(tries) == 1

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import AnalysisException
 
 import flinkmagic
+from flinkmagic.capturing.capture_listener import CaptureListener
 from flinkmagic.errors.actions import ActionCancelledError
 from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError, UndeferrableWriteError
 from flinkmagic.errors.graph import PipelinedExchangeError
@@ -230,15 +231,17 @@ def test_with_nothing_deferred_each_write_is_written_on_its_line(spark: Any, sou
     deployed: list[str] = []
     plain: list[str] = []
 
-    def run(program: Any) -> None:
-        job = flinkmagic.compile(program, name="on_its_line").run()
-        assert job.status is JobStatus.FINISHED
-        deployed.append(program.writes[-1].name)
+    class Lines(CaptureListener):
+        def run_pending(self, program: Any) -> None:
+            job = flinkmagic.compile(program, name="on_its_line").run()
+            assert job.status is JobStatus.FINISHED
+            deployed.append(program.writes[-1].name)
+
+        def ran_plainly(self, location: Any, text: str, refusal: Exception) -> None:
+            plain.append(type(refusal).__name__)
 
     by_k = spark.read.parquet(source).groupBy("k").count()
-    with flinkmagic.capture(
-        spark, immediate=True, run_pending=run, on_plain=lambda line, text, why: plain.append(type(why).__name__)
-    ) as program:
+    with flinkmagic.capture(spark, mode="lines", listener=Lines()) as program:
         by_k.write.parquet(str(tmp_path / "out"))
         assert spark.read.parquet(str(tmp_path / "out")).count() == 7
         with pytest.raises(AnalysisException):
@@ -254,6 +257,16 @@ def test_with_nothing_deferred_each_write_is_written_on_its_line(spark: Any, sou
     assert program.variables["again"] is again
 
 
+class Acts(CaptureListener):
+    """Lets a session's machine carry out actions."""
+
+    def __init__(self, machine: SessionActions) -> None:
+        self._machine = machine
+
+    def act(self, call: Any) -> Any:
+        return self._machine.run(call)
+
+
 def test_actions_through_the_machine_return_what_plain_ones_return(spark: Any, source: str, capsys: Any) -> None:
     by_k = spark.read.parquet(source).groupBy("k").agg(F.sum("m").alias("total")).orderBy("k")
     more = by_k.groupBy(F.expr("total % 2 AS odd")).count().orderBy("odd")
@@ -265,7 +278,7 @@ def test_actions_through_the_machine_return_what_plain_ones_return(spark: Any, s
 
     plain, printed = actions(), capsys.readouterr().out
     machine = SessionActions()
-    with flinkmagic.capture(spark, on_action=machine.run):
+    with flinkmagic.capture(spark, listener=Acts(machine)):
         answers = actions()
     assert answers == plain
     assert capsys.readouterr().out == printed
@@ -294,7 +307,7 @@ def test_an_action_is_cancelled_in_what_spark_runs_itself(spark: Any, source: st
     by_k = spark.read.parquet(source).groupBy("k").agg(F.sum("m").alias("total"))
     machine = SessionActions(listener=Canceller())
     started = time.monotonic()
-    with flinkmagic.capture(spark, on_action=machine.run), pytest.raises(ActionCancelledError):
+    with flinkmagic.capture(spark, listener=Acts(machine)), pytest.raises(ActionCancelledError):
         by_k.select(nap("total")).collect()
     assert time.monotonic() - started < 60
     assert machine.reports[-1].status == "CANCELED"

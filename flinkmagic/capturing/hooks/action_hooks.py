@@ -1,4 +1,4 @@
-"""Hands actions over to what carries them out, if the capture has such a thing."""
+"""Hands actions over to what carries them out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from flinkmagic.capturing.hooks.action_call import ActionCall
+from flinkmagic.capturing.capture_listener import ActionCall
 from flinkmagic.capturing.source_code.source_reader import user_frame
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ def carried_out(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> Any:
-    """Make a call of an action, or hand it over if the capture does not carry out actions itself."""
+    """Let the capture's listener carry out an action of the cell's own thread; make any other call as it is."""
     df = args[0] if args else None
     is_own = threading.get_ident() == recorder.thread
     # An RDD runs nothing by itself; what is asked of it is the RDD's.
-    if recorder.on_action is None or not is_own or not isinstance(df, DataFrame) or method == "rdd":
+    if not is_own or not isinstance(df, DataFrame) or method == "rdd":
         return original(*args, **kwargs)
     frame = user_frame()
-    return recorder.on_action(
+    return recorder.listener.act(
         ActionCall(
             method=method,
             df=df,

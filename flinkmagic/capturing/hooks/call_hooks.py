@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark import RDD
 from pyspark.sql import DataFrame
 
+from flinkmagic.capturing.capture_listener import ReadCall
 from flinkmagic.capturing.driver.impurity import impure_function, impure_reason
-from flinkmagic.capturing.hooks.action_call import ReadCall
 from flinkmagic.capturing.hooks.action_hooks import carried_out
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.capturing.sql import commands
@@ -205,9 +205,9 @@ class FileRead(Read):
         return paths
 
     def call(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Any:
-        if recorder.on_read is None or threading.get_ident() != recorder.thread:
+        if threading.get_ident() != recorder.thread:
             return super().call(recorder, args, kwargs)
-        return recorder.on_read(ReadCall(self.method, args[0], tuple(args[1:]), dict(kwargs), self.original))
+        return recorder.listener.read(ReadCall(self.method, args[0], tuple(args[1:]), dict(kwargs), self.original))
 
 
 class RddRead(Read):

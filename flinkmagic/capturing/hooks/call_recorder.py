@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flinkmagic.capturing.sql.sql_writes import StatementRecorder
@@ -11,7 +11,8 @@ from flinkmagic.capturing.streams.pending_streams import PendingStreams
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flinkmagic.capturing.hooks.action_call import ActionCall, ReadCall
+    from flinkmagic.capturing.capture_listener import CaptureListener
+    from flinkmagic.capturing.capture_mode import CaptureMode
     from flinkmagic.capturing.operator_options import OperatorOptions
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.selections import Selected
@@ -29,8 +30,10 @@ class CallRecorder(StatementRecorder, Protocol):
     ----------
     ended : bool
         The session has been stopped: no more calls are noted.
-    immediate : bool
-        Each write is deployed on its own line.
+    mode : CaptureMode
+        What becomes of writes.
+    listener : CaptureListener
+        What carries out the actions and reads of the cell's own thread.
     streams : PendingStreams
         Defers the starts of streaming queries, or does not.
     thread : int
@@ -49,14 +52,11 @@ class CallRecorder(StatementRecorder, Protocol):
         The observations that the cell has put into DataFrames.
     awaited : list of DeferredWrite
         Writes that were captured before and have not run.
-    on_action : callable, optional
-        Carries out the actions of the cell's own thread: is called with each, and returns what the user gets.
-    on_read : callable, optional
-        Does so with what reads files.
     """
 
     ended: bool
-    immediate: bool
+    mode: CaptureMode
+    listener: CaptureListener
     streams: PendingStreams
     thread: int
     threads: set[int]
@@ -65,8 +65,6 @@ class CallRecorder(StatementRecorder, Protocol):
     local_rdds: set[int]
     observations: list[Any]
     awaited: list[DeferredWrite]
-    on_action: Callable[[ActionCall], Any] | None
-    on_read: Callable[[ReadCall], DataFrame] | None
 
     @property
     def depth(self) -> int: ...

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark
 
+from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks import audit, hook_table, native_hooks
 from flinkmagic.capturing.hooks.call_hooks import Hook, JavaHalf
 from flinkmagic.capturing.hooks.current import HOOK_FILE, active, enter, leave, listening
@@ -159,7 +160,7 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
             error.__traceback__ = _without_ours(trace.tb_next if trace is not None else None)
             raise error
         except KeyboardInterrupt as interrupt:
-            if recorder.immediate:  # otherwise the magic that captures shows it (`captured_cell`)
+            if recorder.mode is CaptureMode.LINES:  # otherwise the magic that captures shows it (`captured_cell`)
                 trace = interrupt.__traceback__
                 interrupt.__traceback__ = _up_to_ours(trace.tb_next if trace is not None else None)
             raise interrupt

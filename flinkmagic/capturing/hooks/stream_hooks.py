@@ -38,17 +38,13 @@ class StreamStart(Hook):
             query = self.original(*args, **kwargs)
             recorder.note_stream(text, location)
             return query
-        query = recorder.streams.defer(
+        return recorder.streams.defer(
             args[0],
             lambda: self.original(*args, **kwargs),
             text=text,
             location=location,
             session=recorder.snapshot(args[0]._df.sparkSession),
         )
-        streams = recorder.streams
-        if streams.can_deploy and streams.begin is None and recorder.handler() is not None:
-            streams.start()  # the handler waits for what a start raises
-        return query
 
 
 class ForeachBatch(Hook):
@@ -68,6 +64,6 @@ class StreamWait(Hook):
     def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending and self.method == "awaitAnyTermination":
             recorder.pending.settle(Effects(unknown=True, cause=Cause.STREAM), recorder.location())
-        has_begun = recorder.streams.begin is not None and self.method != "awaitAnyTermination"
+        has_begun = recorder.streams.have_begun and self.method != "awaitAnyTermination"
         if recorder.streams.waiting and not has_begun:
             recorder.streams.start()

@@ -36,23 +36,31 @@ class PendingStreams:
         Numbers DataFrames.
     name : str, optional
         The program's name, for messages.
+    defers : bool
+        Whether starts come here at all.
+    begin : callable, optional
+        Starts each query on its own line. None: none starts, and a line that needs one is refused.
     deploy : callable, optional
-        Starts all that is deferred, or makes a job of what has started. None: a line that needs one is refused.
+        Makes a job of what has started.
 
     Attributes
     ----------
-    defers : bool
-        Whether starts are deferred.
     waiting : list of DeferredStream
         What is deferred, or has started and is in no job yet.
-    begin : callable, optional
-        Starts each query on its own line.
     """
 
-    def __init__(self, spark: Any, frames: FrameRegistry, name: str | None, deploy: Callable[[], None] | None) -> None:
-        self.defers = False
+    def __init__(
+        self,
+        spark: Any,
+        frames: FrameRegistry,
+        name: str | None,
+        defers: bool,
+        begin: Callable[[DeferredStream], object] | None,
+        deploy: Callable[[], None] | None,
+    ) -> None:
         self.waiting: list[DeferredStream] = []
-        self.begin: Callable[[DeferredStream], object] | None = None
+        self._defers = defers
+        self._begin = begin
         self._spark = spark
         self._frames = frames
         self._name = name
@@ -62,13 +70,13 @@ class PendingStreams:
         self._functions: MutableMapping[Any, BatchFunction] = weakref.WeakKeyDictionary()
 
     @property
-    def can_deploy(self) -> bool:
-        """Whether a line that needs a query gets it."""
-        return self._deploy is not None
+    def have_begun(self) -> bool:
+        """Whether each query starts on its own line."""
+        return self._begin is not None
 
     def is_deferred_here(self) -> bool:
         """Return whether a start on this thread is deferred: other threads of a cell run what they say."""
-        return self.defers and threading.get_ident() == self._thread
+        return self._defers and threading.get_ident() == self._thread
 
     def defer(
         self,
@@ -123,8 +131,8 @@ class PendingStreams:
             arguments=arguments,
             batches=self._functions.get(writer) if facts.format == FOREACH_BATCH else None,
         )
-        if self.begin is not None:
-            self.begin(stream)
+        if self._begin is not None:
+            self._begin(stream)
             stream.query.need_job = self.start
         elif stream.is_refused:
             return StreamingQuery(stream.start(None))
@@ -138,12 +146,12 @@ class PendingStreams:
         return made
 
     def start(self) -> None:
-        """Start what is deferred, or make a job of what has started, because a line needs it.
+        """Make a job of what has started, because a line needs it.
 
         Raises
         ------
         StreamNotStartedError
-            If it may not.
+            If nothing has.
         """
         if self._deploy is None or not self.waiting:
             raise StreamNotStartedError([str(one.query._location) for one in self.waiting] or ["the query"], self._name)

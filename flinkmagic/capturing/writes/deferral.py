@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.driver.impurity import functions_of
 from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.source_code.source_location import SourceLocation
@@ -119,7 +120,7 @@ class Deferral:
         if self._recorder.writes_streams():
             raise self._pending.refused(BatchWriteInStreamError(location))
         with self._pending.lock:
-            if self._recorder.immediate:
+            if self._recorder.mode is CaptureMode.LINES:
                 return self._arrange_immediate(location, text, take, run)
             handler = self._recorder.handler()
             return take() if handler is None else self._arrange_handled(location, handler, take)
@@ -184,7 +185,7 @@ class Deferral:
         try:
             command = self._command(spark, df, call, location)
         except NoCommandError:
-            if not recorder.never_refuses:
+            if recorder.mode is not CaptureMode.FOREACH_BATCH:
                 raise UndeferrableWriteError(call.method, spark.version, location) from None
             self._run_now(df, call, location, None)
             recorder.note_immediate(text)
@@ -222,8 +223,7 @@ class Deferral:
             return
         write = self._deferred(df, call, command, facts, text, location)
         self._pending.writes.append(write)
-        if recorder.on_write is not None:
-            recorder.on_write(len(self._pending.writes))
+        recorder.deferred(len(self._pending.writes))
         if any(_lies_in(file, write.sources) for file in files_open_for_writing()):
             # No event reports what is written through an open file.
             self._pending.deploy(location, Cause.FILE, "has a file open that is read by", write)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flinkmagic.capturing.writes.captured_session import CapturedSession
 
 if TYPE_CHECKING:
+    from flinkmagic.capturing.capture_mode import CaptureMode
     from flinkmagic.capturing.frames import FrameRegistry
     from flinkmagic.capturing.session_snapshot import SessionSnapshot
     from flinkmagic.capturing.source_code.source_location import SourceLocation
@@ -23,19 +23,13 @@ class WriteRecorder(CapturedSession, Protocol):
         The cell's own thread.
     frames : FrameRegistry
         Numbers what is written, and keeps it.
-    on_write : callable, optional
-        Called for each deferred write with the number of those that are pending.
-    immediate : bool
-        Each write is deployed on its own line.
-    never_refuses : bool
-        A write that cannot be put off runs as plain Spark runs it, once what is pending has run.
+    mode : CaptureMode
+        What becomes of writes.
     """
 
     thread: int
     frames: FrameRegistry
-    on_write: Callable[[int], None] | None
-    immediate: bool
-    never_refuses: bool
+    mode: CaptureMode
 
     def handler(self) -> SourceLocation | None:
         """Return the ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""
@@ -47,6 +41,10 @@ class WriteRecorder(CapturedSession, Protocol):
 
     def writes_streams(self) -> bool:
         """Return whether streaming queries are the sinks of the capture, and the running line is its own."""
+        ...
+
+    def deferred(self, pending: int) -> None:
+        """Note that a write was put off, and how many are pending now."""
         ...
 
     def skip(self, write: SkippedWrite) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flinkmagic.capturing.hooks.action_call import ActionCall
+    from flinkmagic.capturing.capture_listener import ActionCall
     from flinkmagic.deployment.stages.finished_queries import FinishedQuery
 
 _MOST_ROWS = 2**31 - 17

@@ -31,7 +31,7 @@ from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from flinkmagic.capturing.hooks.action_call import ActionCall
+    from flinkmagic.capturing.capture_listener import ActionCall
 
 _LOG = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from flinkmagic.capturing.hooks.action_call import ReadCall
+    from flinkmagic.capturing.capture_listener import ReadCall
 
 _LOG = logging.getLogger(__name__)
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
-    from flinkmagic.capturing.hooks.action_call import ActionCall, ReadCall
+    from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
     from flinkmagic.capturing.program import Program
     from flinkmagic.reuse.source_columns import SourceQuery
     from flinkmagic.session.job import Job

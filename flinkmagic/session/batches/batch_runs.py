@@ -27,6 +27,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.capture import capture
+from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.capturing.writes.sparks_errors import failed_vertex, sparks_own
@@ -125,12 +127,12 @@ class BatchRuns:
                 name=self._query,
                 location=self._source(function),
                 namespace={},
-                run_pending=one.deploy,
-                never_refuses=True,
+                mode=CaptureMode.FOREACH_BATCH,
+                listener=one,
             ) as program:
                 function(batch, batch_id)
             if program.writes:
-                one.deploy(program)
+                one.run_pending(program)
             status = "FINISHED"
         except Exception as error:
             status = "CANCELED" if one.is_cancelled else "FAILED"
@@ -171,7 +173,7 @@ class BatchRuns:
         return CellSource(cell.labels[name], name, "".join(linecache.getlines(name)), cell.labels)
 
 
-class _Batch:
+class _Batch(CaptureListener):
     """One batch while its function runs."""
 
     def __init__(self, runs: BatchRuns, spark: SparkSession) -> None:
@@ -181,7 +183,7 @@ class _Batch:
         self.reasons: list[str] = []
         self.is_cancelled = False
 
-    def deploy(self, program: Program) -> None:
+    def run_pending(self, program: Program) -> None:
         """Write what is pending, and return when that is done."""
         try:
             graph = self._runs.compiled(program)

@@ -57,7 +57,7 @@ def test_what_is_known_of_a_statement_that_writes(cell: Any, table: Any) -> None
     assert view.output in calls[program.writes[0].frame].inputs
     assert cell.ids("there") == [0, 1, 2, 3]
     assert cell.made() == set()
-    cell.deploy(program)
+    cell.run_pending(program)
     cell.spark.catalog.refreshTable("there")
     assert cell.ids("there") == [0, 0, 1, 1, 1, 2, 3, 7, 7, 7, 8, 8, 8, 40, 41, 42]
     assert cell.ids("other") == [0, 1, 8, 9]
@@ -120,7 +120,7 @@ def test_what_is_there_is_left_alone(cell: Any, table: Any) -> None:
         ("spark_catalog.default.there", 1),
         ("spark_catalog.default.made", 3),
     ]
-    cell.deploy(program)
+    cell.run_pending(program)
     assert (cell.ids("made"), cell.ids("there")) == ([8], [0, 1])
 
 
@@ -136,7 +136,7 @@ def test_a_statement_waits_for_the_table_that_it_needs(cell: Any, table: Any) ->
     program = cell.capture(source, deploying=True)
     assert [write.name for write in program.deployed] == ["made", "made_2"]
     assert [write.name for write in program.writes] == ["copy"]
-    cell.deploy(program)
+    cell.run_pending(program)
     assert cell.ids("copy") == [0, 1, 2, 10, 11]
 
 
@@ -158,7 +158,7 @@ def test_order_and_safety_are_those_of_other_writes(cell: Any, table: Any, numbe
         cell.capture(source)
     program = cell.capture(source, deploying=True)
     assert [write.name for write in program.deployed] == ["copy"]
-    cell.deploy(program)
+    cell.run_pending(program)
     assert (cell.ids("there"), cell.rows("copy")) == ([0, 1], [0, 1, 2, 3])
     cases = ("'{at}/in' using parquet select * from parquet.`{at}/in`", "'{at}' using csv select 1 from in_rows")
     for text in cases:
@@ -186,7 +186,7 @@ def test_values_are_those_of_the_statements_line(cell: Any, table: Any) -> None:
             """)
     finally:
         cell.plain('spark.sql("drop temporary variable n"); spark.conf.unset("who")')
-    cell.deploy(program)
+    cell.run_pending(program)
     assert cell.ids("there") == [0, 5, 6]
 
 
@@ -219,7 +219,7 @@ def test_tables_of_version_2(cell: Any, database: str) -> None:
         ("MADE", "CreateTableAsSelect", "mine", "errorifexists", True),
         ("ANEW", "ReplaceTableAsSelect", "mine", "overwrite", True),
     ]
-    cell.deploy(program)
+    cell.run_pending(program)
     assert [cell.ids(f"mine.APP.{name}") for name in ("T", "MADE", "ANEW")] == [[8], [0, 1], [0, 1, 2]]
     with pytest.raises(OverwritesInputError):
         cell.capture('spark.sql("insert overwrite mine.APP.T select * from mine.APP.T")')

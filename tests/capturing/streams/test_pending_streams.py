@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException
 
+from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.errors.streaming import BatchWriteInStreamError, NoStreamError, StreamModeError, StreamNotStartedError
-from flinkmagic.session import capture, compile
+from flinkmagic.session import capture, compile, start_stream
 
 
 def test_a_start_is_deferred_and_keeps_the_settings_of_its_line(spark, tmp_path) -> None:
@@ -32,17 +34,21 @@ def test_a_start_is_deferred_and_keeps_the_settings_of_its_line(spark, tmp_path)
             ask()
 
 
-def test_what_needs_a_deferred_query_starts_it_where_that_is_allowed(spark) -> None:
+def test_what_waits_for_a_query_makes_its_job_where_that_is_allowed(spark) -> None:
     deployed = []
 
-    def run_pending(program):
-        deployed.append([one.name for one in program.streams])
-        compile(program, mode="streaming").run(wait=False)
+    class Runs(CaptureListener):
+        def start_stream(self, stream):
+            start_stream(stream, spark, None, mode="streaming")
 
-    with capture(spark, mode="streaming", run_pending=run_pending) as program:
+        def run_pending(self, program):
+            deployed.append([one.name for one in program.streams])
+            compile(program, mode="streaming").run(wait=False)
+
+    with capture(spark, mode=CaptureMode.STREAMING_RUN, listener=Runs()) as program:
         ticks = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
         query = ticks.writeStream.format("memory").queryName("needed").start()
-        assert deployed == []
+        assert (deployed, query.isActive) == ([], True)
         query.processAllAvailable()
         query.stop()
         assert query.awaitTermination(30)

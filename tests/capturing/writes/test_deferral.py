@@ -143,7 +143,7 @@ def test_replacing_partitions_of_the_own_table_stays_allowed(cell: Any, table: A
         """)
     (write,) = program.writes
     assert (write.mode, write.dynamic) == ("overwrite", True)
-    cell.deploy(program)
+    cell.run_pending(program)
     cell.spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
     assert cell.ids("there") == [0, 2, 11, 13]
 
@@ -258,7 +258,7 @@ def test_modes_see_what_pending_writes_will_have_made(cell: Any, table: Any) -> 
             spark.range(3).write.saveAsTable("twice")
             """)
     assert any(entry.lineno == 1 for entry in refused.traceback)  # the second line, counted from 0
-    cell.deploy(program)
+    cell.run_pending(program)
     assert cell.ids("made") == [0, 1, 2]
     assert cell.ids("there") == [0, 1]
 

@@ -28,7 +28,7 @@ def test_an_overwrite_comes_after_what_it_overwrites(cell: Any) -> None:
         spark.range(5).write.mode("overwrite").parquet(at("out"))
         """)
     assert program.writes[1].after == (0,)
-    cell.deploy(program)
+    cell.run_pending(program)
     assert cell.rows("out") == [0, 1, 2, 3, 4]
 
 
@@ -109,7 +109,7 @@ def test_a_read_of_a_pending_target_deploys_it_first(cell: Any, numbers: Any, ex
     assert cell.deployed == ["out", "also"]
     assert [write.name for write in program.deployed] == ["out", "also"]
     assert [(write.index, write.name, write.after) for write in program.writes] == [(0, "copy", ())]
-    cell.deploy(program)
+    cell.run_pending(program)
     assert cell.rows("copy") == [0, 1, 2, 3, 4]
 
 
@@ -198,7 +198,7 @@ def test_the_callback_is_free_below_an_rdd(cell: Any, numbers: Any) -> None:
     def deploy(program: Any) -> None:
         program.writes[0].df.write.mode("append").parquet(cell.at("elsewhere"))
 
-    cell.deploy = deploy
+    cell.run_pending = deploy
     program = cell.capture(
         """\
         spark.range(2).write.mode("overwrite").parquet(at("x"))
@@ -237,7 +237,7 @@ def test_a_frame_made_before_an_append_reads_what_it_listed_as_in_a_plain_run(
     plain = cell.namespace["n"], cell.rows("plain"), cell.rows("plain_copy")
     program = cell.capture(source.replace("{x}", "x"))
     assert [write.after for write in program.writes] == [(), ()]
-    cell.deploy(program)
+    cell.run_pending(program)
     assert (cell.namespace["n"], cell.rows("x"), cell.rows("x_copy")) == plain
     assert plain == (3, [0, 1, 2, 10, 11], [0, 1, 2])
 
@@ -262,7 +262,7 @@ def test_a_cached_frame_sees_appends_so_it_has_to_wait(cell: Any, numbers: Any) 
 def test_appending_to_what_is_read_stays_allowed(cell: Any, numbers: Any) -> None:
     numbers("x", 3)
     program = cell.capture('spark.read.parquet(at("x")).write.mode("append").parquet(at("x"))')
-    cell.deploy(program)
+    cell.run_pending(program)
     assert cell.rows("x") == [0, 0, 1, 1, 2, 2]
 
 
@@ -361,7 +361,7 @@ def test_what_spark_rules_out_reading_may_be_overwritten(cell: Any, numbers: Any
             continue
         program = cell.capture(line)
         check_overwrites(program.writes)
-        cell.deploy(program)
+        cell.run_pending(program)
     found = [
         sorted(row["id"] for row in cell.spark.read.format("json" if "json" in line else "parquet")
                .schema("id bigint").load(str(home / place / written)).collect())
@@ -386,7 +386,7 @@ def test_a_report_of_other_partitions_comes_before_their_overwriting(cell: Any) 
             days.where("day < 2").select("id").write.parquet(at("report"))
             spark.range(70, 72).write.mode("overwrite").parquet(at("days/day=1"))
             """)
-    cell.deploy(program)
+    cell.run_pending(program)
     assert (cell.rows("report"), cell.rows("days/day=1")) == ([0, 3], [70, 71])
 
 
@@ -409,7 +409,7 @@ def test_partitions_are_replaced_after_a_report_of_the_same_table(cell: Any) -> 
             program = cell.capture(source.replace("{days}", days))
             assert [(write.dynamic, write.after) for write in program.writes] == [(False, ()), (True, (0,))]
             check_overwrites(program.writes)
-            cell.deploy(program)
+            cell.run_pending(program)
         found.append((cell.rows(days), cell.rows(f"{days}_report")))
     assert found[0] == found[1] == ([0, 2, 101, 103], [1, 2, 3])
 
@@ -545,7 +545,7 @@ def test_a_path_with_signs_of_patterns_is_written_as_it_is(cell: Any) -> None:
         spark.range(6).write.mode("overwrite").parquet(at("[a]"))
         """)
     assert (program.skipped, [write.after for write in program.writes]) == ((), [()] * 4)
-    cell.deploy(program)
+    cell.run_pending(program)
     assert cell.made() == {"a", "b{1}", "a*", "[a]"}
     assert cell.rows("a") == [0, 1, 2]
 
@@ -572,7 +572,7 @@ def test_overwriting_what_an_earlier_write_reads_is_refused_or_runs_that_first(c
         cell.capture(source)
     assert cell.rows("x") == [0, 1, 2]
     program = cell.capture(source, deploying=True)
-    cell.deploy(program)
+    cell.run_pending(program)
     assert (cell.rows("copy"), cell.rows("x")) == ([0, 1, 2], list(range(9)))
 
 
@@ -582,7 +582,7 @@ def test_a_checkpoint_breaks_the_dependency(cell: Any, numbers: Any) -> None:
         df = spark.read.parquet(at("x")).where("id > 0").localCheckpoint()
         df.write.mode("overwrite").parquet(at("x"))
         """)
-    cell.deploy(program)
+    cell.run_pending(program)
     assert cell.rows("x") == [1, 2]
 
 
@@ -595,7 +595,7 @@ def test_replacing_partitions_of_the_own_path_stays_allowed(cell: Any) -> None:
         odd.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy("k").parquet(at("x"))
         """)
     assert [write.dynamic for write in program.writes] == [True]
-    cell.deploy(program)
+    cell.run_pending(program)
     assert cell.rows("x") == [0, 2, 101, 103]
 
 
@@ -618,7 +618,7 @@ def test_an_error_while_deploying_comes_out_of_the_line(cell: Any) -> None:
     def fail(program: Any) -> None:
         raise RuntimeError(f"{len(program.writes)} writes, {program.writes[0].name}, {program.complete}")
 
-    cell.deploy = fail
+    cell.run_pending = fail
     with pytest.raises(RuntimeError, match="1 writes, out, True"):
         cell.capture(
             """\
@@ -636,7 +636,7 @@ def test_the_callback_may_use_spark_without_being_captured(cell: Any) -> None:
         program.writes[0].df.write.parquet(cell.at("out"))
         seen.append(cell.spark.read.parquet(cell.at("out")).count())
 
-    cell.deploy = deploy
+    cell.run_pending = deploy
     program = cell.capture(
         """\
         spark.range(5).write.parquet(at("out"))

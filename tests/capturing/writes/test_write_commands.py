@@ -26,7 +26,7 @@ def test_each_format_is_deferred_and_written_as_plain_spark_writes_it(cell: Any,
     assert (write.format, write.mode, write.name) == (file_format, "errorifexists", "out")
     assert write.path == f"file:{cell.at('out')}"
     assert write.text == line.split(".", 1)[1] if file_format != "text" else write.text.startswith("write.text(")
-    cell.deploy(program)
+    cell.run_pending(program)
     cell.plain(line.replace('"out"', '"plain"'))
     assert _data(cell.folder / "out") == _data(cell.folder / "plain")
 
@@ -49,7 +49,7 @@ def test_settings_are_the_users(cell: Any) -> None:
         ("parquet", "errorifexists", {}, ()),
     ]
     assert [w.location.line for w in program.writes] == [2, 3, 4]
-    cell.deploy(program)
+    cell.run_pending(program)
     assert {path.name for path in (cell.folder / "a").iterdir() if path.is_dir()} == {"k=0", "k=1"}
     assert len(list((cell.folder / "b" / "k=1").glob("*.json.gz"))) > 0
     assert cell.rows("c") == [0, 1, 2, 3, 4, 5]
@@ -60,7 +60,7 @@ def test_the_command_holds_a_query_with_common_table_expressions(cell: Any) -> N
         spark.sql("with a as (select * from range(3)) select x.id from a x join a y on x.id = y.id") \\
             .write.parquet(at("out"))
         """)
-    cell.deploy(program)
+    cell.run_pending(program)
     assert cell.rows("out") == [0, 1, 2]
 
 
@@ -147,7 +147,7 @@ def test_mode_ignore_skips_what_exists(cell: Any, numbers: Any) -> None:
         (f"file:{cell.at('there')}", 2),
         (f"file:{cell.at('new')}", 4),
     ]
-    cell.deploy(program)
+    cell.run_pending(program)
     assert cell.rows("there") == [0, 1, 2]
     assert cell.rows("new") == list(range(9))
 
@@ -187,5 +187,5 @@ def test_a_view_is_what_it_was_on_the_writes_own_line(cell: Any) -> None:
         spark.table("changing").write.parquet(at("out"))
         spark.range(5).createOrReplaceTempView("changing")
         """)
-    cell.deploy(program)
+    cell.run_pending(program)
     assert cell.rows("out") == [0, 1, 2]

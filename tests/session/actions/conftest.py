@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import flinkmagic
+from flinkmagic.capturing.capture_listener import CaptureListener
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.reuse import kept_answers
 from flinkmagic.session import SessionActions
@@ -30,7 +31,7 @@ class Ran:
         return sorted(tasks for tasks in done if tasks)
 
 
-class Session:
+class Session(CaptureListener):
     """Runs lines plainly, or as a cell whose actions are carried out through the machine."""
 
     knows_schemas = False
@@ -51,9 +52,14 @@ class Session:
         source = textwrap.dedent(source)
         self.ran = Ran(self.spark)
         cell = CellSource("cell 3", CELL_FILE, source)
-        handed = {"on_action": self.actions.run, "on_read": self.actions.read if self.knows_schemas else None}
-        with flinkmagic.capture(self.spark, location=cell, namespace=self.namespace, **handed):
+        with flinkmagic.capture(self.spark, location=cell, namespace=self.namespace, listener=self):
             return self._run(source)
+
+    def act(self, call):
+        return self.actions.run(call)
+
+    def read(self, call):
+        return self.actions.read(call) if self.knows_schemas else super().read(call)
 
     def _run(self, source):
         *lines, last = textwrap.dedent(source).strip().splitlines()

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import flinkmagic
+from flinkmagic.capturing.capture_listener import CaptureListener
 from flinkmagic.errors.iterations import IterationArgumentsError, IterationCancelledError, SuperstepFailedError
 from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.scheduling.job_status import JobStatus
@@ -379,12 +380,13 @@ def test_rows_of_another_loop_are_not_taken_up(begin, tmp_path):
 def test_in_a_captured_cell_it_runs_on_its_line_and_what_follows_is_deferred(spark, tmp_path):
     deployed = []
 
-    def run_pending(program):
-        deployed.append([write.name for write in program.writes])
-        assert flinkmagic.compile(program, name="pending").run().status is JobStatus.FINISHED
+    class Runs(CaptureListener):
+        def run_pending(self, program):
+            deployed.append([write.name for write in program.writes])
+            assert flinkmagic.compile(program, name="pending").run().status is JobStatus.FINISHED
 
     spark.range(0, 12, 1, 2).select("id", F.col("id").alias("v")).write.parquet(str(tmp_path / "in"))
-    with flinkmagic.capture(spark, run_pending=run_pending) as program:
+    with flinkmagic.capture(spark, mode="run", listener=Runs()) as program:
         begin = spark.read.parquet(str(tmp_path / "in"))
         begin.where("id > 5").write.parquet(str(tmp_path / "first"))
         result = flinkmagic.iterate(begin, doubled, max_iterations=3, name="inside")

@@ -1,8 +1,8 @@
-"""Hand over an action, or a read of files, as a whole call, for the session to carry out."""
+"""What a capture asks and tells whoever began it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.capturing.streams.deferred_stream import DeferredStream
+    from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 
 
 @dataclass(frozen=True)
@@ -77,3 +79,46 @@ class ReadCall:
         """Make the call as it is."""
         made: DataFrame = self.original(self.reader, *self.args, **self.kwargs)
         return made
+
+
+class CaptureListener:
+    """What a capture asks and tells whoever began it, on the thread of the line that runs.
+
+    As they stand, the methods note nothing, and let an action and a read be what they are in a plain cell. A capture
+    whose mode deploys needs `run_pending`, and `start_stream` if that mode is streaming.
+    """
+
+    def awaited(self) -> Iterable[DeferredWrite]:
+        """Return the writes that were captured before and have not run: a line that reads the target of one is told."""
+        return ()
+
+    def run_pending(self, program: Program) -> None:
+        """Run the pending writes, which a line needs, and return when they are done.
+
+        Raises
+        ------
+        NotDeployedError
+            In mode LINES, if nothing of the write has begun: plain Spark then writes.
+        """
+        raise NotImplementedError
+
+    def start_stream(self, stream: DeferredStream) -> None:
+        """Start a query on the line of its start."""
+        raise NotImplementedError
+
+    def write_deferred(self, pending: int) -> None:
+        """Note that a write was put off, and how many are pending now."""
+
+    def awaited_read(self, location: SourceLocation, write: DeferredWrite) -> None:
+        """Note that a line has read the target of an awaited write."""
+
+    def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
+        """Note, in mode LINES, that plain Spark has written what could not be deployed, and why it could not."""
+
+    def act(self, call: ActionCall) -> Any:
+        """Carry out an action of the block's own thread; return what it returns."""
+        return call.run_plainly()
+
+    def read(self, call: ReadCall) -> DataFrame:
+        """Carry out a read of files on that thread; return the DataFrame."""
+        return call.run_plainly()
