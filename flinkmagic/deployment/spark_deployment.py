@@ -49,8 +49,7 @@ from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.high_availability import FileSystemHaServices
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
-from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, RecoveredJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

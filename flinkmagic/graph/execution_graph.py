@@ -71,7 +71,7 @@ class ExecutionGraph(AccessExecutionGraph):
         error : BaseException, optional
             Why, kept with the executions.
         recovering : bool
-            Whether a job manager is taking the job over: then what is not over may become FINISHED immediately.
+            Whether earlier work is taken over: then what is not over may become FINISHED immediately.
 
         Raises
         ------
@@ -123,10 +123,6 @@ class ExecutionGraph(AccessExecutionGraph):
         for names in (columns.resource, columns.slot):
             if names is not None:
                 names[index] = NO_NAME
-
-    def continue_with_attempt(self, index: int, attempt: int) -> None:
-        """Continue a vertex's attempt numbers from those of a process that ran the job before (recovery)."""
-        self._columns.attempt[index] = attempt
 
     def assign_resource(self, index: int, resource_id: str, allocation_id: str) -> None:
         """Note the executor and slot in which the current execution of a vertex runs."""

@@ -53,7 +53,7 @@ TRANSITIONS: dict[ExecutionState, frozenset[ExecutionState]] = {
 RECOVERY_TRANSITIONS: dict[ExecutionState, frozenset[ExecutionState]] = {
     state: frozenset() if state.is_terminal else targets | {_S.FINISHED} for state, targets in TRANSITIONS.items()
 }
-"""The same while a job manager takes over a job: what a journal says is finished becomes FINISHED immediately."""
+"""The same before a job starts: what earlier work has finished becomes FINISHED immediately."""
 
 
 def _matrix(table: dict[ExecutionState, frozenset[ExecutionState]]) -> npt.NDArray[np.bool_]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.reuse.retained_results import RetainedResult
-from flinkmagic.scheduling.recovery.job_graph_store import FinishedTask
-from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
+from flinkmagic.scheduling.scheduler_ng import RecoveredJob
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
 
 
@@ -36,14 +35,9 @@ class TakenUp:
         return max((result.seconds for result in self.results.values()), default=0.0)
 
     def recovered(self, graph: ExecutionGraph, holder: TaskExecutorGateway) -> RecoveredJob | None:
-        """Return the same for the scheduler: what is finished, as for a job that another process began."""
-        vertices = [graph.job_vertices[index] for index in sorted(self.finished)]
-        tasks = [
-            FinishedTask(vertex.id, subtask, 0, holder.resource_id)
-            for vertex in vertices
-            for subtask in range(vertex.parallelism)
-        ]
-        return RecoveredJob(tasks, lambda _: holder) if tasks else None
+        """Return the same for the scheduler; None if nothing is finished."""
+        vertices = [vertex for index in sorted(self.finished) for vertex in graph.job_vertices[index].vertices]
+        return RecoveredJob(vertices, holder) if vertices else None
 
     def partition_bytes(self, graph: ExecutionGraph) -> dict[str, tuple[int, ...]]:
         """Return the bytes of each partition by the id of the job vertex that wrote the shuffle."""

@@ -27,10 +27,9 @@ from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.partition_tracker import RegionPartitionGroupReleaseStrategy
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
-from flinkmagic.scheduling.recovery.job_recovery import JobRecovery
-from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
 from flinkmagic.scheduling.scheduler_base import SchedulerBase
 from flinkmagic.scheduling.scheduler_components import make_allocator, make_failover_strategy
+from flinkmagic.scheduling.scheduler_ng import RecoveredJob
 from flinkmagic.scheduling.scheduler_validation import validate_scheduler
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
@@ -132,42 +131,33 @@ class DefaultScheduler(SchedulerBase):
         )
         self.input_dependency = input_dependency or execution_graph.job_graph.settings.input_dependency_constraint
         self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, self.input_dependency)
-        self._make_failover(failover_strategy, restart_strategy, exception_history_size)
-        self._waiting_for_restart: set[int] = set()
-        self._status.transition(JobStatus.CREATED)
-
-    def _make_failover(self, name: str, restart_strategy: RestartBackoffTimeStrategy | None, history_size: int) -> None:
-        """Make the parts that handle a failure and that take up a former run; both ask the same strategy."""
-        failover = make_failover_strategy(name, self.execution_graph, self.topology, self.tracker)
-        self._recovery = JobRecovery(
-            self.execution_graph,
-            self.topology,
-            self.executions,
-            self.tracker,
-            self.release_strategy,
-            failover,
-            self._descriptors,
-        )
         self._failure_handler = ExecutionFailureHandler(
-            failover,
+            make_failover_strategy(failover_strategy, execution_graph, self.topology, self.tracker),
             restart_strategy or NoRestartBackoffTimeStrategy(),
             self.topology.n_vertices,
-            history_size,
+            exception_history_size,
         )
+        self._waiting_for_restart: set[int] = set()
+        self._status.transition(JobStatus.CREATED)
 
     def validate(self) -> None:
         """Raise `InvariantViolatedError` if the state is invalid. For tests: it looks at everything."""
         validate_scheduler(self)
 
     def recover(self, recovered: RecoveredJob) -> None:
-        """Take over what a former process has done, as far as its results exist."""
+        """Take over what is done already: those vertices are FINISHED, and their results are where they are held."""
         self._main_thread.assert_running_in_main_thread()
         self._status.transition(JobStatus.RECONCILING)
-        for vertex in self._recovery.restore(recovered):
-            self._reset(vertex)
+        holder = recovered.holder
+        for vertex in recovered.finished:
+            self.executions.recover_finished(vertex, holder.resource_id)
+            self.release_strategy.vertex_finished(vertex)
+            for partition in self.topology.produced_partitions(vertex):
+                partition_id = self._descriptors.partition_id(partition)
+                self.tracker.start_tracking(partition, partition_id, holder.resource_id, holder)
 
     def start_scheduling(self) -> None:
-        """Schedule what can be scheduled: from the start, or from where a former process ended."""
+        """Schedule what can be scheduled: from the start, or what is left after `recover`."""
         self._main_thread.assert_running_in_main_thread()
         is_recovered = self.job_status is JobStatus.RECONCILING
         self._status.transition(JobStatus.RUNNING)

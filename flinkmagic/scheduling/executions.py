@@ -98,13 +98,11 @@ class Executions:
         self.graph.transition(np.asarray(vertices, dtype=np.int64), to, at_ms)
         self._tell(vertices, to, at_ms, None)
 
-    def recover_finished(self, vertex: int, attempt: int, resource_id: str | None) -> None:
-        """Mark a vertex as finished by an attempt of a former process."""
+    def recover_finished(self, vertex: int, resource_id: str) -> None:
+        """Mark a vertex as finished before, with its results on this executor."""
         at_ms = self._clock.now_ms()
-        self.graph.continue_with_attempt(vertex, attempt)
-        if resource_id is not None:
-            self.graph.assign_resource(vertex, resource_id, "")
-            self.last_resource[vertex] = resource_id
+        self.graph.assign_resource(vertex, resource_id, "")
+        self.last_resource[vertex] = resource_id
         self.graph.transition(vertex, _FINISHED, at_ms, recovering=True)
         self.n_terminal += 1
         self.n_finished += 1

@@ -8,21 +8,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from flinkmagic.errors.scheduling import JobSuspendedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
-from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob, append_status
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
-from flinkmagic.scheduling.recovery.journal_writer import JournalWriter
 from flinkmagic.scheduling.recovery.leader_election import LeaderElection
 
 if TYPE_CHECKING:
     from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
-
-JOURNAL_SYNC_MS = 200.0
-"""How long a finished region may wait for the disk: short tasks end by the hundred."""
-
 
 ANSWER_S = 10.0
 """How long a caller waits for what it asks of a job's master."""
@@ -104,6 +100,8 @@ class JobMasterServiceFactory(Protocol):
 class JobMasterServiceProcess:
     """One term of leadership: makes the job's master, keeps its journal, and then starts it.
 
+    It notes the job's status, as a `JobListener`; the rest of the journal is the master's.
+
     Parameters
     ----------
     session_id : str
@@ -129,22 +127,20 @@ class JobMasterServiceProcess:
         self.session_id = session_id
         self._on_over = on_over
         self._main_thread = factory.main_thread
-        self._writer: JournalWriter | None = None
+        self._journal: JobJournal | None = None
         self.job_master: JobMasterService
-        graph = factory.execution_graph
         if store is None:
             self.job_master = factory.create_job_master_service(None, None, (), self._over)
             self._recover()
             return
-        journal = store.begin_journal(graph.job_graph, former)
-        self._writer = JournalWriter(journal, graph, factory.main_thread, JOURNAL_SYNC_MS)
+        self._journal = journal = store.begin_journal(factory.execution_graph.job_id, former)
         try:
-            self.job_master = factory.create_job_master_service(former, journal, (self._writer,), self._over)
+            self.job_master = factory.create_job_master_service(former, journal, (self,), self._over)
             # The new journal replaces the old one once it says all that is known; then the job may go on.
             self._recover()
             journal.publish()
         except BaseException:
-            self._writer.close()
+            journal.close()
             raise
 
     def _recover(self) -> None:
@@ -154,18 +150,31 @@ class JobMasterServiceProcess:
         """Start the master."""
         self._main_thread.execute(self.job_master.start)
 
+    def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
+        if self._journal is not None and new not in (JobStatus.CREATED, JobStatus.RECONCILING):
+            append_status(self._journal, new)
+            self._journal.sync()
+
+    def on_execution_state_changed(
+        self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
+    ) -> None:
+        """Do nothing: what tasks made is gone with this process."""
+
     def _over(self, info: ExecutionGraphInfo) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        self._close_journal()
         self._on_over(info)
+
+    def _close_journal(self) -> None:
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.close()
 
     def close(self) -> None:
         """End the term: the job is suspended here, and is over when its master has ended; callable from any thread."""
 
         def suspend() -> None:
             self.job_master.suspend(JobSuspendedError(self.job_master.job_id, "its master leads no more"))
-            if self._writer is not None:
-                self._writer.close()
+            self._close_journal()
 
         ask(self._main_thread, suspend, ANSWER_S)
 
@@ -235,8 +244,7 @@ class JobManagerRunner:
 
     def _tell(self, former: StoredJob | None) -> None:
         if former is not None and former.status is not None and not former.is_over:
-            text = f"takes job {self.job_id} up, of which {len(former.finished)} tasks are finished"
-            self._factory.event_log.add("job manager", text)
+            self._factory.event_log.add("job manager", f"takes job {self.job_id} up")
 
     def revoke_leadership(self) -> None:
         """Suspend the job."""

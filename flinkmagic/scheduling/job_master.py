@@ -20,8 +20,7 @@ from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransi
 if TYPE_CHECKING:
     from flinkmagic.graph.execution_state import ExecutionState
     from flinkmagic.scheduling.job_status import JobStatus
-    from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
-    from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, SchedulerNG
+    from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, RecoveredJob, SchedulerNG
 
 
 @dataclass(frozen=True)

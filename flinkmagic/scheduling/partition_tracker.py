@@ -161,10 +161,6 @@ class RegionPartitionGroupReleaseStrategy:
                 start, end = self._topology.partition_start[group], self._topology.partition_end[group]
                 self._open_groups[start:end] += 1
 
-    def is_needed(self, partition: int) -> bool:
-        """Return whether a region that reads a partition is not finished."""
-        return bool(self._open_groups[partition])
-
     def _close(self, group: int) -> list[int]:
         start, end = self._topology.partition_start[group], self._topology.partition_end[group]
         still_open = self._open_groups[start:end]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition, TaskExecutorGateway
 
 if TYPE_CHECKING:
     from flinkmagic.graph.execution_graph import ArchivedExecutionGraph
-    from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,14 @@ class ExecutionGraphInfo:
     at_ms: float
 
 
+@dataclass(frozen=True)
+class RecoveredJob:
+    """The vertices of a job that earlier work has finished, and who holds their results."""
+
+    finished: Sequence[int]
+    holder: TaskExecutorGateway
+
+
 class SchedulerNG(Protocol):
     """Schedules one job (Flink's `SchedulerNG`, as far as it is implemented here).
 
@@ -51,7 +58,7 @@ class SchedulerNG(Protocol):
         ...
 
     def recover(self, recovered: RecoveredJob) -> None:
-        """Take over what a former process has done; nothing is scheduled yet."""
+        """Take over what is done already; nothing is scheduled yet."""
         ...
 
     def start_scheduling(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
-from pathlib import Path
 
 from flinkmagic.scheduling.task_executor_gateway import ResultPartitionID
 
@@ -23,30 +22,17 @@ class PartitionState(Enum):
 
 
 class ShuffleEnvironment:
-    """Holds all partitions of the cluster, including those that are gone.
+    """Holds all partitions of the cluster, including those that are gone."""
 
-    Parameters
-    ----------
-    folder : Path, optional
-        Where finished partitions are noted as empty files, so that another process finds them: they then outlive this
-        one, as partitions on a remote shuffle service do.
-    """
-
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self) -> None:
         self._states: dict[ResultPartitionID, PartitionState] = {}
         self._holders: dict[ResultPartitionID, str] = {}
         self._waiting: dict[ResultPartitionID, list[Callable[[], None]]] = {}
         self._readers: dict[ResultPartitionID, dict[object, Callable[[ResultPartitionID], None]]] = {}
-        self._folder = folder
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
 
     def state(self, partition: ResultPartitionID) -> PartitionState | None:
         """Return the state of a partition; None if it was not begun."""
-        state = self._states.get(partition)
-        if state is None and self._folder is not None and self._file(partition).exists():
-            state = self._states[partition] = PartitionState.FINISHED
-        return state
+        return self._states.get(partition)
 
     def finished_partitions(self) -> list[ResultPartitionID]:
         """Return those that could be read, in the order in which they were begun."""
@@ -63,15 +49,9 @@ class ShuffleEnvironment:
         self._holders[partition] = resource_id
         self._wake(partition)
 
-    def adopt(self, partition: ResultPartitionID, resource_id: str) -> None:
-        """Register the holder of a finished partition that a former process left."""
-        self._holders[partition] = resource_id
-
     def finish(self, partition: ResultPartitionID) -> None:
         """Note that the task has finished the partition."""
         if self._states.get(partition) is PartitionState.IN_PROGRESS:
-            if self._folder is not None:
-                self._file(partition).touch()
             self._states[partition] = PartitionState.FINISHED
             self._wake(partition)
 
@@ -86,8 +66,6 @@ class ShuffleEnvironment:
         for partition in partitions:
             if self._holders.get(partition) == resource_id and self._states[partition] is not PartitionState.LOST:
                 self._states[partition] = PartitionState.RELEASED
-                if self._folder is not None:
-                    self._file(partition).unlink(missing_ok=True)
 
     def lose(self, partitions: Iterable[ResultPartitionID]) -> None:
         """Lose partitions; those who read them find out."""
@@ -116,7 +94,3 @@ class ShuffleEnvironment:
     def _wake(self, partition: ResultPartitionID) -> None:
         for action in self._waiting.pop(partition, ()):
             action()
-
-    def _file(self, partition: ResultPartitionID) -> Path:
-        assert self._folder is not None
-        return self._folder / f"{partition.dataset_id}-{partition.partition}-{partition.producer}"

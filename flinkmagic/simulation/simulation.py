@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,7 +73,6 @@ class SimulationOptions:
     slot_timeout_ms: float = 10_000.0
     heartbeat_interval_ms: float = 1_000.0
     heartbeat_timeout_ms: float = 5_000.0
-    shuffle_folder: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,6 @@ class Simulation:
             start_up_ms=options.slot_timeout_ms,
             heartbeat_interval_ms=options.heartbeat_interval_ms,
             heartbeat_timeout_ms=options.heartbeat_timeout_ms,
-            shuffle_folder=options.shuffle_folder,
         )
         self.injector = FaultInjector(self.cluster, options.faults)
         self.scheduler: SchedulerNG

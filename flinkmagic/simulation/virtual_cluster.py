@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 
 from flinkmagic.errors.scheduling import TaskExecutorLostError
 from flinkmagic.graph.execution_graph import ExecutionGraph
@@ -45,8 +44,6 @@ class VirtualCluster:
         How long the resource manager waits for executors before it rejects requirements.
     heartbeat_interval_ms, heartbeat_timeout_ms : float
         Intervals of the resource manager.
-    shuffle_folder : Path, optional
-        Where partitions are stored that outlive the process.
     """
 
     def __init__(
@@ -59,13 +56,12 @@ class VirtualCluster:
         start_up_ms: float,
         heartbeat_interval_ms: float,
         heartbeat_timeout_ms: float,
-        shuffle_folder: Path | None = None,
     ) -> None:
         self.clock = ManualClock()
         self.main_thread = ManualMainThreadExecutor(self.clock)
         self.event_log = JobEventLog(self.clock)
         self.dispatcher = Dispatcher()
-        self.shuffle = ShuffleEnvironment(shuffle_folder)
+        self.shuffle = ShuffleEnvironment()
         self.executors: dict[str, SimulatedTaskExecutor] = {}
         self.job_masters: dict[str, JobMasterGateway] = {}
         self.slot_of_allocation: dict[str, int] = {}

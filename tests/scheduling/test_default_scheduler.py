@@ -17,6 +17,7 @@ from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.scheduler_ng import RecoveredJob
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
 
 TWO_STAGES = [("map", 2, ()), ("reduce", 3, ("map:hash",))]
@@ -239,6 +240,25 @@ def test_a_lost_input_pulls_its_producer_in(job, bench) -> None:
     b.finish(1)
     assert b.take_calls() == [[1], [2], [3], [4]]
     assert b.submitted[-1].inputs[0].partitions[1].producer.attempt == 1
+
+
+def test_what_is_done_already_is_not_run_and_is_read_from_its_holder(job, bench) -> None:
+    b = bench(job(TWO_STAGES))
+    b.scheduler.recover(RecoveredJob([0, 1], b))
+    b.start()
+    assert b.statuses[-2:] == [JobStatus.RECONCILING, JobStatus.RUNNING]
+    assert b.states() == "FFDDD"
+    assert [p.producer.subtask for p in b.submitted[0].inputs[0].partitions] == [0, 1]
+    b.finish(2, 3, 4)
+    assert sorted(p.producer.subtask for p in b.released) == [0, 1]
+    assert b.status is JobStatus.FINISHED
+
+
+def test_a_job_that_is_done_already_is_finished_when_it_starts(job, bench) -> None:
+    b = bench(job(TWO_STAGES))
+    b.scheduler.recover(RecoveredJob(range(5), b))
+    b.start()
+    assert (b.submitted, b.status) == ([], JobStatus.FINISHED)
 
 
 def test_no_region_starts_on_results_that_are_about_to_be_made_again(job, bench) -> None:

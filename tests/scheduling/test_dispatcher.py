@@ -19,14 +19,13 @@ from flinkmagic.scheduling.dispatcher import Dispatcher
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
-from flinkmagic.scheduling.job_manager_runner import JOURNAL_SYNC_MS, JobMasterServiceProcess, OnCompletion
+from flinkmagic.scheduling.job_manager_runner import JobMasterServiceProcess, OnCompletion
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor, ManualMainThreadExecutor
 from flinkmagic.scheduling.recovery.high_availability import FileSystemHaServices
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.recovery.leader_election import FileLockLeaderElection
-from flinkmagic.scheduling.recovery.recovered_job import RecoveredJob
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import (
@@ -55,7 +54,6 @@ class Service:
         self.kernel = kernel
         self.graph = graph
         self.on_over = on_over
-        self.recovered: RecoveredJob | None = None
         self.submitted: list[TaskDeploymentDescriptor] = []
         self.scheduler = DefaultScheduler(
             graph, main_thread=kernel.main_thread, clock=kernel.clock, slot_provider=self,
@@ -69,9 +67,7 @@ class Service:
     def request_job(self) -> ExecutionGraphInfo:
         return self.scheduler.request_job()
 
-    def recover(self) -> None:
-        if self.recovered is not None:
-            self.scheduler.recover(self.recovered)
+    def recover(self) -> None: ...
 
     def start(self) -> None:
         self.scheduler.start_scheduling()
@@ -101,8 +97,7 @@ class Service:
 
     def cancel_task(self, attempt_id: object, timeout_ms: float) -> None: ...
 
-    def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
-        self.kernel.kept.difference_update(partition_ids)
+    def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None: ...
 
     def heartbeat_from_job_manager(self, job_id: str) -> None: ...
 
@@ -110,26 +105,20 @@ class Service:
         for descriptor in list(self.submitted):
             if descriptor.task_name in task_names:
                 self.submitted.remove(descriptor)
-                self.kernel.kept.update(output.partition_id for output in descriptor.outputs)
                 for state in (S.INITIALIZING, S.RUNNING, S.FINISHED):
                     self.scheduler.update_task_execution_state(
                         TaskExecutionStateTransition(descriptor.attempt_id, state)
                     )
                 self.kernel.main_thread.run_ready()
 
-    @property
-    def waiting(self) -> list[str]:
-        return [descriptor.task_name for descriptor in self.submitted]
-
 
 class Kernel:
     """A process, but for being one."""
 
-    def __init__(self, folder: Path, kept: set[ResultPartitionID] | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.clock = ManualClock()
         self.main_thread: Any = ManualMainThreadExecutor(self.clock)
         self.log = JobEventLog(self.clock)
-        self.kept = set() if kept is None else kept
         self.services: list[Service] = []
         self.dispatcher = Dispatcher()
         self.folder = folder
@@ -168,13 +157,8 @@ class Submission:
         self, former: StoredJob | None, journal: JobJournal | None, listeners: Sequence[JobListener],
         on_over: OnCompletion,
     ) -> Service:  # fmt: skip
-        kernel = self.kernel
-        service = Service(kernel, self.execution_graph, listeners, on_over)
-        kernel.services.append(service)
-        if former is not None:
-            service.recovered = RecoveredJob(
-                list(former.finished.values()), lambda partition: service if partition in kernel.kept else None
-            )
+        service = Service(self.kernel, self.execution_graph, listeners, on_over)
+        self.kernel.services.append(service)
         return service
 
 
@@ -220,78 +204,22 @@ def test_a_job_that_was_over_begins_again_when_it_is_submitted_again(tmp_path: P
     assert len(kernel.dispatcher.jobs()) == 2
 
 
-def test_a_suspended_job_goes_on_elsewhere_where_it_was(tmp_path: Path, job_graph: JobGraph) -> None:
+def test_a_suspended_job_is_taken_up_elsewhere(tmp_path: Path, job_graph: JobGraph) -> None:
     first = Kernel(tmp_path)
     result = first.submit(job_graph)
     first.settle()
     first.service.finish(*MAP)
-    first.service.finish(REDUCE[0])
     first.close()
     first.settle()
     assert result.result(0) is JobStatus.SUSPENDED
-    second = Kernel(tmp_path, first.kept)
+    assert first.stored.status is JobStatus.SUSPENDED
+    second = Kernel(tmp_path)
     result = second.submit(job_graph)
     second.settle()
-    assert second.service.waiting == [REDUCE[1]]
-    assert second.service.scheduler.executions.n_finished == 3
-    second.service.finish(REDUCE[1])
-    second.service.finish(*SINK)
+    assert [event.text for event in second.log.events() if "takes" in event.text] == [f"takes job {JOB_ID} up"]
+    for tasks in (MAP, REDUCE, SINK):
+        second.service.finish(*tasks)
     assert result.result(0) is JobStatus.FINISHED
-
-
-def test_results_that_are_gone_are_made_again_with_what_they_need(tmp_path: Path, job_graph: JobGraph) -> None:
-    first = Kernel(tmp_path)
-    first.submit(job_graph)
-    first.settle()
-    first.service.finish(*MAP)
-    first.service.finish(*REDUCE)
-    first.close()
-    lost = next(partition for partition in first.kept if partition.producer.subtask == 1)
-    second = Kernel(tmp_path, first.kept - {lost})
-    second.submit(job_graph)
-    second.settle()
-    # what reduce had read was released when it was finished, so that map runs again for one of them
-    assert second.service.waiting == list(MAP)
-    assert [event.text for event in second.log.events() if "takes" in event.text] == [
-        f"takes job {JOB_ID} up, of which 4 tasks are finished"
-    ]
-    second.close()
-    assert second.stored.finished == {}
-
-
-def test_a_third_process_learns_from_what_the_second_did(tmp_path: Path, job_graph: JobGraph) -> None:
-    kept: set[ResultPartitionID] = set()
-    for done in (MAP, REDUCE):
-        kernel = Kernel(tmp_path, kept)
-        kernel.submit(job_graph)
-        kernel.settle()
-        kernel.service.finish(*done)
-        kernel.close()
-    third = Kernel(tmp_path, kept)
-    third.submit(job_graph)
-    third.settle()
-    assert third.service.waiting == list(SINK)
-    third.close()
-
-
-def test_a_restarted_task_is_struck_out_of_the_journal(tmp_path: Path, job_graph: JobGraph) -> None:
-    kernel = Kernel(tmp_path)
-    kernel.submit(job_graph)
-    kernel.settle()
-    kernel.service.finish(*MAP)
-    kernel.settle(JOURNAL_SYNC_MS)
-    assert len(kernel.stored.finished) == 2
-    kernel.service.scheduler.handle_global_failure(ValueError("everything again"))
-    for descriptor in kernel.service.submitted:
-        canceled = TaskExecutionStateTransition(descriptor.attempt_id, S.CANCELED)
-        kernel.service.scheduler.update_task_execution_state(canceled)
-    kernel.settle(JOURNAL_SYNC_MS)
-    assert kernel.stored.finished == {}
-    kernel.service.finish(MAP[0])
-    kernel.settle(JOURNAL_SYNC_MS)
-    (task,) = kernel.stored.finished.values()
-    assert (task.subtask, task.attempt, task.resource_id) == (0, 1, "tm-1")
-    kernel.close()
 
 
 def test_a_job_whose_journal_is_damaged_is_not_run(tmp_path: Path, job_graph: JobGraph) -> None:
@@ -387,7 +315,7 @@ def test_a_master_that_cannot_be_made_leaves_the_journal_as_it_was(
     monkeypatch.setattr(Service, "__init__", fail)
     second = Kernel(tmp_path)
     assert isinstance(second.submit(job_graph).exception(0), OSError)
-    assert (second.stored.status, second.stored.finished) == (before.status, before.finished)
+    assert second.stored == before
     assert not FileLockLeaderElection(tmp_path / f"{JOB_ID}.lock").is_leader
 
 

@@ -1,1 +1,1 @@
-"""What outlives a job manager: its jobs and their journals, who leads, and how a job is taken up."""
+"""What outlives a job manager: its jobs and their journals, and who leads."""

@@ -1,31 +1,25 @@
-"""The jobs of a folder: their graphs, and how far they came (Flink's `JobGraphStore` and `JobResultStore`)."""
+"""The jobs of a folder, and how far they came (Flink's `JobGraphStore` and `JobResultStore`).
+
+Departure: no graph is stored, and no finished task. A process that takes a job up plans the same program again; what
+the former one's tasks made is gone with it, except the rows and the writes that are noted here.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from flinkmagic.errors.job_store import JobNotStoredError
-from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.recovery.job_graph_codec import decode_job_graph, encode_job_graph
-from flinkmagic.scheduling.recovery.job_journal import JobJournal, cut_torn_tail, read_journal
+from flinkmagic.scheduling.recovery.job_journal import JobJournal, cut_torn_tail, is_outdated, read_journal
+
+_LOG = logging.getLogger(__name__)
 
 _SUFFIX = ".journal"
 WORTH_NOTHING = (JobStatus.FINISHED, JobStatus.CANCELED)
 """The statuses of jobs that leave nothing to continue from."""
-
-
-@dataclass(frozen=True)
-class FinishedTask:
-    """A subtask that was finished, by which attempt and on which executor."""
-
-    job_vertex_id: str
-    subtask: int
-    attempt: int
-    resource_id: str | None
 
 
 @dataclass(frozen=True)
@@ -49,16 +43,13 @@ class StoredWrite:
 class StoredJob:
     """What a journal says about a job.
 
-    `finished` holds the tasks of regions that were finished as a whole, by (job vertex id, subtask).
     `status` is the last one that was noted; None if the job never started.
     `datasets` holds the rows that were written, and `writes` the committed writes, by key; `targets` by target the
     files that the last write to it, or into it, left there (None: there were none). `is_part` says that the job ran
     some of its graph's sinks; what is known of the others outlives its end.
     """
 
-    job_graph: JobGraph
     status: JobStatus | None = None
-    finished: dict[tuple[str, int], FinishedTask] = field(default_factory=dict)
     datasets: dict[str, StoredDataset] = field(default_factory=dict)
     writes: dict[str, StoredWrite] = field(default_factory=dict)
     targets: dict[str, list[str] | None] = field(default_factory=dict)
@@ -105,18 +96,10 @@ class JobGraphStore:
         path = self.journal_path(job_id)
         if not path.exists():
             raise JobNotStoredError(job_id, str(self.folder))
-        entries = read_journal(path)
-        stored = StoredJob(decode_job_graph(next(entries).data))
-        for entry in entries:
+        stored = StoredJob()
+        for entry in read_journal(path):
             if entry.kind == "job_status":
                 stored.status = JobStatus(entry.data["status"])
-            elif entry.kind == "region_finished":
-                for job_vertex_id, subtask, attempt, resource_id in entry.data["tasks"]:
-                    task = FinishedTask(job_vertex_id, subtask, attempt, resource_id)
-                    stored.finished[job_vertex_id, subtask] = task
-            elif entry.kind == "tasks_reset":
-                for job_vertex_id, subtask in entry.data["tasks"]:
-                    stored.finished.pop((job_vertex_id, subtask), None)
             elif entry.kind == "dataset_written":
                 dataset = StoredDataset(entry.data["key"], entry.data["folder"], entry.data["schema"])
                 stored.datasets[dataset.key] = dataset
@@ -132,21 +115,25 @@ class JobGraphStore:
     def take_up(self, job_id: str) -> StoredJob | None:
         """Return what a former leader left of a job; None if there was none. Only for its leader.
 
-        A last line that the former leader could not finish is moved aside: it never counted.
+        A last line that the former leader could not finish is moved aside: it never counted. A journal of an older
+        version of this program is worth nothing, and is replaced by the next one.
         """
         path = self.journal_path(job_id)
         if not path.exists():
             return None
+        if is_outdated(path):
+            _LOG.warning("%s was written by an older version: the job begins anew", path)
+            return None
         cut_torn_tail(path)
         return self.read(job_id)
 
-    def begin_journal(self, job_graph: JobGraph, former: StoredJob | None) -> JobJournal:
+    def begin_journal(self, job_id: str, former: StoredJob | None) -> JobJournal:
         """Begin the journal of a job's new leader; it counts from `JobJournal.publish` on. Only for its leader.
 
-        The rows and the writes that `former` knows are part of it. Finished tasks are not: which of them need not run
-        again is the new leader's to say. What a job left that was finished or cancelled is worth nothing.
+        The rows and the writes that `former` knows are part of it. What a job left that was finished or cancelled is
+        worth nothing.
         """
-        journal = JobJournal(self.journal_path(job_graph.job_id), job_graph.job_id, encode_job_graph(job_graph))
+        journal = JobJournal(self.journal_path(job_id), job_id)
         if former is not None and not former.is_worth_nothing:
             for dataset in former.datasets.values():
                 append_dataset(journal, dataset)
@@ -155,17 +142,6 @@ class JobGraphStore:
             for key, write in former.writes.items():
                 append_write(journal, key, write)
         return journal
-
-
-def append_finished(journal: JobJournal, tasks: Iterable[FinishedTask]) -> None:
-    """Note that the tasks of a region are finished."""
-    rows = [[task.job_vertex_id, task.subtask, task.attempt, task.resource_id] for task in tasks]
-    journal.append("region_finished", {"tasks": rows})
-
-
-def append_reset(journal: JobJournal, tasks: Sequence[tuple[str, int]]) -> None:
-    """Note that finished tasks run again."""
-    journal.append("tasks_reset", {"tasks": [list(task) for task in tasks]})
 
 
 def append_dataset(journal: JobJournal, dataset: StoredDataset) -> None:

@@ -1,10 +1,9 @@
 """One job's journal on disk: an append-only file of JSON lines, read by the process that takes the job up.
 
-The first line says what the file is; the second holds the job graph; each further one tells what became of
-the job. A line ends with a newline and holds a number, counted from 0, and a checksum of the rest of it. So
-a line that was cut off, lost or altered is found. A file that is not in order is refused, with its path and
-the reason, and is never written to: `cut_torn_tail`, which only the owner of the lock may call, puts the torn
-end of a file aside into another one first.
+The first line says what the file is; each further one tells what became of the job. A line ends with a newline and
+holds a number, counted from 0, and a checksum of the rest of it. So a line that was cut off, lost or altered is found.
+A file that is not in order is refused, with its path and the reason, and is never written to: `cut_torn_tail`, which
+only the owner of the lock may call, puts the torn end of a file aside into another one first.
 
 Rejected: one file for each fact (Flink's state handles in ZooKeeper): many small files to sync, and no order
 among them. A database: one more dependency, only to append lines.
@@ -27,7 +26,7 @@ from flinkmagic.errors.job_store import ForeignJournalError, TornJournalError
 _LOG = logging.getLogger(__name__)
 
 FORMAT = "flinkmagic-job-journal"
-VERSION = 3
+VERSION = 4
 
 Record = dict[str, Any]
 
@@ -55,16 +54,14 @@ class JobJournal:
         Where the journal is, or will be.
     job_id : str
         The job.
-    job_graph : Record
-        Its graph, as plain data.
     """
 
-    def __init__(self, path: Path, job_id: str, job_graph: Record) -> None:
+    def __init__(self, path: Path, job_id: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         header = {"format": FORMAT, "version": VERSION, "job_id": job_id}
         self.path = path
-        self._pending = [json.dumps(header).encode() + b"\n", _encode(0, "job_graph", job_graph)]
-        self._next_number = 1
+        self._pending = [json.dumps(header).encode() + b"\n"]
+        self._next_number = 0
         self._lock = threading.Lock()
         self._draft: Path | None = path.with_name(f"{path.name}.draft")
         self._file: int | None = os.open(self._draft, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC)
@@ -122,6 +119,16 @@ class JobJournal:
             self._file = None
 
 
+def is_outdated(path: Path) -> bool:
+    """Return whether a file is a journal of an older version."""
+    try:
+        with path.open("rb") as file:
+            header = json.loads(file.readline())
+    except ValueError:
+        return False
+    return isinstance(header, dict) and header.get("format") == FORMAT and header.get("version", VERSION) < VERSION
+
+
 def read_journal(path: Path) -> Iterator[JournalEntry]:
     """Yield all entries of a journal; raise for the first thing that is wrong."""
     raw = path.read_bytes()
@@ -139,8 +146,6 @@ def read_journal(path: Path) -> Iterator[JournalEntry]:
             raise TornJournalError(str(path), number + 2, problem, position)
         yield entry
         position, number = end + 1, number + 1
-    if number == 0:
-        raise TornJournalError(str(path), 2, "the job graph is missing", position)
 
 
 def cut_torn_tail(path: Path) -> Path | None:
@@ -156,7 +161,7 @@ def cut_torn_tail(path: Path) -> Path | None:
     except TornJournalError as torn:
         raw = path.read_bytes()
         rest = raw[torn.intact_bytes :]
-        if torn.intact_bytes == 0 or torn.line < 3 or b"\n" in rest[:-1]:
+        if torn.intact_bytes == 0 or b"\n" in rest[:-1]:
             raise
         aside = _put_aside(path, rest)
         with path.open("r+b") as file:
