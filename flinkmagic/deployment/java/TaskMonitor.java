@@ -23,10 +23,8 @@ import org.apache.spark.scheduler.SparkListenerExecutorAdded;
 import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
 import org.apache.spark.scheduler.SparkListenerJobEnd;
 import org.apache.spark.scheduler.SparkListenerJobStart;
-import org.apache.spark.scheduler.SparkListenerStageCompleted;
 import org.apache.spark.scheduler.SparkListenerStageSubmitted;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
-import org.apache.spark.scheduler.SparkListenerTaskGettingResult;
 import org.apache.spark.scheduler.SparkListenerTaskStart;
 import org.apache.spark.scheduler.StageInfo;
 import org.apache.spark.scheduler.TaskInfo;
@@ -175,41 +173,16 @@ public class TaskMonitor extends SparkListener {
     }
 
     public void onStageSubmitted(SparkListenerStageSubmitted event) {
-        StageInfo info = event.stageInfo();
         String tag = tagOf(event.properties());
-        if (tag != null) {
-            stages.add(Integer.valueOf(info.stageId()));
-            if (rowMetrics.containsKey(tag) && readsPersisted(info)) {
-                metricsOfStages.put(Integer.valueOf(info.stageId()), rowMetrics.get(tag));
-            }
-        } else if (!stages.contains(Integer.valueOf(info.stageId()))) {
-            return;
+        if (tag != null && rowMetrics.containsKey(tag) && readsPersisted(event.stageInfo())) {
+            metricsOfStages.put(Integer.valueOf(event.stageInfo().stageId()), rowMetrics.get(tag));
         }
-        long at = info.submissionTime().isEmpty() ? 0L : ((Long) info.submissionTime().get()).longValue();
-        lines.add("G\t" + info.stageId() + "\t" + info.attemptNumber() + "\t" + at + "\t" + info.numTasks() + "\t"
-            + shuffleOf(info) + "\t" + (tag == null ? "" : tag));
-    }
-
-    public void onStageCompleted(SparkListenerStageCompleted event) {
-        StageInfo info = event.stageInfo();
-        if (!stages.contains(Integer.valueOf(info.stageId()))) {
-            return;
-        }
-        long at = info.completionTime().isEmpty() ? 0L : ((Long) info.completionTime().get()).longValue();
-        String reason = info.failureReason().isEmpty() ? "" : escape((String) info.failureReason().get());
-        lines.add("g\t" + info.stageId() + "\t" + info.attemptNumber() + "\t" + at + "\t" + reason);
     }
 
     public void onTaskStart(SparkListenerTaskStart event) {
         if (stages.contains(Integer.valueOf(event.stageId()))) {
             lines.add(head("S", event.stageId(), event.stageAttemptId(), event.taskInfo()));
         }
-    }
-
-    public void onTaskGettingResult(SparkListenerTaskGettingResult event) {
-        // The event names no stage; Python ignores task ids that it does not know.
-        TaskInfo info = event.taskInfo();
-        lines.add("R\t" + info.taskId() + "\t" + info.gettingResultTime());
     }
 
     public void onTaskEnd(SparkListenerTaskEnd event) {

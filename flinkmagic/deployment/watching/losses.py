@@ -13,7 +13,6 @@ from flinkmagic.deployment.watching.task_events import RESUBMITTED, ExecutorRemo
 from flinkmagic.errors.scheduling import ExecutorLostError, ExecutorRecoveryError, OutputLostError
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 
-_FETCH_FAILED = re.compile(r"\bshuffleId=(\d+), mapIndex=(-?\d+)")
 _REASON = re.compile(r"Reason: (.+)")
 
 
@@ -42,7 +41,7 @@ class Losses:
         if end.reason.startswith("ExecutorLostFailure"):
             return ExecutorLostError(executor, self._reason(executor, end.error))
         if end.reason.startswith("FetchFailed"):
-            return self._of_fetch_failure(end.error)
+            return self._of_fetch_failure(end.reason)
         return None
 
     def of_output(self, task: str, executor: str | None) -> OutputLostError:
@@ -54,11 +53,11 @@ class Losses:
         reason = told[1] if told is not None else self._reasons.get(executor, "")
         return reason.splitlines()[0].strip() if reason.strip() else "Spark gave no reason"
 
-    def _of_fetch_failure(self, error: str) -> OutputLostError:
-        found = _FETCH_FAILED.search(error)
-        maker = self._makers.get(int(found[1])) if found is not None else None
-        if found is None or maker is None:
+    def _of_fetch_failure(self, reason: str) -> OutputLostError:
+        _, shuffle, map_index = reason.split(":")
+        maker = self._makers.get(int(shuffle))
+        if maker is None:
             return OutputLostError("a task upstream", None)
-        subtask = int(found[2])
+        subtask = int(map_index)
         known = 0 <= subtask < maker.parallelism
         return OutputLostError(maker.task_name(subtask) if known else maker.name, None)

@@ -39,29 +39,6 @@ class JobEnded(NamedTuple):
     succeeded: bool
 
 
-class StageSubmitted(NamedTuple):
-    """An attempt of a stage has been handed to Spark's task scheduler.
-
-    `tag` is that of the job for which it was submitted; empty if another job of the session submitted it.
-    """
-
-    stage_id: int
-    attempt: int
-    at_ms: float
-    tasks: int
-    shuffle_id: int | None
-    tag: str
-
-
-class StageCompleted(NamedTuple):
-    """An attempt of a stage is over; `failure` says why if it failed or was cancelled."""
-
-    stage_id: int
-    attempt: int
-    at_ms: float
-    failure: str
-
-
 class TaskStarted(NamedTuple):
     """Spark launched a task attempt on an executor. `task_id` is unique within the SparkContext."""
 
@@ -73,13 +50,6 @@ class TaskStarted(NamedTuple):
     executor: str
     launched_ms: float
     speculative: bool
-
-
-class TaskGettingResult(NamedTuple):
-    """The driver fetches a task's large result."""
-
-    task_id: int
-    at_ms: float
 
 
 class TaskMetrics(NamedTuple):
@@ -149,17 +119,7 @@ class Marker(NamedTuple):
 
 
 TaskEvent = (
-    JobStarted
-    | JobEnded
-    | StageSubmitted
-    | StageCompleted
-    | TaskStarted
-    | TaskGettingResult
-    | TaskEnded
-    | ExecutorAdded
-    | ExecutorRemoved
-    | ApplicationEnded
-    | Marker
+    JobStarted | JobEnded | TaskStarted | TaskEnded | ExecutorAdded | ExecutorRemoved | ApplicationEnded | Marker
 )
 
 
@@ -192,12 +152,6 @@ def _parse(line: str) -> TaskEvent | None:
             if len(rest) == 11:
                 return TaskEnded(_task(rest), float(rest[8]), rest[9], metrics, "", "")
             return TaskEnded(_task(rest), float(rest[8]), rest[9], metrics, rest[11], _unescape(rest[12]))
-        case "R":
-            return TaskGettingResult(int(rest[0]), float(rest[1]))
-        case "G":
-            return StageSubmitted(int(rest[0]), int(rest[1]), float(rest[2]), int(rest[3]), _shuffle(rest[4]), rest[5])
-        case "g":
-            return StageCompleted(int(rest[0]), int(rest[1]), float(rest[2]), _unescape(rest[3]))
         case "J":
             stages = tuple(map(_stage_ref, rest[3].split(","))) if rest[3] else ()
             return JobStarted(int(rest[0]), float(rest[1]), rest[2], stages)
