@@ -94,10 +94,13 @@ class ReadBefore:
         The columns of it that are kept; None if none are.
     asked : tuple of frozenset of int
         For actions that could have kept but a few columns, and have not, these columns.
+    may_be_whole : bool
+        Whether all of its columns may be kept; if not, still those that are asked for.
     """
 
     kept: frozenset[int] | None = None
     asked: tuple[frozenset[int], ...] = ()
+    may_be_whole: bool = True
 
 
 @dataclass(eq=False)

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
-    from flinkmagic.capturing.program import Program
+    from flinkmagic.capturing.program import Program, ReadBefore
     from flinkmagic.options import JobOptions, Sharing
     from flinkmagic.planning.clones import SessionClones
     from flinkmagic.planning.requests import SinkRequest
@@ -363,9 +363,8 @@ class Boundaries:
         self, cuts: JavaObject, frame: _Frame, query_execution: JavaObject, sink: SinkRequest, clone: JavaObject
     ) -> bool:
         """Return whether a query computes a DataFrame at all (rule 5), or reads rows that are kept already."""
-        assert self._program is not None
-        known = [self._program.reread[df] for df in frame.dataframes if df in self._program.reread]
-        if any(one.kept is not None for one in known) or not self._parts.mayLeaveOut(sink.logical_plan):
+        is_kept = any(one.kept is not None for one in self._read_before(frame))
+        if is_kept or not self._parts.mayLeaveOut(sink.logical_plan):
             return True
         own = self._planned(cuts, sink, clone).optimizedPlan()
         return bool(self._parts.readsFilesOf(own, query_execution.optimizedPlan()))
@@ -395,9 +394,8 @@ class Boundaries:
         """
         assert self._program is not None
         together = sorted({column for _, columns in used_by for column in columns})
-        for df in frame.dataframes:
-            known = self._program.reread.get(df)
-            if known is not None and known.kept is not None and known.kept.issuperset(together):
+        for known in self._read_before(frame):
+            if known.kept is not None and known.kept.issuperset(together):
                 return sorted(known.kept)
         if not together:
             return []
@@ -408,18 +406,22 @@ class Boundaries:
         if not self._parts.computes(own, part, self._program.stops_early) or not self._parts.raiseAlike(part, whole):
             return []
         everything = query_execution.optimizedPlan()  # what is total besides costs nobody a failure
-        if self._parts.raiseAlike(everything, whole):
+        may_be_whole = all(one.may_be_whole for one in self._read_before(frame))
+        if may_be_whole and self._parts.raiseAlike(everything, whole):
             return _positions(frame)
         return together if self._are_asked_again(frame, frozenset(together)) else []
 
     def _are_asked_again(self, frame: _Frame, columns: frozenset[int]) -> bool:
         """Return whether an earlier action has asked for these columns, too (rule 5); else note that this one has."""
-        assert self._program is not None
-        known = [self._program.reread[df] for df in frame.dataframes if df in self._program.reread]
+        known = self._read_before(frame)
         if not known or any(columns <= asked for one in known for asked in one.asked):
             return True
         self.asked.update(dict.fromkeys(frame.dataframes, columns))
         return False
+
+    def _read_before(self, frame: _Frame) -> list[ReadBefore]:
+        assert self._program is not None
+        return [self._program.reread[df] for df in frame.dataframes if df in self._program.reread]
 
     def _optimized(self, plan: JavaObject, columns: Sequence[int], clone: JavaObject) -> JavaObject:
         return self._clones.plan(self._parts.only(plan, list(columns)), clone).optimizedPlan()
@@ -448,11 +450,8 @@ class Boundaries:
     ) -> list[int]:
         """Return the DataFrames that the next actions may read again, sources first (rule 5), or only those kept."""
         assert self._program is not None
-        reread = self._program.reread
         kept = {
-            number
-            for number, frame in frames.items()
-            if any(df in reread and reread[df].kept is not None for df in frame.dataframes)
+            number for number, frame in frames.items() if any(one.kept is not None for one in self._read_before(frame))
         }
         stages: Any = CLASSES.shared_instance(self._sc._gateway, "SingleStages")
         if not only_kept:

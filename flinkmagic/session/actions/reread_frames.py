@@ -4,7 +4,8 @@
 2. The next one that computes something of it computes it whole if it is worth that, and its rows are kept for all later
    ones (`planning.boundaries`, rule 5).
 3. Of a DataFrame that evaluates what may raise only those columns are kept that the action computes for all rows
-   anyway (`planning.boundaries`, rule 8), and if these are few only when they are asked for again (rule 5 there).
+   anyway (`planning.boundaries`, rule 8), and if these are few only when they are asked for again (rule 5 there). What
+   is total besides is kept with them if all together may be staked.
 4. A DataFrame of which so many rows were counted that keeping them would cost more than the session may stake now
    (`ledger`) is not kept, until the session may stake more. One that may have many more rows than what it is made from
    (``crossJoin``, ``explode``) is not kept before an action has counted them.
@@ -22,6 +23,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from flinkmagic.capturing.merging import spanning
 from flinkmagic.capturing.program import ReadBefore
 from flinkmagic.errors.actions import EVICTED, OTHER_CODE, OTHER_SETTINGS, RELEASED
+from flinkmagic.jvm.java import elements
 from flinkmagic.reuse.result_keys import NoKey, ResultKey
 from flinkmagic.reuse.retained_results import RetainedResults, retained_results
 from flinkmagic.session.actions.ledger import Ledger
@@ -58,6 +60,8 @@ class RereadFrames:
         self._rows: WeakKeyDictionary[DataFrame, int] = WeakKeyDictionary()
         self._seconds: WeakKeyDictionary[DataFrame, float] = WeakKeyDictionary()
         self._multiplied: WeakSet[DataFrame] = WeakSet()
+        # The bytes of a row, column by column.
+        self._widths: WeakKeyDictionary[DataFrame, tuple[int, ...]] = WeakKeyDictionary()
         # The positions of the columns that are kept; None if none are.
         self._kept: WeakKeyDictionary[DataFrame, frozenset[int] | None] = WeakKeyDictionary()
         self._asked: WeakKeyDictionary[DataFrame, tuple[frozenset[int], ...]] = WeakKeyDictionary()
@@ -77,30 +81,32 @@ class RereadFrames:
         """Return those that a query may use."""
         reach = list(self._kept.items())[-_MOST:]
         return {
-            df: ReadBefore(columns, self._asked.get(df, ()))
+            df: ReadBefore(columns, self._asked.get(df, ()), may_be_whole=self._cost(df) <= self._room(df))
             for df, columns in reach
             if columns is not None or self._may_stake(df)
         }
 
     def _may_stake(self, df: DataFrame) -> bool:
-        """Return whether the rows of a DataFrame may be kept now (rule 4)."""
+        """Return whether what actions asked of a DataFrame, or all of it, may be kept now (rule 4)."""
         if df in self._multiplied and df not in self._rows:
             return False
-        return self._cost(df) <= self._ledger.room(self._seconds.get(df, 0.0))
+        asked = self._asked.get(df, ())
+        cost = max(self._cost(df, columns) for columns in asked) if asked else self._cost(df)
+        return cost <= self._room(df)
 
-    def _cost(self, df: DataFrame, kept: frozenset[int] | None = None) -> float:
-        """Return how many seconds it costs to keep columns of a DataFrame; 0.0 if its rows were not counted.
+    def _room(self, df: DataFrame) -> float:
+        return self._ledger.room(self._seconds.get(df, 0.0))
 
-        Without columns it is what it costs to keep those that were asked for, or all if none were.
-        """
+    def _cost(self, df: DataFrame, columns: frozenset[int] | None = None) -> float:
+        """Return how many seconds it costs to keep columns of a DataFrame, or all; 0.0 if its rows were not counted."""
         rows = self._rows.get(df, 0)
         if not rows:
             return 0.0
-        schema, cores = df._jdf.schema(), df.sparkSession.sparkContext.defaultParallelism
-        asked = self._asked.get(df, ()) if kept is None else (kept,)
-        widths = [sum(schema.apply(column).dataType().defaultSize() for column in columns) for columns in asked]
-        width = max(widths) if widths else schema.defaultSize()
-        return float(rows * width / (KEPT_A_SECOND * max(1, cores)))
+        if df not in self._widths:
+            self._widths[df] = tuple(field.dataType().defaultSize() for field in elements(df._jdf.schema().fields()))
+        widths, cores = self._widths[df], df.sparkSession.sparkContext.defaultParallelism
+        width = sum(widths if columns is None else (widths[column] for column in columns))
+        return rows * width / (KEPT_A_SECOND * max(1, cores))
 
     def note(self, graph: LineGraph, job: Job, df: DataFrame, seconds: float, count: int | None) -> None:
         """Note what an action on a DataFrame, or a write of it, has read and kept.

@@ -9,6 +9,8 @@ from pyspark.sql import Window
 
 from flinkmagic.planning.boundaries import Boundaries
 from flinkmagic.session import release_retained, retained
+from flinkmagic.session.actions import reread_frames
+from flinkmagic.session.actions.ledger import Ledger
 
 ROWS = """
 df = spark.read.parquet(path).repartition(2)
@@ -240,6 +242,25 @@ def test_a_few_columns_are_kept_when_they_are_asked_for_again(session, rows) -> 
     kept = "kept a DataFrame for later lines"  # the first time what `d` is made of
     assert notes == [kept, "", kept, kept, ""]
     assert session.report.reused > 0
+
+
+def test_where_the_whole_costs_too_much_the_columns_that_are_asked_for_are_kept(session, rows, monkeypatch) -> None:
+    session.cell(
+        "d = df.select('k', 'v', *(F.lit(n).alias(f'c{n}') for n in range(40)),"
+        " F.udf(lambda v: v + 1, 'long')('v').alias('more'))\nd.count()"
+    )
+    session.cell("d.groupBy('k').agg(F.max('v')).collect()")
+    monkeypatch.setattr(reread_frames, "KEPT_A_SECOND", 1)
+    few = 12 * 24 / session.spark.sparkContext.defaultParallelism  # seconds, for `k`, `v` and `more`
+    monkeypatch.setattr(Ledger, "room", lambda _self, expected: few)
+    monkeypatch.setattr(Ledger, "stake", lambda _self, what, seconds: None)  # it is the ledger of other tests, too
+    found = []
+    for value in ("sum('more')", "min('more')", "max('more')", "max('c1')"):
+        line = f"d.groupBy('k').agg(F.{value}.alias('r')).orderBy('k').collect()"
+        assert outcome(session.cell, line) == outcome(session.plain, line)
+        found.append((session.report.note, session.report.reused))
+    kept = "kept a DataFrame for later lines"  # when it is asked for again, and without the other columns
+    assert found == [("", 2), (kept, 2), ("", 3), ("", 2)]
 
 
 def test_what_fails_only_for_being_kept_runs_again_without(session, rows, monkeypatch) -> None:
