@@ -10,12 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from flinkmagic.conformance.answers import ANSWER_SUFFIX, answer, report_graphs
+from flinkmagic.cli.scheduling_trace import scheduling_sections
 from flinkmagic.errors.base import UserError
 from flinkmagic.errors.graph import TopologyError
 from flinkmagic.errors.usage import CommandLineError
 from flinkmagic.graph.compilation import Compilation, compile_topology
+from flinkmagic.graph.report import Section, report_graphs
 from flinkmagic.session.checks import VIEWS
+
+ANSWER_SUFFIX = ".golden.json"
+"""The end of the name of a file that holds Flink's own answer; it is no topology."""
 
 FORMATS = ("svg", "dot", "text", "json")
 _SUFFIXES = {"text": "txt"}
@@ -76,6 +80,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
+def _answer(compilation: Compilation) -> Section:
+    """Report the graphs, and what the scheduler does with them."""
+    report = report_graphs(compilation)
+    if compilation.execution_graph is not None and compilation.job_graph is not None:
+        report |= scheduling_sections(compilation.job_graph)
+    return report
+
+
 def _find(given: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
     """Yield each topology with the path that its answer has: within its folder, or within the files' common folder."""
     loose = [path.absolute().parent for path in given if not path.is_dir()]
@@ -100,7 +112,7 @@ def _read(path: Path) -> str:
 
 def _renderer(view: str | None, form: str) -> Callable[[Compilation], str]:
     if view is None:
-        return lambda compilation: json.dumps(answer(compilation), indent=1, ensure_ascii=False)
+        return lambda compilation: json.dumps(_answer(compilation), indent=1, ensure_ascii=False)
     return lambda compilation: _draw(compilation, view, form)
 
 

@@ -120,7 +120,6 @@ class _JobGraphGenerator:
             raise HybridInStreamingError(repr(self._hybrid.source), repr(self._hybrid.target))
         self._set_slot_sharing()
         self._set_co_location()
-        self._set_managed_memory()
         return self._job_graph
 
     # Chains
@@ -314,18 +313,6 @@ class _JobGraphGenerator:
             group.vertices.append(vertex)
             vertex.co_location_group = group
         self._job_graph.co_location_groups = tuple(groups.values())
-
-    def _set_managed_memory(self) -> None:
-        """Assign each operator its share of the slot's managed memory: its weight over its group's."""
-        for group in self._job_graph.slot_sharing_groups:
-            configs = [c for vertex in group.vertices for c in vertex.configs.values() if c.node.managed_memory_weights]
-            totals: dict[str, int] = {}
-            for config in configs:
-                for use_case, weight in (config.node.managed_memory_weights or {}).items():
-                    totals[use_case] = totals.get(use_case, 0) + weight
-            for config in configs:
-                for use_case, weight in (config.node.managed_memory_weights or {}).items():
-                    config.managed_memory_fractions[use_case] = weight / totals[use_case] if weight else 0.0
 
 
 def _separated(nodes: list[StreamNode]) -> list[str | StreamNode]:

@@ -15,6 +15,7 @@ class ResultPartitionType(Enum):
     PIPELINED_APPROXIMATE = "PIPELINED_APPROXIMATE"
     HYBRID_FULL = "HYBRID_FULL"
     HYBRID_SELECTIVE = "HYBRID_SELECTIVE"
+    """No plan of Spark's has these two: only a topology's shuffle or exchange mode makes them."""
 
     @property
     def is_blocking(self) -> bool:

@@ -62,8 +62,6 @@ class StreamConfig:
         What stays in the task and what leaves it.
     in_physical_edges : list of StreamEdge
         The edges that feed the task, in the order of its gates.
-    managed_memory_fractions : dict of str to float
-        Share of the slot's managed memory by use case; informative.
     """
 
     node: StreamNode
@@ -72,4 +70,3 @@ class StreamConfig:
     chained_outputs: list[StreamEdge]
     non_chained_outputs: list[NonChainedOutput] = field(default_factory=list)
     in_physical_edges: list[StreamEdge] = field(default_factory=list)
-    managed_memory_fractions: dict[str, float] = field(default_factory=dict)

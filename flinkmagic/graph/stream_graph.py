@@ -50,7 +50,6 @@ class StreamNode:
         "invokable",
         "iteration_id",
         "iteration_wait_time_ms",
-        "managed_memory_weights",
         "max_parallelism",
         "metadata",
         "name",
@@ -85,7 +84,6 @@ class StreamNode:
         self.description: str | None = None
         self.metadata: Mapping[str, Any] | None = None
         self.operator_factory: object | None = None
-        self.managed_memory_weights: Mapping[str, int] | None = None
         self.iteration_id: int | None = None
         self.iteration_wait_time_ms: int | None = None
         self.consumed_dataset_id: str | None = None

@@ -239,7 +239,6 @@ class StreamGraphGenerator:
         node.description = operator.description
         node.metadata = operator.metadata
         node.operator_factory = operator.operator_factory
-        node.managed_memory_weights = operator.managed_memory_weights
         self._graph.add_node(node)
         return node
 

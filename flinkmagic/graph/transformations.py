@@ -46,7 +46,8 @@ class Transformation:
     uid_hash : str, optional
         Alternative operator id, 32 hexadecimal digits (Flink's ``setUidHash``); informative.
     managed_memory_weights : Mapping of str to int, optional
-        Weights by use case (``OPERATOR``, ``STATE_BACKEND``, ``PYTHON``); informative.
+        Weights by use case (``OPERATOR``, ``STATE_BACKEND``, ``PYTHON``). A topology may give them; no graph has them:
+        Spark's memory is no slot's, and the simulated cluster has none.
     description : str, optional
         A label for readers (Flink's ``setDescription``).
     metadata : Mapping, optional

@@ -13,7 +13,6 @@ from flinkmagic.capturing.merging import check_runnable, spanning
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.listed_inputs import check_inputs
 from flinkmagic.capturing.writes.sparks_errors import is_cancelled
-from flinkmagic.conformance.report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.display import (
     GraphView,
     JobSnapshot,
@@ -34,6 +33,7 @@ from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.graph.report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.options import JobOptions, with_job_options
 from flinkmagic.planning import PlannedJob

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.conformance.answers import report_graphs
 from flinkmagic.graph.compilation import Compilation, compile_topology
+from flinkmagic.graph.report import report_graphs
 
 CASES = Path(__file__).parent / "cases"
 

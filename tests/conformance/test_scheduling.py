@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.conformance.scheduling_trace import scheduling_sections
+from flinkmagic.cli.scheduling_trace import scheduling_sections
 from flinkmagic.graph.compilation import compile_topology
 
 CASES = Path(__file__).parent / "cases"

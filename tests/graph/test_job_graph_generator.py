@@ -240,16 +240,6 @@ def test_what_flink_refuses(job_graph: JobGraphOf) -> None:
         job_graph(left, right)
 
 
-def test_managed_memory_is_shared_by_weight_within_a_slot_sharing_group(job_graph: JobGraphOf, vertex: Find) -> None:
-    a = OneInputTransformation(SourceTransformation("s"), "a", managed_memory_weights={"OPERATOR": 1, "PYTHON": 5})
-    b = OneInputTransformation(exchange(a), "b", managed_memory_weights={"OPERATOR": 3})
-    graph = job_graph(a, b)
-    configs = [*vertex(graph, "Source").configs.values(), *vertex(graph, "b").configs.values()]
-    assert {config.node.name: config.managed_memory_fractions for config in configs} == {
-        "Source: s": {}, "a": {"OPERATOR": 0.25, "PYTHON": 1.0}, "b": {"OPERATOR": 0.75},
-    }  # fmt: skip
-
-
 def test_configs_tell_what_stays_and_what_leaves(job_graph: JobGraphOf, vertex: Find) -> None:
     source = SourceTransformation("s")
     stay, leave = OneInputTransformation(source, "stay"), OneInputTransformation(exchange(source), "leave")

@@ -283,12 +283,11 @@ def test_the_callers_things_are_carried_to_the_node(stream_graph: StreamGraphOf)
     handle = object()
     sink = SinkTransformation(
         SourceTransformation("source"), "sink", description="a label", metadata={"line": 3}, operator_factory=handle,
-        uid_hash="0" * 32, managed_memory_weights={"OPERATOR": 2},
+        uid_hash="0" * 32,
     )  # fmt: skip
     graph = stream_graph(sink)
     node = graph.nodes[graph.sink_ids[0]]
     assert (node.description, node.metadata, node.uid_hash) == ("a label", {"line": 3}, "0" * 32)
-    assert node.managed_memory_weights == {"OPERATOR": 2}
     assert node.operator_factory is handle
 
 

@@ -116,7 +116,10 @@ class RestartPipelinedRegionFailoverStrategy:
 
 
 class RestartAllFailoverStrategy:
-    """Restarts everything that ever started (Flink's `RestartAllFailoverStrategy`)."""
+    """Restarts everything that ever started (Flink's `RestartAllFailoverStrategy`).
+
+    Only a simulation may ask for it (``--failover full``): a job on Spark restarts by regions.
+    """
 
     def __init__(self, states: StateColumn) -> None:
         self._states = states

@@ -1,4 +1,4 @@
-"""The graphs of a job as plain data: the sections that the conformance cases also have.
+"""The graphs of a job as plain data, in the form in which Flink's own are recorded for comparison.
 
 Operators have their transformation's id; the head and the tail of an iteration have ``iteration-source:<id>`` and
 ``iteration-sink:<id>``. A job vertex has the id of its head. Streams that are split and selected are reported as in
@@ -11,13 +11,36 @@ from collections.abc import Iterable
 from typing import Any
 
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
+from flinkmagic.graph.compilation import Compilation
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.intermediate_result import Connection
 from flinkmagic.graph.job_graph import JobEdge, JobGraph, JobVertex
-from flinkmagic.graph.slot_sharing import ExecutionSlotSharingGroups
+from flinkmagic.graph.slot_sharing import ExecutionSlotSharingGroups, local_input_preferred
 from flinkmagic.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 
 Section = dict[str, Any]
+
+
+def report_graphs(compilation: Compilation) -> Section:
+    """Report the graphs as far as they could be made, a refusal as ``error`` with its stage."""
+    report: Section = {}
+    stream_graph, job_graph, execution_graph = (
+        compilation.stream_graph,
+        compilation.job_graph,
+        compilation.execution_graph,
+    )
+    if stream_graph is not None:
+        report["name"] = stream_graph.name
+        report["stream_graph"] = report_stream_graph(stream_graph, job_graph)
+        if job_graph is not None:
+            report["job_graph"] = report_job_graph(job_graph, stream_graph)
+    if execution_graph is not None:
+        report["execution_graph"] = report_execution_graph(execution_graph)
+        report["slot_sharing"] = report_slot_sharing(execution_graph, local_input_preferred(execution_graph))
+    if compilation.refusal is not None:
+        kind = type(compilation.refusal).__name__
+        report["error"] = {"stage": compilation.refusal.stage, "class": kind, "message": str(compilation.refusal)}
+    return report
 
 
 def report_stream_graph(graph: StreamGraph, job_graph: JobGraph | None = None) -> Section:
