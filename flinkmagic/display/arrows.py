@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from flinkmagic.display import palette, printable
-from flinkmagic.display.cards import PAD, STRIPE
+from flinkmagic.display.nodes import PAD, STRIPE
 from flinkmagic.display.placement import Box, Placement, Point, Route
 from flinkmagic.display.scene import Element, box, element, number, tooltip
 from flinkmagic.display.snapshot import EdgeView, GraphView
@@ -64,7 +64,7 @@ class Arrows:
         return sum(ports) / 2, (source.y + source.height + target.y) / 2
 
     def _fan(self, edge: EdgeView) -> str | None:
-        """Return lines between subtasks, from one card's foot to another's head; None if a third is in the way."""
+        """Return lines between subtasks, from one node's foot to another's head; None if a third is in the way."""
         source, target = self._boxes[edge.source], self._boxes[edge.target]
         start_y, end_y = source.y + source.height, target.y
         if not edge.pairs or end_y <= start_y or len(edge.pairs) > MAX_LINES or self._in_the_way(source, target):
@@ -79,7 +79,7 @@ class Arrows:
         return "".join(parts)
 
     def _in_the_way(self, source: Box, target: Box) -> bool:
-        """Return whether a card is where lines from `source` down to `target` would pass.
+        """Return whether a node is where lines from `source` down to `target` would pass.
 
         Lines leave and arrive vertically, so they are under their source first, over their target last, and cross in
         the middle.
@@ -98,7 +98,7 @@ class Arrows:
 
 
 def port(parallelism: int, subtask: int, width: float) -> float:
-    """Return how far from a card's left the lines of one subtask start."""
+    """Return how far from a node's left the lines of one subtask start."""
     left, inner = STRIPE + PAD, width - STRIPE - 2 * PAD
     if chips(parallelism) and parallelism <= 8:
         return left + chip_center(parallelism, subtask, inner)
@@ -106,7 +106,7 @@ def port(parallelism: int, subtask: int, width: float) -> float:
 
 
 def _port(parallelism: int, placed: Box) -> float:
-    """Return where the middle of all lines of a card is."""
+    """Return where the middle of all lines of a node is."""
     return placed.x + (port(parallelism, 0, placed.width) + port(parallelism, parallelism - 1, placed.width)) / 2
 
 

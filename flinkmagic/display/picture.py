@@ -1,4 +1,4 @@
-"""A graph view drawn: cards placed by the layout, arrows, frames, a heading and a legend."""
+"""A graph view drawn: nodes placed by the layout, arrows, frames, a heading and a legend."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from flinkmagic import amounts
 from flinkmagic.display import palette, printable
 from flinkmagic.display.arrows import Arrows, label_size
-from flinkmagic.display.cards import Card, draw, measure
 from flinkmagic.display.layout import place
+from flinkmagic.display.nodes import MeasuredNode, draw, measure
 from flinkmagic.display.placement import Box, LayoutRequest
 from flinkmagic.display.scene import Element, box, element, moved, number, tooltip
 from flinkmagic.display.snapshot import STATE_NAMES, ClusterView, GraphView
@@ -37,11 +37,11 @@ def to_svg(view: GraphView) -> str:
 def draw_picture(view: GraphView, *, heading: bool = True, far_titles: bool = False) -> Picture:
     """Lay `view` out and draw it.
 
-    `heading` adds title, legend and background; `far_titles` adds to each card the large words that the widget shows
+    `heading` adds title, legend and background; `far_titles` adds to each node the large words that the widget shows
     instead of the small ones when the graph is zoomed out.
     """
-    cards = _cards(view)
-    placement = place(_request(view, cards))
+    nodes = _measured(view)
+    placement = place(_request(view, nodes))
     top = HEADING if heading else 0.0
     content = moved(MARGIN, MARGIN + top, class_="fm-content")
     by_id = {node.id: placed for node, placed in zip(view.nodes, placement.nodes, strict=True)}
@@ -52,8 +52,8 @@ def draw_picture(view: GraphView, *, heading: bool = True, far_titles: bool = Fa
     content.add(*arrows.labels())
     content.add(
         *(
-            draw(card, placed.x, placed.y, far_title=far_titles)
-            for card, placed in zip(cards, placement.nodes, strict=True)
+            draw(node, placed.x, placed.y, far_title=far_titles)
+            for node, placed in zip(nodes, placement.nodes, strict=True)
         )
     )
     if heading:
@@ -105,12 +105,12 @@ def _root(view: GraphView, width: float, height: float, hint: Element | None = N
     )  # fmt: skip
 
 
-def _cards(view: GraphView) -> list[Card]:
+def _measured(view: GraphView) -> list[MeasuredNode]:
     subtasks = view.kind in ("execution", "regions")
     return [measure(node, with_subtasks=subtasks, title_only=subtasks) for node in view.nodes]
 
 
-def _request(view: GraphView, cards: list[Card]) -> LayoutRequest:
+def _request(view: GraphView, nodes: list[MeasuredNode]) -> LayoutRequest:
     number_of = {node.id: index for index, node in enumerate(view.nodes)}
     edges = tuple((number_of[edge.source], number_of[edge.target], *label_size(edge)) for edge in view.edges)
     clusters = tuple(
@@ -122,7 +122,7 @@ def _request(view: GraphView, cards: list[Card]) -> LayoutRequest:
         for cluster in view.clusters
     )
     gap = 44.0 if any(edge.pairs for edge in view.edges) else 26.0
-    return LayoutRequest(tuple((card.width, card.height) for card in cards), edges, clusters, rank_gap=gap)
+    return LayoutRequest(tuple((node.width, node.height) for node in nodes), edges, clusters, rank_gap=gap)
 
 
 def _draw_cluster(cluster: ClusterView, placed: Box) -> Element:

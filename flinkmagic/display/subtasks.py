@@ -1,4 +1,4 @@
-"""Subtasks inside a card: numbered chips if there are few, a grid of cells if there are many.
+"""Subtasks inside a node: numbered chips if there are few, a grid of cells if there are many.
 
 Each state has a cell of its own shape, not only of its own colour. A grid is drawn as one path for each state, so a
 vertex of ten thousand subtasks is nine elements.

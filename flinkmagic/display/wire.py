@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flinkmagic.display import palette, printable
-from flinkmagic.display.cards import BAR_ORDER, footer_text
+from flinkmagic.display.nodes import BAR_ORDER, footer_text
 from flinkmagic.display.picture import draw_picture
 from flinkmagic.display.queries import QueryView
 from flinkmagic.display.snapshot import (

@@ -1,4 +1,4 @@
-"""The lines of a cell's card."""
+"""The lines of a cell's card while they change: each with the action or write that it has now."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flinkmagic.display.action_lines import ActionLine
+from flinkmagic.display.card import CardLine
 from flinkmagic.display.snapshot import STATE_NAMES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from flinkmagic.deployment.watching.call_work import CallWork, WorkProgress
     from flinkmagic.display.snapshot import JobSnapshot
     from flinkmagic.display.widget import JobView, View
@@ -20,23 +22,30 @@ COMPILING = "COMPILING"
 
 
 class Act:
-    """One action or write of a line, from the moment when it is compiled.
+    """One action or write, from the moment when it is compiled.
 
     The line and the view of the job's graphs say the same of it, because both are made from `snapshot`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, line: LiveLine) -> None:
+        self.line = line
         self.job: Job | None = None
+        """Gone when the cell is over: the user's DataFrames are free then."""
         self.graph: CompiledGraph | None = None
-        """The job's, if it can be shown."""
+        """The job's, if it can be shown; as long as `job`."""
         self.last_stage: tuple[str, int] | None = None
         """The vertex that an action runs itself, after its job, and how many subtasks that has."""
-        self.progress: WorkProgress | None = None
-        """How far that is."""
+        self.work: CallWork | None = None
+        """What Spark runs for the action itself."""
+        self.work_since = 0.0
+        """When that began (`time.monotonic`)."""
         self.status = ""
-        """What it has come to."""
+        """What it has come to; empty while it runs."""
+        self._progress: WorkProgress | None = None
         self._began = time.monotonic()
         self._seconds = 0.0
+        self._drawn: tuple[dict[str, View], JobSnapshot] | None = None
+        """The graphs, once the job is let go of."""
 
     @property
     def seconds(self) -> float:
@@ -49,9 +58,45 @@ class Act:
 
     def again(self) -> Act:
         """Return the same for another job, which it needs because the first one has failed."""
-        other = Act()
+        other = Act(self.line)
         other._began = self._began
         return other
+
+    def is_working(self) -> bool:
+        """Return whether Spark runs something for the action itself."""
+        return self.work is not None and not self.work.wait(0)
+
+    def look(self) -> bool:
+        """Ask how far Spark is with its work; return whether that goes on."""
+        progress = self.work.progress() if self.work is not None else None
+        if progress is None:
+            return False
+        self._progress = progress
+        return True
+
+    def cancel(self) -> None:
+        """Cancel what runs of it: its job, or what Spark runs for the action itself."""
+        for running in (self.job, self.work):
+            if running is not None:
+                running.cancel()
+
+    def told(self) -> CardLine:
+        """Return what it has come to so far."""
+        if self.job is None and self.work is None:
+            return CardLine(*self.line.key, COMPILING)
+        line = CardLine(*self.line.key, seconds=self.seconds)
+        if self.job is None:
+            progress = self._progress
+            return line if progress is None else replace(line, done=progress.finished, to_do=progress.tasks)
+        snapshot = self.snapshot()
+        ran = {vertex: states for vertex, states in snapshot.states.items() if vertex not in snapshot.reused}
+        subtasks = b"".join(ran.values())
+        return replace(
+            line,
+            status=snapshot.status if snapshot.status in ("FINISHED", "FAILED", "CANCELED") else "RUNNING",
+            stages=len(ran), tasks=len(subtasks), done=subtasks.count(_code("FINISHED")), to_do=len(subtasks),
+            reused=len(snapshot.reused), saved_seconds=self.job.saved_seconds if snapshot.reused else 0.0,
+        )  # fmt: skip
 
     def snapshot(self) -> JobSnapshot:
         """Return how far it is whose job has come so far."""
@@ -67,117 +112,83 @@ class Act:
     def _states_of_last(self, job_status: str, tasks: int) -> bytes:
         if self.status == "FINISHED":
             return tasks * _code("FINISHED")
-        if job_status != "FINISHED" or self.progress is None:
+        if job_status != "FINISHED" or self._progress is None:
             return tasks * _code("CREATED")
-        done = min(self.progress.finished, tasks)
-        active = min(self.progress.active, tasks - done)
+        done = min(self._progress.finished, tasks)
+        active = min(self._progress.active, tasks - done)
         return done * _code("FINISHED") + active * _code("RUNNING") + (tasks - done - active) * _code("SCHEDULED")
 
+    def draw(self) -> tuple[dict[str, View], JobSnapshot]:
+        """Return the graphs of the job, and how far it is."""
+        if self._drawn is not None:
+            return self._drawn
+        assert self.graph is not None
+        return {view.kind: view for view in self.graph.views()}, self.snapshot()
 
-class CardLine:
-    """A line of a card, with the last action or write that it had.
+    def settle(self, *, drawn: bool) -> None:
+        """Let go of a job that is over; its graphs are drawn if they can still be asked for."""
+        if self.job is not None and self.job.status.is_terminal:
+            if drawn:
+                self._drawn = self.draw()
+            self.job = self.graph = None
 
-    While its cell runs it refers to that one's job; then only to what can be shown of it: the user's DataFrames are
-    free.
-    """
+
+class LiveLine:
+    """A line of a card: what is over of it, and what runs."""
 
     def __init__(self, call: str, line: int) -> None:
-        self.total = ActionLine(call, line, times=0)
+        self.past = CardLine(call, line, times=0)
         """All that is over."""
-        self.act = Act()
+        self.act: Act | None = None
+        """What runs."""
         self.openable: Act | None = None
-        """The last one that has a graph to show."""
-        self.running: ActionLine | None = None
-        self.pictures: tuple[dict[str, View], JobSnapshot] | None = None
-        self.work: CallWork | None = None
-        """What Spark runs for the action itself at this moment."""
+        """The last one that has graphs to show; it may be over."""
         self.view: JobView | None = None
-        self.viewed: Act | None = None
-        """What that shows: the line's last one when it was opened. In a loop others follow."""
+        self._viewed: Act | None = None
+        """What that shows, until it is over: `openable` when the view was opened. In a loop others follow."""
 
     @property
-    def shown(self) -> ActionLine:
+    def key(self) -> tuple[str, int]:
+        """The call as it is written, and its line's number."""
+        return self.past.call, self.past.line
+
+    @property
+    def shown(self) -> CardLine:
         """What the card says now."""
-        running = self.running
-        if running is None:
-            return self.total
-        return replace(running, times=self.total.times + 1, seconds=self.total.seconds + running.seconds)
+        return self.past if self.act is None else self.past.then(self.act.told())
 
-    def begin(self) -> None:
-        """Begin with another action or write, which is compiled first."""
-        self.act = Act()
-        self.running = ActionLine(self.total.call, self.total.line, COMPILING)
+    def end(self, act: Act, one: CardLine) -> None:
+        """Note what an action or a write has come to."""
+        self.past = self.past.then(one)
+        if self.act is act:
+            self.act = None
 
-    def of(self, act: Act) -> ActionLine:
-        """Return what an action or a write of the line has come to."""
-        line = ActionLine(self.total.call, self.total.line, seconds=act.seconds)
-        if act.job is None:
-            progress = act.progress
-            return line if progress is None else replace(line, done=progress.finished, of=progress.tasks)
-        snapshot = act.snapshot()
-        ran = {vertex: states for vertex, states in snapshot.states.items() if vertex not in snapshot.reused}
-        subtasks = b"".join(ran.values())
-        return replace(
-            line,
-            status=snapshot.status if snapshot.status in ("FINISHED", "FAILED", "CANCELED") else "RUNNING",
-            stages=len(ran), tasks=len(subtasks), done=subtasks.count(_code("FINISHED")), of=len(subtasks),
-            reused=len(snapshot.reused), saved_seconds=act.job.saved_seconds if snapshot.reused else 0.0,
-        )  # fmt: skip
+    def open(self, on_cancel: Callable[[], object]) -> None:
+        """Show the graphs of the last one that has some."""
+        if self.openable is not None and self.view is None:
+            from flinkmagic.display.widget import JobView
 
-    def add(self, one: ActionLine) -> None:
-        """Add an action or a write that is over."""
-        total, self.running, self.work = self.total, None, None
-        self.total = replace(
-            one,
-            times=total.times + 1,
-            seconds=total.seconds + one.seconds,
-            stages=total.stages + one.stages,
-            tasks=total.tasks + one.tasks,
-            reused=total.reused + one.reused,
-            answered=total.answered + one.answered,
-            answered_at=one.answered_at or total.answered_at,
-            saved_seconds=total.saved_seconds + one.saved_seconds,
-        )
+            views, snapshot = self.openable.draw()
+            self._viewed = self.openable
+            self.view = JobView(views, snapshot=snapshot, on_cancel=on_cancel)
 
-    @property
-    def can_open(self) -> bool:
-        """Whether its graphs can be shown."""
-        return self.openable is not None or self.pictures is not None
-
-    def draw(self) -> tuple[dict[str, View], JobSnapshot]:
-        """Return the graphs of the last job, and how far it is."""
-        if self.pictures is not None:
-            return self.pictures
-        assert self.openable is not None
-        assert self.openable.graph is not None
-        return {view.kind: view for view in self.openable.graph.views()}, self.openable.snapshot()
-
-    def show(self, act: Act) -> None:
-        """Show in the line's view how far it is, if it is the one that was opened."""
-        if self.view is not None and self.viewed is act and act.job is not None:
-            self.view.update(act.snapshot())
-
-    def cancel(self) -> None:
-        """Cancel what runs of the line: its job, or what Spark runs for the action itself."""
-        for running in (self.act.job, self.work):
-            if running is not None:
-                running.cancel()
+    def update(self) -> None:
+        """Show in the view how far the one is that was opened."""
+        if self.view is not None and self._viewed is not None and self._viewed.job is not None:
+            self.view.update(self._viewed.snapshot())
+            if self._viewed.status:
+                self._viewed = None
 
     def settle(self) -> None:
         """Refer to no job that is over."""
-        viewed = self.viewed
-        if viewed is not None and viewed.job is not None and viewed.job.status.is_terminal:
-            self.show(viewed)
-            self.viewed = None
-        last = self.openable
-        if last is not None and last.job is not None and last.job.status.is_terminal:
-            self.pictures, self.openable = self.draw(), None
-        if self.act.job is not None and self.act.job.status.is_terminal:
-            self.act.job = self.act.graph = None
+        self.update()
+        for act in (self._viewed, self.openable):
+            if act is not None:
+                act.settle(drawn=act is self.openable)
 
-    def let_go(self) -> None:
+    def close(self) -> None:
         """Be a line of text from here on."""
-        self.act.job = self.act.graph = self.openable = self.viewed = self.pictures = None
+        self.openable = self._viewed = None
         if self.view is not None:
             self.view.close()
             self.view = None

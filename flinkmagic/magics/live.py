@@ -103,6 +103,17 @@ def follow(graph: CompiledGraph, job: Job, shown: Shown, *, detach: bool = False
         wait_or_cancel(job)
     finally:
         watcher.join()
+    raise_failure(graph, job)
+
+
+def raise_failure(graph: CompiledGraph, job: Job) -> None:
+    """Raise what a job has failed with, if it has.
+
+    Raises
+    ------
+    JobFailedError
+        It is caused by the last failure.
+    """
     if job.status is JobStatus.FAILED:
         entries = job.exceptions()
         raise JobFailedError(graph.name, failures(job)) from (entries[-1].root.error if entries else None)

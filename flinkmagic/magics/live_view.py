@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from IPython.display import DisplayHandle, display
 
+from flinkmagic.magics.newest import Newest
 from flinkmagic.session import CompiledGraph, Job
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ UPDATE_S = 0.25
 
 IDLE_S = 120.0
 """A view that was not used for so long is removed when its job ends."""
-
-MAX_KEPT = 12
-"""This many views stay without a running job; each holds all graphs of its job, here and in the browser."""
 
 
 class Shown(Protocol):
@@ -117,10 +114,10 @@ class LiveView:
         self._handle = shown_at(at, self._stand_in())
         if lasting:
             graph.started.append(self._show_run)
-            if job is not None and self._is_running():
+            if job is not None and self.is_running():
                 follow_beside(job, self)
             else:
-                _keep(self)
+                KEPT.add(self)
 
     def update(self) -> None:
         """Show the job's progress now."""
@@ -135,10 +132,10 @@ class LiveView:
             return
         with self._lock:
             # A run that was started meanwhile has its own end.
-            if self._closed or self._is_running():
+            if self._closed or self.is_running():
                 return
             self._handle.update(self._stand_in(), raw=True)
-        _keep(self)
+        KEPT.add(self)
 
     def close(self) -> None:
         """Leave only the picture."""
@@ -152,7 +149,7 @@ class LiveView:
             self._view.close()
 
     def _stand_in(self) -> Mapping[str, Any]:
-        if self._job is None or not self._is_running():
+        if self._job is None or not self.is_running():
             return self._view.in_place_of(final_bundle(self._graph, self._job))
         # The other graphs would be laid out while the job waits to begin.
         note = f"As it was at {datetime.now():%H:%M:%S}, while the job ran."
@@ -192,27 +189,13 @@ class LiveView:
     def _is_used(self) -> bool:
         return time.monotonic() - self._used_at < IDLE_S
 
-    def _is_running(self) -> bool:
+    def is_running(self) -> bool:
+        """Return whether the job runs that is shown."""
         return self._job is not None and not self._job.status.is_terminal
 
 
-_kept: deque[LiveView] = deque()
-"""The views that stay without a running job, the newest last."""
+KEPT: Newest[LiveView] = Newest(12, LiveView.close, lambda view: not view.is_running())
+"""The views that stay without a running job; each holds all graphs of its job, here and in the browser.
 
-
-_keeping = threading.Lock()
-
-
-def _keep(view: LiveView) -> None:
-    """Keep a view, and close the oldest one if there are too many."""
-    with _keeping:
-        if view in _kept:
-            _kept.remove(view)
-        _kept.append(view)
-        # A view whose graph has been started again is added again at the run's end.
-        idle = [one for one in _kept if not one._is_running()]
-        oldest = idle[0] if len(idle) > MAX_KEPT else None
-        if oldest is not None:
-            _kept.remove(oldest)
-    if oldest is not None:
-        oldest.close()
+A view whose graph has been started again is added again at the run's end.
+"""

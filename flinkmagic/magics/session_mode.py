@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
     from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.source_code.source_location import SourceLocation
-    from flinkmagic.magics.action_cards import CellCard
+    from flinkmagic.magics.cell_card import CellCard
     from flinkmagic.magics.flink_magics import FlinkMagics
     from flinkmagic.session import SessionActions
 
@@ -169,7 +169,7 @@ class SessionMode:
         """Do for the first cell what it would have to wait for."""
         warmed = session.warm_up(spark)
         if spark is not None and warmed is not None:  # else the modules are imported while a JVM starts
-            import flinkmagic.magics.action_cards
+            import flinkmagic.magics.cell_card
             import flinkmagic.magics.live  # noqa: F401
 
             say_other_python(spark)
@@ -182,7 +182,7 @@ class SessionMode:
             self._leave(cell)
 
     def _enter(self, cell: RunningCell, spark: SparkSession, source: CellSource) -> None:
-        from flinkmagic.magics.action_cards import CellCard
+        from flinkmagic.magics.cell_card import CellCard
         from flinkmagic.magics.live import in_notebook
 
         say_other_python(spark)
@@ -253,28 +253,29 @@ class SessionMode:
         ActionCancelledError
             If its job was cancelled elsewhere: what it should have written is not there, or not all.
         """
-        from flinkmagic.magics.live import follow
+        from flinkmagic.magics.live import raise_failure, wait_or_cancel
 
         assert cell.card is not None
         write = program.writes[-1]
         line = write.location.called_from or write.location
         name = cell.job_name()
-        cell.card.begin(write.text, line.line)
+        act = cell.card.begin(write.text, line.line)
         try:
             written = session.SessionWrite(program, name, JobOptions(**self._options()))
             job = written.graph.run(wait=False)
         except BaseException as error:
-            cell.card.drop(write.text, line.line)
+            cell.card.drop(act)
             if not isinstance(error, Exception) or is_from_signal(error):
                 raise
             raise NotDeployedError(name) from error
-        shown = None
+        is_shown = False
         try:
             while True:
                 self._magics.cell_jobs.add(job, cell.number, write.location)
-                shown = cell.card.follow(write.text, line.line, written.graph, job)
+                act, is_shown = cell.card.follow(act, written.graph, job), True
                 try:
-                    follow(written.graph, job, shown)
+                    wait_or_cancel(job)
+                    raise_failure(written.graph, job)
                     break
                 except JobFailedError:
                     if not written.without_keeping(job):
@@ -285,8 +286,8 @@ class SessionMode:
             job.wait()
             raise
         finally:
-            if shown is not None:
-                shown.finish(written.remarks(job))
+            if is_shown:
+                cell.card.finish(act, written.remarks(job))
         if job.status is JobStatus.CANCELED:
             raise ActionCancelledError(write.text, str(write.location))
         written.note(job)

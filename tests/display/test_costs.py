@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flinkmagic.display import to_svg
-from flinkmagic.display.cards import footer_words
 from flinkmagic.display.costs import VertexCost, costs
+from flinkmagic.display.nodes import footer_words
 from flinkmagic.display.text import longest_line
 from flinkmagic.display.wire import frame
 from tests.display.states import state_codes

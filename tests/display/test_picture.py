@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flinkmagic.display.cards import footer_text, measure
+from flinkmagic.display.nodes import footer_text, measure
 from flinkmagic.display.picture import draw_picture, to_svg
 from flinkmagic.display.scene import Element, element
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView, OperatorLine
@@ -157,7 +157,7 @@ def test_hostile_text_is_shown_as_text(text: str) -> None:
 def test_any_text_makes_inert_xml_whose_words_fit_their_card(call: str, badge: str) -> None:
     card = measure(NodeView("n", "operator", call, (OperatorLine(call, badge, "line 1"),), 3, "n", badges=(badge,)))
     assert all(row.width <= card.width for row in card.rows)
-    from flinkmagic.display.cards import draw
+    from flinkmagic.display.nodes import draw
 
     root = element("svg", draw(card, 0, 0), xmlns="http://www.w3.org/2000/svg")
     assert_inert(root.to_svg())

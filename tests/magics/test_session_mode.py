@@ -283,7 +283,7 @@ def interrupt_later(spark: Any) -> Any:
         "flinkmagic.capturing.writes.deferral.Deferral._take",
         "flinkmagic.session.compiled_graph.CompiledGraph._compile",
         "flinkmagic.session.compiled_graph.CompiledGraph.run",
-        "flinkmagic.magics.live.follow_beside",
+        "flinkmagic.magics.live.wait_or_cancel",
     ],
 )
 def test_an_interrupt_in_any_phase_leaves_nothing(on, monkeypatch, phase) -> None:

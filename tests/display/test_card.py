@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from flinkmagic.display.action_lines import ActionLine, card_bundle
+from flinkmagic.display.card import CardLine, card_bundle
 
-COUNT = ActionLine(
+COUNT = CardLine(
     "count()", 3, "FINISHED", seconds=1.2, stages=2, tasks=14, reused=1, saved_seconds=0.8,
 )  # fmt: skip
 
@@ -18,28 +18,28 @@ def test_a_line_says_where_it_is_and_what_it_took() -> None:
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        (ActionLine("show()", 1), "▶ show() · line 1 · RUNNING"),
-        (ActionLine("show()", 1, seconds=2.0, stages=2, tasks=9, done=1200, of=5000),
+        (CardLine("show()", 1), "▶ show() · line 1 · RUNNING"),
+        (CardLine("show()", 1, seconds=2.0, stages=2, tasks=9, done=1200, to_do=5000),
          "▶ show() · line 1 · RUNNING · 1,200/5,000 tasks · 2.0 s"),
-        (ActionLine("show()", 1, "FAILED", seconds=0.3, stages=1), "✗ show() · line 1 · FAILED · 1 stage · 300 ms"),
-        (ActionLine("show()", 1, "CANCELED", times=3), "⊘ show() · line 1 · 3 times · CANCELED"),
-        (ActionLine("first()", 2, "FINISHED", times=1000, seconds=4.0, stages=1000),
+        (CardLine("show()", 1, "FAILED", seconds=0.3, stages=1), "✗ show() · line 1 · FAILED · 1 stage · 300 ms"),
+        (CardLine("show()", 1, "CANCELED", times=3), "⊘ show() · line 1 · 3 times · CANCELED"),
+        (CardLine("first()", 2, "FINISHED", times=1000, seconds=4.0, stages=1000),
          "first() · line 2 · 1,000 times · 1,000 stages · 4.0 s"),
-        (ActionLine("corr('a', 'b')", 2, "FINISHED", seconds=4.0, note="plain Spark: it is a stream"),
+        (CardLine("corr('a', 'b')", 2, "FINISHED", seconds=4.0, note="plain Spark: it is a stream"),
          "corr('a', 'b') · line 2 · 4.0 s · plain Spark: it is a stream"),
-        (ActionLine("count()", 2, "FINISHED", seconds=0.004, answered=1, answered_at="20:41:03", saved_seconds=1.2),
+        (CardLine("count()", 2, "FINISHED", seconds=0.004, answered=1, answered_at="20:41:03", saved_seconds=1.2),
          "count() · line 2 · 4 ms · answered as at 20:41:03, saved 1.2 s"),
-        (ActionLine("count()", 2, "FINISHED", times=2, seconds=1.0, stages=2, reused=1, answered=1,
+        (CardLine("count()", 2, "FINISHED", times=2, seconds=1.0, stages=2, reused=1, answered=1,
                     answered_at="20:41:03", saved_seconds=1.2),
          "count() · line 2 · 2 times · 2 stages · 1.0 s · reused 1 stage · answered as at 20:41:03, saved 1.2 s"),
     ],
 )  # fmt: skip
-def test_each_state_and_sums(line: ActionLine, text: str) -> None:
+def test_each_state_and_sums(line: CardLine, text: str) -> None:
     assert line.to_text() == text
 
 
 def test_a_notebook_keeps_a_row_for_each_line() -> None:
-    bundle = card_bundle([COUNT, ActionLine("show()", 1, "FAILED")])
+    bundle = card_bundle([COUNT, CardLine("show()", 1, "FAILED")])
     assert set(bundle) == {"text/plain", "text/html"}
     assert bundle["text/plain"].splitlines() == [COUNT.to_text(), "✗ show() · line 1 · FAILED"]
     assert re.findall(r'<span title="(\w+)">(.)</span>', bundle["text/html"]) == [("finished", "✓"), ("failed", "✗")]
@@ -49,7 +49,7 @@ def test_a_notebook_keeps_a_row_for_each_line() -> None:
 
 def test_hostile_calls_and_notes_are_text() -> None:
     hostile = '<img src=x onerror="alert(1)">\n\x1b[31m\u202e'
-    bundle = card_bundle([ActionLine(hostile, 1, "FINISHED", note=hostile)])
+    bundle = card_bundle([CardLine(hostile, 1, "FINISHED", note=hostile)])
     assert "<img" not in bundle["text/html"]
     assert bundle["text/html"].count("&lt;img") == 2
     for text in bundle.values():

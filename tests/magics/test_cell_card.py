@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from flinkmagic.display.snapshot import STATE_NAMES
-from flinkmagic.magics import action_cards
+from flinkmagic.magics import cell_card
 
 _ROWS = itertools.count(1000)
 
@@ -30,6 +30,8 @@ TIME = r"\d+(\.\d)? m?s"
 def on(notebook: Any, tmp_path: Any, monkeypatch: Any) -> Any:
     """A notebook with the mode on, and `at`, its folder; rich output is shown."""
     monkeypatch.setattr("flinkmagic.magics.live.in_notebook", lambda: True)
+    for newest in (cell_card.OPEN_CARDS, cell_card.OPENABLE_LINES):  # else those of earlier tests are let go of here
+        monkeypatch.setattr(newest, "_held", [])
     notebook.names["at"] = str(tmp_path)
     notebook.run(f"%flinkgraph on\n{grouped()}")
     yield notebook
@@ -60,6 +62,20 @@ def test_a_loop_is_one_line_with_sums(on) -> None:
     cell = on.run("for number in range(20):\n    spark.range(number + 1).count()")
     (line,) = card(cell)
     assert re.fullmatch(rf"count\(\) · line 2 · 20 times · 40 stages, 60 tasks · {TIME}", line)
+
+
+def test_actions_that_are_over_soon_start_no_thread(on, monkeypatch) -> None:
+    on.run("spark.range(3).collect()")
+    started, start = [], threading.Thread.start
+
+    def noted(thread: threading.Thread) -> None:
+        started.append(thread.name)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", noted)
+    on.run("for number in range(5):\n    spark.range(number + 1).collect()")
+    assert set(started) <= {"flinkmagic-cards"}, "which all cards share"
+    assert len(started) <= 1
 
 
 def test_what_was_reused_and_what_it_saved_is_told(on) -> None:
@@ -104,11 +120,12 @@ def test_a_terminal_keeps_nothing_of_a_write_that_could_not_be_compiled(monkeypa
 
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    cell_card = action_cards.CellCard(in_notebook=False, widget=False)
-    cell_card.begin("write.parquet('out')", 2)
+    monkeypatch.setattr(cell_card, "COMPILE_S", 0.0)
+    shown = cell_card.CellCard(in_notebook=False, widget=False)
+    write = shown.begin("write.parquet('out')", 2)
     assert "COMPILING" in terminal.getvalue()
-    cell_card.drop("write.parquet('out')", 2)
-    cell_card.end()
+    shown.drop(write)
+    shown.end()
     assert set(terminal.getvalue().split("\r")[-2]) == {" "}  # over what stood there
     assert terminal.getvalue().endswith("\r")
 
@@ -120,27 +137,22 @@ def test_a_cell_that_turns_the_mode_off_tells_its_lines_once(notebook) -> None:
 
 
 class Watched:
-    """The widgets that cards made, and what the outputs of their cells then got."""
+    """The cards that are shown, in order."""
 
     def __init__(self, monkeypatch: Any) -> None:
-        from flinkmagic.display.action_card import ActionCard
-
         self.made: list[Any] = []
-        begin = action_cards.CellCard._begin
+        begin = cell_card.CellCard._begin
 
-        def noted(cell_card: Any) -> None:
-            begin(cell_card)
-            self.made.append(cell_card)
+        def noted(card: Any) -> Any:
+            self.made.append(card)
+            return begin(card)
 
-        assert ActionCard
-        monkeypatch.setattr(action_cards.CellCard, "_begin", noted)
-        monkeypatch.setattr(action_cards, "_open_cards", type(action_cards._open_cards)())
-        monkeypatch.setattr(action_cards, "_openable", type(action_cards._openable)())
+        monkeypatch.setattr(cell_card.CellCard, "_begin", noted)
 
 
 def test_a_line_opens_to_the_view_of_its_job_and_older_ones_become_text(on, monkeypatch) -> None:
     watched = Watched(monkeypatch)
-    monkeypatch.setattr(action_cards, "MAX_OPEN", 2)
+    monkeypatch.setattr(cell_card.OPEN_CARDS, "most", 2)
     cell = on.run("g.count()")
     first = watched.made[0]
     place = first._widget.place
@@ -152,8 +164,8 @@ def test_a_line_opens_to_the_view_of_its_job_and_older_ones_become_text(on, monk
     (line,) = first._lines.values()
     assert row["place"] == line.view.place
     assert line.view._frame["status"] == "FINISHED"
-    last = next(one for one in line.pictures[0]["job"].nodes if one.role == "sink")
-    assert set(line.pictures[1].states_of(last)) == {STATE_NAMES.index("FINISHED")}, "the action ran it"
+    last = next(one for one in line.openable.draw()[0]["job"].nodes if one.role == "sink")
+    assert set(line.openable.draw()[1].states_of(last)) == {STATE_NAMES.index("FINISHED")}, "the action ran it"
     on.run("g.count()")
     on.run("g.count()")
     assert first._widget is None
@@ -246,15 +258,15 @@ def test_progress_of_what_spark_runs_itself_adds_to_the_jobs(on, monkeypatch, tm
 
 
 def test_an_action_that_spark_alone_carries_out_is_shown_if_it_takes_long(on, monkeypatch) -> None:
-    monkeypatch.setattr(action_cards, "WORK_S", 60.0)
+    monkeypatch.setattr(cell_card, "WORK_S", 60.0)
     assert on.run("h = g.describe()\nc = g.crosstab('k', 'count')").displays == []
-    monkeypatch.setattr(action_cards, "WORK_S", 0.01)
+    monkeypatch.setattr(cell_card, "WORK_S", 0.01)
     (line,) = card(on.run("c = g.crosstab('k', 'count')"))
     assert re.fullmatch(rf"crosstab\(.*\) · line 1 · {TIME} · plain Spark: .*", line)
 
 
 def test_the_last_of_many_quick_actions_is_shown_while_the_cell_goes_on(on, monkeypatch) -> None:
-    monkeypatch.setattr(action_cards, "UPDATE_S", 0.5)
+    monkeypatch.setattr(cell_card, "UPDATE_S", 0.5)
     watched = Watched(monkeypatch)
     on.names |= {"made": watched.made, "said": [], "sleep": time.sleep}
     on.run("for _ in range(3): spark.range(3).collect()\nsleep(1)\nsaid += made[0]._widget._rows")
@@ -264,7 +276,7 @@ def test_the_last_of_many_quick_actions_is_shown_while_the_cell_goes_on(on, monk
 
 def test_a_line_that_can_be_opened_no_more_says_so(on, monkeypatch) -> None:
     watched = Watched(monkeypatch)
-    monkeypatch.setattr(action_cards, "MAX_GRAPHS", 2)
+    monkeypatch.setattr(cell_card.OPENABLE_LINES, "most", 2)
     on.run("g.count()")
     first = watched.made[0]
     first._widget._clicked(None, {"type": "open", "row": 0}, None)
@@ -281,19 +293,19 @@ def test_a_view_that_is_open_shows_its_own_job_while_a_loop_goes_on(on, monkeypa
     (line,) = watched.made[0]._lines.values()
     assert line.shown.times == 3
     assert line.view._frame["status"] == "FINISHED"
-    assert line.view._snapshot.started_at_ms < line.pictures[1].started_at_ms
-    assert line.viewed is None
+    assert line.view._snapshot.started_at_ms < line.openable.draw()[1].started_at_ms
+    assert line._viewed is None
 
 
 def test_a_cell_that_turns_the_mode_off_has_one_card_that_is_kept(on, monkeypatch) -> None:
     watched = Watched(monkeypatch)
     on.run("g.count()\n%flinkgraph off")
-    assert list(action_cards._open_cards) == watched.made
+    assert cell_card.OPEN_CARDS._held == watched.made
     on.run("%flinkgraph on")
 
 
 def test_what_compiles_has_a_line_before_it_has_a_job(on, monkeypatch) -> None:
-    monkeypatch.setattr(action_cards, "COMPILE_S", 0.0)
+    monkeypatch.setattr(cell_card, "COMPILE_S", 0.0)
     cell = on.run("g.where('k > 1').count()\ng.where('k > 1').write.json(f'{at}/out')")
     first, last = cell.displays[0]["text/plain"], card(cell)
     assert first == "○ count() · line 1 · COMPILING"
@@ -302,7 +314,7 @@ def test_what_compiles_has_a_line_before_it_has_a_job(on, monkeypatch) -> None:
 
 def test_a_write_that_cannot_be_compiled_leaves_no_line(on, monkeypatch) -> None:
     watched = Watched(monkeypatch)
-    monkeypatch.setattr(action_cards, "COMPILE_S", 0.0)
+    monkeypatch.setattr(cell_card, "COMPILE_S", 0.0)
 
     def refuse(*_arguments: Any, **_options: Any) -> Any:
         time.sleep(0.2)  # until the line stands
@@ -325,9 +337,9 @@ def test_the_line_and_the_view_of_its_job_say_the_same(on, monkeypatch) -> None:
         card_of_cell = watched.made[-1]
         card_of_cell._widget._clicked(None, {"type": "open", "row": 0}, None)
         (line,) = card_of_cell._lines.values()
-        frame, reused = line.view._frame, line.pictures[1].reused
+        frame, reused = line.view._frame, line.openable.draw()[1].reused
         assert frame["elapsed"] == pytest.approx(1000 * line.shown.seconds)
-        left_out = sum(len(line.pictures[1].states[vertex]) for vertex in reused)
+        left_out = sum(len(line.openable.draw()[1].states[vertex]) for vertex in reused)
         assert (frame["done"], frame["total"]) == (line.shown.tasks + left_out, line.shown.tasks + left_out)
         assert frame["reused"] == left_out
 

@@ -1,4 +1,4 @@
-"""The card of a cell in a notebook: a line for each of its actions and writes."""
+"""The card of a cell in a live notebook."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import traitlets
 
 from flinkmagic.display import printable
-from flinkmagic.display.action_lines import ActionLine
+from flinkmagic.display.card import CardLine
 from flinkmagic.display.placed_widget import PlacedWidget
 
 _STATIC = Path(__file__).with_name("static")
 
 
-class ActionCard(PlacedWidget):
-    """The card as a widget: lines with progress and Cancel, which open to the view of their job.
+class CardWidget(PlacedWidget):
+    """A card as a widget: lines with progress and Cancel, which open to the view of their job.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class ActionCard(PlacedWidget):
         super().__init__()
         self.on_msg(self._clicked)
 
-    def show(self, lines: Sequence[ActionLine], can_open: Sequence[bool], places: Sequence[str]) -> None:
+    def show(self, lines: Sequence[CardLine], can_open: Sequence[bool], places: Sequence[str]) -> None:
         """Show lines; of each say whether it can be opened, and in which place its view is if it was."""
         self._rows = [
             {
@@ -43,7 +43,7 @@ class ActionCard(PlacedWidget):
                 "glyph": line.glyph,
                 "call": printable.visible(line.call),
                 "facts": line.facts,
-                "done": line.done / max(line.of, 1) if line.status == "RUNNING" else None,
+                "done": line.done / max(line.to_do, 1) if line.status == "RUNNING" else None,
                 "can_open": opens,
                 "place": place,
             }

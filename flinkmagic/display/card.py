@@ -1,65 +1,54 @@
-"""What a cell's actions and writes took: a line for each, as text and as HTML that is saved."""
+"""The card of a cell: a line for each of its actions and writes, as text and as HTML that is saved."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flinkmagic import amounts
 from flinkmagic.display import palette, printable
 
 _MONO = "font-family:ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace"
+_SUMS = ("times", "seconds", "stages", "tasks", "reused", "answered", "saved_seconds")
 _WRAPPED = "white-space:pre-wrap;overflow-wrap:anywhere;word-break:break-word"
 
 
 @dataclass(frozen=True)
-class ActionLine:
-    """What became of the actions or writes of one line of a cell that are written alike.
-
-    Attributes
-    ----------
-    call : str
-        The call as it is written.
-    line : int
-        The line's number in the cell.
-    status : str
-        COMPILING, RUNNING, FINISHED, FAILED or CANCELED: that of the last one.
-    times : int
-        How many there were, such as in a loop; the rest are sums over all of them.
-    seconds : float
-        How long they took.
-    stages, tasks : int
-        How many stages and tasks ran.
-    done : int
-        How many tasks of the one that runs are finished.
-    of : int
-        Of how many.
-    reused : int
-        How many stages did not run, because their results existed.
-    answered : int
-        How many were answered as before, and ran nothing.
-    answered_at : str
-        When the last one of these was computed.
-    saved_seconds : float
-        How long that took when it ran.
-    note : str
-        What else there is to say, such as why plain Spark ran it.
-    """
+class CardLine:
+    """What became of the actions or writes of one line of a cell that are written alike: sums over all of them."""
 
     call: str
+    """As it is written."""
     line: int
+    """The line's number in the cell."""
     status: str = "RUNNING"
+    """That of the last one: COMPILING, RUNNING, FINISHED, FAILED or CANCELED."""
     times: int = 1
+    """How many there were, such as in a loop."""
     seconds: float = 0.0
     stages: int = 0
+    """How many stages ran."""
     tasks: int = 0
+    """How many tasks ran."""
     done: int = 0
-    of: int = 0
+    """Of the one that runs: how many of its tasks are finished."""
+    to_do: int = 0
+    """Of the one that runs: how many tasks it has."""
     reused: int = 0
+    """How many stages did not run, because their results existed."""
     answered: int = 0
+    """How many were answered as before, and ran nothing."""
     answered_at: str = ""
+    """When the last one of these was computed."""
     saved_seconds: float = 0.0
+    """How long that, and the reused stages, took when they ran."""
     note: str = ""
+    """What else there is to say, such as why plain Spark ran it."""
+
+    def then(self, last: CardLine) -> CardLine:
+        """Return the line after one more action or write."""
+        sums = {name: getattr(self, name) + getattr(last, name) for name in _SUMS}
+        return replace(last, **sums, answered_at=last.answered_at or self.answered_at)
 
     @property
     def glyph(self) -> str:
@@ -74,8 +63,8 @@ class ActionLine:
             parts.append(f"{self.times:,} times")
         if self.status != "FINISHED":
             parts.append(self.status)
-        if self.status != "FINISHED" and self.of:
-            parts.append(f"{self.done:,}/{self.of:,} tasks")
+        if self.status != "FINISHED" and self.to_do:
+            parts.append(f"{self.done:,}/{self.to_do:,} tasks")
         elif self.stages:
             tasks = f", {amounts.count(self.tasks, 'task')}" if self.tasks else ""
             parts.append(amounts.count(self.stages, "stage") + tasks)
@@ -97,12 +86,12 @@ class ActionLine:
         return f"{sign}{printable.visible(self.call)} · {self.facts}"
 
 
-def card_bundle(lines: Sequence[ActionLine]) -> Mapping[str, str]:
+def card_bundle(lines: Sequence[CardLine]) -> Mapping[str, str]:
     """Return what a notebook stores of a card: ``text/html`` and ``text/plain``."""
     return {"text/plain": "\n".join(line.to_text() for line in lines), "text/html": _to_html(lines)}
 
 
-def _to_html(lines: Sequence[ActionLine]) -> str:
+def _to_html(lines: Sequence[CardLine]) -> str:
     """Return the lines as a table that has the colours of the page around it."""
     rows = []
     for line in lines:

@@ -1,8 +1,8 @@
-"""The boxes of a picture: how large each is, and how it is drawn.
+"""The nodes of a picture: how large the box of each is, and how it is drawn.
 
-A card shows, from top to bottom: its part in the graph and its parallelism; the operators, the user's words first and
-Spark's second; in execution graphs its subtasks; and how far its subtasks are. It has the same size in every state, so
-that painting never moves anything.
+A box shows, from top to bottom: the node's part in the graph and its parallelism; the operators, the user's words first
+and Spark's second; in execution graphs its subtasks; and how far its subtasks are. It has the same size in every state,
+so that painting never moves anything.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_ROWS = 6
 
 @dataclass(frozen=True)
 class Row:
-    """One operator of a card: lines of the user's call, then a note."""
+    """One operator of a node: lines of the user's call, then a note."""
 
     title: tuple[str, ...]
     face: printable.Face
@@ -47,7 +47,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Card:
+class MeasuredNode:
     """A node, measured."""
 
     node: NodeView
@@ -57,8 +57,8 @@ class Card:
     with_subtasks: bool
 
 
-def measure(node: NodeView, *, with_subtasks: bool = False, title_only: bool = False) -> Card:
-    """Choose the lines of a card and its size."""
+def measure(node: NodeView, *, with_subtasks: bool = False, title_only: bool = False) -> MeasuredNode:
+    """Choose the lines of a node and its size."""
     lines: Sequence[OperatorLine] = node.operators or (OperatorLine(operator=node.name),)
     if title_only:
         lines = [_summary_line(node)]
@@ -69,7 +69,7 @@ def measure(node: NodeView, *, with_subtasks: bool = False, title_only: bool = F
         grid_width, grid_height = subtasks_size(node.parallelism)
         text = max(text, grid_width)
         height += grid_height + ROW_GAP
-    return Card(node, rows, round(text + 2 * PAD + STRIPE), round(height), with_subtasks)
+    return MeasuredNode(node, rows, round(text + 2 * PAD + STRIPE), round(height), with_subtasks)
 
 
 def _summary_line(node: NodeView) -> OperatorLine:
@@ -120,34 +120,34 @@ def _pill_width(text: str) -> float:
     return printable.width(text, 10.5, bold=True) + 14
 
 
-def draw(card: Card, x: float, y: float, *, far_title: bool = False) -> Element:
-    """Draw a card with its upper left corner at (x, y)."""
-    node = card.node
+def draw(measured: MeasuredNode, x: float, y: float, *, far_title: bool = False) -> Element:
+    """Draw a node with its upper left corner at (x, y)."""
+    node = measured.node
     state = leading_state(node.states)
     group = moved(
         x, y,
-        tooltip(_card_hint(node)),
+        tooltip(_hint_of_node(node)),
         class_="fm-node", data_id=node.id, data_vertex=node.vertex_id, data_state=state,
     )  # fmt: skip
-    group.add(*_frame(card, state), *_header(card))
+    group.add(*_frame(measured, state), *_header(measured))
     at = HEADER
-    for row in card.rows:
+    for row in measured.rows:
         group.add(_draw_row(row, at))
         at += row.height + ROW_GAP
-    if card.with_subtasks:
-        group.add(draw_subtasks(node, STRIPE + PAD, at, card.width - STRIPE - 2 * PAD))
-    group.add(draw_footer(node, card.width, card.height))
-    return group.add(*_far_title(card)) if far_title else group
+    if measured.with_subtasks:
+        group.add(draw_subtasks(node, STRIPE + PAD, at, measured.width - STRIPE - 2 * PAD))
+    group.add(draw_footer(node, measured.width, measured.height))
+    return group.add(*_far_title(measured)) if far_title else group
 
 
-def _far_title(card: Card) -> list[Element]:
-    """Return the card's title as large as it fits, for looking at a large graph from afar."""
+def _far_title(measured: MeasuredNode) -> list[Element]:
+    """Return the node's title as large as it fits, for looking at a large graph from afar."""
     size, line = 25.0, 29.0
-    room = card.height - 16
-    if card.with_subtasks:
-        room -= subtasks_size(card.node.parallelism)[1] + FOOTER
-    title = printable.visible(card.node.title)
-    lines = printable.wrap(title, (card.width - 30) / 1.1, size, max_lines=max(1, int(room / line)))
+    room = measured.height - 16
+    if measured.with_subtasks:
+        room -= subtasks_size(measured.node.parallelism)[1] + FOOTER
+    title = printable.visible(measured.node.title)
+    lines = printable.wrap(title, (measured.width - 30) / 1.1, size, max_lines=max(1, int(room / line)))
     return [
         element("text", text, x=STRIPE + PAD, y=8 + line * (index + 0.8), font_size=size, font_weight="600",
                 fill=palette.INK, class_="fm-far-title")
@@ -155,21 +155,21 @@ def _far_title(card: Card) -> list[Element]:
     ]  # fmt: skip
 
 
-def _card_hint(node: NodeView) -> str:
+def _hint_of_node(node: NodeView) -> str:
     facts = [f"{name}: {value}" for name, value in node.facts]
     facts += [node.cost.words()[0]] if node.cost is not None else []
     return "\n".join([node.name, f"parallelism {node.parallelism}", *node.badges, *facts])
 
 
-def _frame(card: Card, state: str) -> list[Element]:
-    width, height = card.width, card.height
+def _frame(measured: MeasuredNode, state: str) -> list[Element]:
+    width, height = measured.width, measured.height
     style = palette.STATES[state]
     begun = state != "CREATED"
-    role = palette.ROLES[card.node.role]
+    role = palette.ROLES[measured.node.role]
     stripe = f"M8 0a8 8 0 0 0-8 8V{height - 8:g}a8 8 0 0 0 8 8H{STRIPE + 3:g}V0z"
     return [
         box(0, 0, width, height, rx=8, fill=palette.CARD, class_="fm-card"),
-        element("path", d=stripe, fill=role.color, class_=f"fm-stripe fm-role-{card.node.role}"),
+        element("path", d=stripe, fill=role.color, class_=f"fm-stripe fm-role-{measured.node.role}"),
         box(STRIPE, 0, 10, height, fill=palette.CARD, class_="fm-card-in"),
         box(
             0, 0, width, height, rx=8, fill="none", class_="fm-border",
@@ -178,20 +178,20 @@ def _frame(card: Card, state: str) -> list[Element]:
     ]  # fmt: skip
 
 
-def _header(card: Card) -> list[Element]:
-    role = palette.ROLES[card.node.role]
+def _header(measured: MeasuredNode) -> list[Element]:
+    role = palette.ROLES[measured.node.role]
     left = STRIPE + PAD
     parts = [
         moved(
             left - 1, 7,
             element("path", d=role.icon, fill="none", stroke=role.color, stroke_width=1.5, stroke_linecap="round",
-                    stroke_linejoin="round", class_=f"fm-role-icon fm-role-{card.node.role}"),
+                    stroke_linejoin="round", class_=f"fm-role-icon fm-role-{measured.node.role}"),
         ),
         element("text", role.word.upper(), x=left + 21, y=19, font_size=10.5, font_weight="600", letter_spacing="0.7",
-                fill=role.color, class_=f"fm-role-word fm-role-{card.node.role}"),
+                fill=role.color, class_=f"fm-role-word fm-role-{measured.node.role}"),
     ]  # fmt: skip
-    right = card.width - PAD + 2
-    for text in reversed(_pills(card.node)):
+    right = measured.width - PAD + 2
+    for text in reversed(_pills(measured.node)):
         width = _pill_width(text)
         right -= width
         strong = not text.startswith("×")
@@ -220,7 +220,7 @@ def _draw_row(row: Row, top: float) -> Element:
 
 
 def draw_footer(node: NodeView, width: float, height: float) -> Element:
-    """Draw a card's footer: how far its subtasks are, and their costs, as sign, words and a bar of shares."""
+    """Draw a node's footer: how far its subtasks are, and their costs, as sign, words and a bar of shares."""
     states = node.states
     left, right = STRIPE + PAD, width - PAD
     state = leading_state(states)
@@ -257,7 +257,7 @@ BAR_ORDER = (
 
 
 def footer_words(node: NodeView, width: float) -> str:
-    """Return the words under a card of some width: how far its subtasks are, or their costs."""
+    """Return the words under a node of some width: how far its subtasks are, or their costs."""
     if node.cost is not None:
         room, choices = width - STRIPE - 2 * PAD - 18, node.cost.words()
         return next((words for words in choices if printable.width(words, NOTE_SIZE) <= room), choices[-1])
@@ -265,7 +265,7 @@ def footer_words(node: NodeView, width: float) -> str:
 
 
 def footer_text(states: bytes, parallelism: int) -> str:
-    """Return the words under a card: ``"4 subtasks"``, ``"2 of 4 finished · 1 running"``, ``"1 failed · …"``."""
+    """Return the words under a node: ``"4 subtasks"``, ``"2 of 4 finished · 1 running"``, ``"1 failed · …"``."""
     counts = state_counts(states)
     if not counts or set(counts) == {"CREATED"}:
         return amounts.count(parallelism, "subtask")
