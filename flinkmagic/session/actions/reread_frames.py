@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flinkmagic.capturing.program import Program
+    from flinkmagic.planning.boundaries import Boundary
     from flinkmagic.session.actions.action_graph import LineGraph
     from flinkmagic.session.job import Job
 
@@ -127,8 +128,8 @@ class RereadFrames:
         not_retained = job.not_retained()
         for boundary in graph.boundaries:
             if boundary.name not in not_retained:
+                self._account(boundary, job)
                 for one in boundary.dataframes:
-                    self._account(one, job, boundary.columns)
                     self._put(one, boundary.columns)
         assert not isinstance(graph.program, dict)
         for one in _read_by(graph.program, df):
@@ -138,11 +139,11 @@ class RereadFrames:
                     rows = count if one is df and count is not None else graph.rows_of(one)
                     self._measure(one, rows, seconds)
 
-    def _account(self, df: DataFrame, job: Job, kept: frozenset[int]) -> None:
-        """Note what keeping columns of a DataFrame has cost, or has saved."""
-        name = self._keys[df].digest if df in self._keys else ""
-        if self._kept.get(df) is None:
-            self._ledger.stake(name, self._cost(df, kept))
+    def _account(self, boundary: Boundary, job: Job) -> None:
+        """Note what keeping a DataFrame has cost, or has saved; several objects may have its plan."""
+        name = next((self._keys[df].digest for df in boundary.dataframes if df in self._keys), "")
+        if all(self._kept.get(df) is None for df in boundary.dataframes):
+            self._ledger.stake(name, max(self._cost(df, boundary.columns) for df in boundary.dataframes))
         else:
             self._ledger.pays(name, job.saved_seconds)
 

@@ -345,6 +345,18 @@ def test_what_has_more_rows_than_it_pays_to_keep_is_not_kept(session, files, mon
     assert [one.graph for one in kept_frames(session)] == ["collect"]
 
 
+def test_what_stands_in_two_objects_is_staked_once(session, files, monkeypatch) -> None:
+    stakes = []
+    monkeypatch.setattr(Ledger, "room", lambda _self, expected: 1000.0)
+    monkeypatch.setattr(Ledger, "stake", lambda _self, what, seconds: stakes.append(what))
+    session.plain("from pyspark.sql import DataFrame\nsame = DataFrame(late._jdf, spark)\nNone")
+    for name in ("late", "same"):
+        session.cell(f"{name}.count()")
+    session.cell("same.groupBy(F.expr('total % 2')).count().collect()")
+    [kept] = kept_frames(session)
+    assert stakes == [kept.key]
+
+
 def test_what_multiplies_rows_is_kept_once_its_rows_are_counted(session, files) -> None:
     session.plain("pairs = late.crossJoin(late.select(F.col('k').alias('other')))\nNone")
     for _ in range(2):
