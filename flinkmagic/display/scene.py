@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flinkmagic.display.printable import lines_visible, xml
+from flinkmagic.errors.base import InvariantViolatedError
 
 TAGS = frozenset({"svg", "g", "rect", "path", "text", "tspan", "title", "circle", "line"})
 _ATTRIBUTES = """
@@ -32,7 +33,7 @@ class Element:
 
     def __post_init__(self) -> None:
         if self.tag not in TAGS or not ATTRIBUTES.issuperset(self.attributes):
-            raise ValueError(f"not drawable: <{self.tag} {' '.join(self.attributes)}>")
+            raise InvariantViolatedError(f"<{self.tag} {' '.join(self.attributes)}> is drawable")
 
     def add(self, *children: Element | str | None) -> Element:
         """Append children, leaving out None; return self."""

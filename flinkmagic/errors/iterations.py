@@ -2,48 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from flinkmagic.amounts import count
 from flinkmagic.errors.base import UserError
 
 
+@dataclass(eq=False)
 class IterationArgumentsError(UserError):
-    """`iterate` or `co_iterate`, or a function that it was given, has something that has no meaning.
+    """`iterate` or `co_iterate`, or a function that it was given, has something that has no meaning."""
 
-    Parameters
-    ----------
-    reason
-        What is wrong, and what it should be.
-    """
+    reason: str
+    """What is wrong, and what it should be."""
 
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(f"{reason}.")
+    template = "{reason}."
 
 
+@dataclass(eq=False)
 class SuperstepFailedError(UserError):
-    """A superstep whose job failed; the rows of the one before are kept until then.
+    """A superstep whose job failed; the rows of the one before are kept until then."""
 
-    Parameters
-    ----------
-    name
-        The loop's.
-    number
-        The superstep's, from 1.
-    causes
-        What failed.
-    """
+    name: str
+    number: int
+    """The superstep's, from 1."""
+    causes: list[str]
+    """What failed."""
 
-    def __init__(self, name: str, number: int, causes: list[str]) -> None:
-        self.name, self.number, self.causes = name, number, causes
-        super().__init__("\n".join([f"Superstep {number} of the loop {name!r} failed.", *causes]))
+    def __str__(self) -> str:
+        remedy = "Correct the step, or what it reads, and run the loop again."
+        return "\n".join([f"Superstep {self.number} of the loop {self.name!r} failed.", *self.causes, remedy])
 
 
+@dataclass(eq=False)
 class IterationCancelledError(UserError):
     """A loop that was cancelled, between or within its supersteps."""
 
-    def __init__(self, name: str, finished: int) -> None:
-        self.name, self.finished = name, finished
-        super().__init__(f"The loop {name!r} was cancelled after {count(finished, 'finished superstep')}.")
+    name: str
+    finished: int
+
+    def __str__(self) -> str:
+        done = count(self.finished, "finished superstep")
+        return f"The loop {self.name!r} was cancelled after {done}. Run it again when you want its result."
 
 
 def interrupted(name: str, finished: int) -> str:

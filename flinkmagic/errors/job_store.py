@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from flinkmagic.errors.base import UserError
 
 
@@ -9,47 +11,58 @@ class JobStoreError(UserError):
     """A store of jobs that cannot be used in its present state."""
 
 
+@dataclass(eq=False)
 class ForeignJournalError(JobStoreError):
     """A file in a store of jobs that is not a journal of this program."""
 
-    def __init__(self, path: str, reason: str) -> None:
-        self.path, self.reason = path, reason
-        super().__init__(f"{path} is not used: {reason}. Nothing was changed; move the file elsewhere to continue.")
+    path: str
+    reason: str
+
+    template = "{path} is not used: {reason}. Nothing was changed; move the file elsewhere to continue."
 
 
+@dataclass(eq=False)
 class TornJournalError(JobStoreError):
     """A job's journal that is damaged."""
 
-    def __init__(self, path: str, line: int, reason: str, intact_bytes: int) -> None:
-        self.path, self.line, self.reason, self.intact_bytes = path, line, reason, intact_bytes
-        super().__init__(
-            f"{path} is damaged in line {line}: {reason}. Nothing was changed; its first {intact_bytes} bytes are "
-            "in order. Restore the file, or submit the job again."
-        )
+    path: str
+    line: int
+    reason: str
+    intact_bytes: int
+
+    template = (
+        "{path} is damaged in line {line}: {reason}. Nothing was changed; its first {intact_bytes} bytes are "
+        "in order. Restore the file, or submit the job again."
+    )
 
 
+@dataclass(eq=False)
 class CheckpointInUseError(JobStoreError):
     """A graph is run with a checkpoint folder that another process is using."""
 
-    def __init__(self, name: str, folder: str) -> None:
-        self.name, self.folder = name, folder
-        super().__init__(
-            f"The graph {name!r} is being run with the checkpoints in {folder}, by another process or an earlier run. "
-            "Wait until that has ended, or choose another folder."
-        )
+    name: str
+    folder: str
+
+    template = (
+        "The graph {name!r} is being run with the checkpoints in {folder}, by another process or an earlier run. "
+        "Wait until that has ended, or choose another folder."
+    )
 
 
+@dataclass(eq=False)
 class JobLedElsewhereError(JobStoreError):
     """A job that another process, or an earlier submission, leads."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        super().__init__(f"The job is led elsewhere: {path} is locked. Wait until it has ended there.")
+    path: str
+
+    template = "The job is led elsewhere: {path} is locked. Wait until it has ended there."
 
 
+@dataclass(eq=False)
 class JobNotStoredError(JobStoreError):
     """A job that the store does not have."""
 
-    def __init__(self, job_id: str, folder: str) -> None:
-        self.job_id, self.folder = job_id, folder
-        super().__init__(f"There is no job {job_id} in {folder}.")
+    job_id: str
+    folder: str
+
+    template = "There is no job {job_id} in {folder}."

@@ -2,61 +2,83 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from flinkmagic.amounts import count, duration
 from flinkmagic.errors.base import FlinkMagicError
 
 
+@dataclass(eq=False)
 class IllegalStateTransitionError(FlinkMagicError):
     """A transition that is not in the table of states: a mistake of ours."""
 
-    def __init__(self, what: str, source: str, target: str, history: tuple[str, ...] = ()) -> None:
-        self.what, self.source, self.target, self.history = what, source, target, history
-        story = f" Its history: {'; '.join(history)}." if history else ""
-        super().__init__(
-            f"{what} cannot go from {source} to {target}.{story} This is a bug of flinkmagic: please report it."
-        )
+    what: str
+    source: str
+    target: str
+    history: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        story = f" Its history: {'; '.join(self.history)}." if self.history else ""
+        step = f"{self.what} cannot go from {self.source} to {self.target}"
+        return f"{step}.{story} This is a bug of flinkmagic: please report it."
 
 
+@dataclass(eq=False)
 class PartitionNotFoundError(FlinkMagicError):
     """A task could not read a partition of a result that it consumes (Flink's `PartitionNotFoundException`)."""
 
-    def __init__(self, dataset_id: str, partition: int, detail: str = "") -> None:
-        self.dataset_id, self.partition = dataset_id, partition
-        super().__init__(
-            f"Partition {partition} of result {dataset_id} is gone{': ' + detail if detail else ''}. "
-            "The task that made it runs again."
-        )
+    dataset_id: str
+    partition: int
+    detail: str = ""
+
+    def __str__(self) -> str:
+        why = f": {self.detail}" if self.detail else ""
+        return f"Partition {self.partition} of result {self.dataset_id} is gone{why}. The task that made it runs again."
 
 
+@dataclass(eq=False)
 class SuppressRestartsError(FlinkMagicError):
     """Wraps a failure that no restart can mend (Flink's `SuppressRestartsException`)."""
 
-    def __init__(self, cause: BaseException) -> None:
-        super().__init__(f"The failure is not recoverable: {cause}")
-        self.__cause__ = cause
+    cause: BaseException
+
+    template = "The failure is not recoverable: {cause}"
+
+    def __post_init__(self) -> None:
+        self.__cause__ = self.cause
 
 
+@dataclass(eq=False)
 class RecoverySuppressedError(FlinkMagicError):
     """A job failed for good: its restart strategy allows no further restart."""
 
-    def __init__(self, strategy: str, cause: BaseException) -> None:
-        self.strategy = strategy
-        super().__init__(f"Recovery is suppressed by {strategy}: {cause}")
-        self.__cause__ = cause
+    strategy: str
+    cause: BaseException
+
+    template = "Recovery is suppressed by {strategy}: {cause}"
+
+    def __post_init__(self) -> None:
+        self.__cause__ = self.cause
 
 
+@dataclass(eq=False)
 class NoResourceAvailableError(FlinkMagicError):
     """A region cannot get the slots that it needs (Flink's `NoResourceAvailableException`)."""
 
-    def __init__(self, needed: int, available: int, groups: list[str], waited_ms: float | None = None) -> None:
-        self.needed, self.available, self.groups = needed, available, groups
-        waited = f" within {duration(waited_ms)}" if waited_ms is not None else ""
-        super().__init__(
-            f"A region needs {count(needed, 'slot')} together, and {available} became available{waited}. It requests: "
-            f"{', '.join(groups)}. Give the job more slots, or lower the parallelism of these groups."
+    needed: int
+    available: int
+    groups: list[str]
+    waited_ms: float | None = None
+
+    def __str__(self) -> str:
+        waited = f" within {duration(self.waited_ms)}" if self.waited_ms is not None else ""
+        return (
+            f"A region needs {count(self.needed, 'slot')} together, and {self.available} became available{waited}. "
+            f"It requests: {', '.join(self.groups)}. Give the job more slots, or lower the parallelism of these groups."
         )
 
 
+@dataclass(eq=False)
 class TaskExecutorLostError(FlinkMagicError):
     """A task executor is gone, and so is what ran or was stored there.
 
@@ -64,80 +86,77 @@ class TaskExecutorLostError(FlinkMagicError):
     what was lost, and each such task is told of with an `ExecutorRecoveryError`.
     """
 
-    def __init__(self, resource_id: str, reason: str) -> None:
-        self.resource_id, self.reason = resource_id, reason
-        super().__init__(f"The task executor {resource_id} is lost: {reason}")
+    resource_id: str
+    reason: str
+
+    template = "The task executor {resource_id} is lost: {reason}"
 
 
 class ExecutorRecoveryError(FlinkMagicError):
-    """A loss that the executors' own scheduler repairs: the job continues and asks no restart strategy.
+    """A loss that the executors' own scheduler repairs: the job continues and asks no restart strategy."""
 
-    Attributes
-    ----------
-    resource_id : str or None
-        The executor that is lost, if known.
-    """
-
-    def __init__(self, text: str, resource_id: str | None) -> None:
-        self.resource_id = resource_id
-        super().__init__(text)
+    resource_id: str | None
+    """The executor that is lost, if known."""
 
     def belongs_with(self, other: ExecutorRecoveryError) -> bool:
         """Return whether two losses have the same cause."""
         return self.resource_id == other.resource_id or other.resource_id is None
 
 
+@dataclass(eq=False)
 class ExecutorLostError(ExecutorRecoveryError):
     """An executor is gone, and the tasks that ran on it run again elsewhere."""
 
-    def __init__(self, resource_id: str, reason: str) -> None:
-        self.reason = reason
-        super().__init__(f"The executor {resource_id} is lost: {reason}", resource_id)
+    resource_id: str
+    reason: str
+
+    template = "The executor {resource_id} is lost: {reason}"
 
 
+@dataclass(eq=False)
 class OutputLostError(ExecutorRecoveryError):
     """The output of a finished task is gone with its executor, and is made again."""
 
-    def __init__(self, task: str, resource_id: str | None) -> None:
-        self.task = task
-        where = f" with the executor {resource_id}" if resource_id is not None else ""
-        super().__init__(f"The output of {task} is lost{where}, and is made again.", resource_id)
+    task: str
+    resource_id: str | None
+
+    def __str__(self) -> str:
+        where = f" with the executor {self.resource_id}" if self.resource_id is not None else ""
+        return f"The output of {self.task} is lost{where}, and is made again."
 
 
+@dataclass(eq=False)
 class SlotLostError(FlinkMagicError):
     """The slot that a task ran in was taken away."""
 
-    def __init__(self, allocation_id: str, resource_id: str, reason: str) -> None:
-        self.allocation_id, self.resource_id = allocation_id, resource_id
-        super().__init__(f"The slot {allocation_id} on {resource_id} is lost: {reason}")
+    allocation_id: str
+    resource_id: str
+    reason: str
+
+    template = "The slot {allocation_id} on {resource_id} is lost: {reason}"
 
 
+@dataclass(eq=False)
 class JobSuspendedError(FlinkMagicError):
     """A job was suspended here; another process may take it up."""
 
-    def __init__(self, job_id: str, reason: str) -> None:
-        self.job_id, self.reason = job_id, reason
-        super().__init__(f"The job {job_id} is suspended: {reason}")
+    job_id: str
+    reason: str
+
+    template = "The job {job_id} is suspended: {reason}"
 
 
+@dataclass(eq=False)
 class TaskCanceledError(FlinkMagicError):
     """A task was cancelled although no one asked for that."""
 
-    def __init__(self, task_name: str) -> None:
-        self.task_name = task_name
-        super().__init__(f"{task_name} was cancelled by its executor, without a request")
+    task_name: str
+
+    template = "{task_name} was cancelled by its executor, without a request"
 
 
+@dataclass(eq=False)
 class SlotRequestCanceledError(FlinkMagicError):
     """A slot is no longer needed: its task was cancelled before the slot came."""
 
-    def __init__(self) -> None:
-        super().__init__("The slot is no longer needed: its task was cancelled.")
-
-
-class InvariantViolatedError(FlinkMagicError):
-    """Something that must always be true of a scheduler is not: a mistake of ours."""
-
-    def __init__(self, rule: str) -> None:
-        self.rule = rule
-        super().__init__(f"It does not hold that {rule}. This is a bug of flinkmagic: please report it.")
+    template = "The slot is no longer needed: its task was cancelled."

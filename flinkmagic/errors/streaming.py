@@ -3,86 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from flinkmagic.errors.base import FlinkMagicError, UserError, first_line
 
 
+@dataclass(eq=False)
 class StreamNotStartedError(UserError):
     """A line needs a streaming query that is deferred."""
 
-    def __init__(self, queries: Sequence[str], graph: str | None) -> None:
-        self.queries, self.graph = tuple(queries), graph
+    queries: Sequence[str]
+    graph: str | None
+
+    def __str__(self) -> str:
         how = (
-            f"%flinkrun {graph}, or --run on the cell"
-            if graph
+            f"%flinkrun {self.graph}, or --run on the cell"
+            if self.graph
             else "compile(program, mode='streaming').run(wait=False)"
         )
-        super().__init__(f"{', '.join(queries)}: deferred, and not started yet. Run it first: {how}.")
+        return f"{', '.join(self.queries)}: deferred, and not started yet. Run it first: {how}."
 
 
+@dataclass(eq=False)
 class BatchWriteInStreamError(UserError):
     """A batch write in a cell whose mode is streaming."""
 
-    def __init__(self, location: object) -> None:
-        self.location = location
-        super().__init__(
-            f"{location}: the mode of this cell is streaming, and this line writes a batch: nothing is written. Put it "
-            "in a cell of its own, or write each batch of a stream in foreachBatch."
-        )
+    location: object
+
+    template = (
+        "{location}: the mode of this cell is streaming, and this line writes a batch: nothing is written. Put it "
+        "in a cell of its own, or write each batch of a stream in foreachBatch."
+    )
 
 
+@dataclass(eq=False)
 class NoStreamError(UserError):
     """A program of mode streaming that starts no query."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(
-            f"{name!r} starts no stream, and its mode is streaming. Start one (df.writeStream.format(...).start()), or "
-            "leave the mode at batch."
-        )
+    name: str
+
+    template = (
+        "{name!r} starts no stream, and its mode is streaming. Start one (df.writeStream.format(...).start()), or "
+        "leave the mode at batch."
+    )
 
 
+@dataclass(eq=False)
 class StreamModeError(UserError):
     """Streams that are compiled for batch."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"{name!r} starts streams, and its mode is batch. Compile it with the mode streaming.")
+    name: str
+
+    template = "{name!r} starts streams, and its mode is batch. Compile it with the mode streaming."
 
 
+@dataclass(eq=False)
 class StreamRestartError(UserError):
     """A query that is to restart from a checkpoint which executors could not read."""
 
-    def __init__(self, name: str, location: object) -> None:
-        self.name, self.location = name, location
-        super().__init__(
-            f"{location}: {name} has no checkpointLocation, and on a cluster no folder of this machine will do to "
-            'restart it. Add .option("checkpointLocation", FOLDER), or leave out --restart.'
-        )
+    name: str
+    location: object
+
+    template = (
+        "{location}: {name} has no checkpointLocation, and on a cluster no folder of this machine will do to "
+        'restart it. Add .option("checkpointLocation", FOLDER), or leave out --restart.'
+    )
 
 
+@dataclass(eq=False)
 class StreamingVersionError(UserError):
     """A version of Spark whose streaming plans cannot be read."""
 
-    def __init__(self, version: str, reason: str) -> None:
-        self.version = version
-        super().__init__(
-            f"The plan of a stream cannot be read with Spark {version} ({reason}). Leave out --mode streaming: the "
-            "stream then starts on its line."
-        )
+    version: str
+    reason: str
+
+    template = (
+        "The plan of a stream cannot be read with Spark {version} ({reason}). Leave out --mode streaming: the "
+        "stream then starts on its line."
+    )
 
 
+@dataclass(eq=False)
 class BatchFailedError(FlinkMagicError):
     """A batch whose graph did not finish, and no error of Spark's says why."""
 
-    def __init__(self, where: str, cause: BaseException | None) -> None:
-        self.where = where
-        why = "it was cancelled" if cause is None else f"{type(cause).__name__}: {cause}"
-        super().__init__(
-            f"{where}: the writes of this batch are not done ({why}). The batch fails, and its checkpoint repeats it."
-        )
+    where: str
+    cause: BaseException | None
+
+    def __str__(self) -> str:
+        why = "it was cancelled" if self.cause is None else f"{type(self.cause).__name__}: {self.cause}"
+        failed = f"{self.where}: the writes of this batch are not done ({why})"
+        return f"{failed}. The batch fails, and its checkpoint repeats it."
 
 
+@dataclass(eq=False)
 class BatchStoppedError(UserError):
     """A batch whose query was stopped.
 
@@ -90,12 +104,12 @@ class BatchStoppedError(UserError):
     ``StreamExecution``, on 3.5.9 and 4.3.0), with a search that overflows its stack where much text follows.
     """
 
-    def __init__(self, where: str) -> None:
-        self.where = where
-        super().__init__(
-            f"{where}: the query was stopped, and the batch with it (py4j.protocol.Py4JJavaError: An error occurred "
-            "while calling foreachBatch: java.lang.InterruptedException)."
-        )
+    where: str
+
+    template = (
+        "{where}: the query was stopped, and the batch with it (py4j.protocol.Py4JJavaError: An error occurred "
+        "while calling foreachBatch: java.lang.InterruptedException)."
+    )
 
 
 def batch_ran_plainly(query: str, where: str, cause: BaseException) -> str:

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.errors.deployment import DriverClassesRefusedError
 from flinkmagic.jvm.class_files import ClassFiles
 from flinkmagic.jvm.java import elements, java_array, java_class, java_words, scala_object
@@ -219,7 +220,7 @@ class DriverClasses:
         if name in compiled.constructors:
             return compiled
         if name not in self._classes:
-            raise LookupError(f"{name} is no Java class of {self._package}")
+            raise InvariantViolatedError(f"{name} is a Java class of {self._package}")
         if not compiled.is_loaded or name in self._filled:
             for used in self._uses.get(name, ()):
                 self._compile(gateway, used, {})

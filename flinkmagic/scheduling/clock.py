@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+from flinkmagic.errors.base import InvariantViolatedError
+
 
 class Clock(Protocol):
     """Tells the scheduler the time."""
@@ -40,5 +42,5 @@ class ManualClock:
     def advance_to(self, at_ms: float) -> None:
         """Move to `at_ms`, which must not lie in the past."""
         if at_ms < self._now_ms:
-            raise ValueError(f"the clock stands at {self._now_ms} ms and cannot go back to {at_ms} ms")
+            raise InvariantViolatedError(f"a clock that stands at {self._now_ms} ms goes on, not back to {at_ms} ms")
         self._now_ms = at_ms

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar, cast
 
+from flinkmagic.errors.base import InvariantViolatedError
+
 T = TypeVar("T")
 
 
@@ -55,7 +57,7 @@ class CompletableFuture(Generic[T]):
     def result(self) -> T:
         """Return the value, or raise its error; it must be done."""
         if not self._done:
-            raise RuntimeError("the future is not done yet")
+            raise InvariantViolatedError("a future is done when it is asked for its result")
         if self._error is not None:
             raise self._error
         return cast(T, self._value)

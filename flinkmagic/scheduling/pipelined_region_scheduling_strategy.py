@@ -27,7 +27,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from flinkmagic.errors.scheduling import InvariantViolatedError
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.slot_sharing import local_input_preferred
@@ -51,4 +52,4 @@ def make_failover_strategy(
         return RestartPipelinedRegionFailoverStrategy(topology, graph.state, tracker)
     if name == "full":
         return RestartAllFailoverStrategy(graph.state)
-    raise ValueError(f"the failover strategy is one of {', '.join(FAILOVER_STRATEGIES)}, not {name!r}")
+    raise InvalidValueError(name, f"one of {', '.join(FAILOVER_STRATEGIES)}", "the failover strategy")

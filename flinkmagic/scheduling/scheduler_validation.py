@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from flinkmagic.errors.scheduling import InvariantViolatedError
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.execution_operations import ON_EXECUTOR

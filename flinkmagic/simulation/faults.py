@@ -12,12 +12,15 @@ from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.scheduling.failover.restart_strategy import parse_duration_ms
 
 
+@dataclass(eq=False)
 class SimulatedError(FlinkMagicError):
     """Why a simulated task fails."""
 
-    def __init__(self, what: str, at_ms: float) -> None:
-        self.what, self.at_ms = what, at_ms
-        super().__init__(f"{what} (simulated at {at_ms / 1000.0:g}s)")
+    what: str
+    at_ms: float
+
+    def __str__(self) -> str:
+        return f"{self.what} (simulated at {self.at_ms / 1000.0:g}s)"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from flinkmagic.display.picture import draw_picture, to_svg
 from flinkmagic.display.scene import Element, element
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView, OperatorLine
 from flinkmagic.display.subtasks import chip_center, subtasks_size
+from flinkmagic.errors.base import InvariantViolatedError
 from tests.display.states import state_codes
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -172,7 +173,7 @@ def test_only_known_elements_can_be_drawn() -> None:
         ("image", {}),
         ("g", {"style": "x"}),
     ):
-        with pytest.raises(ValueError, match="not drawable"):
+        with pytest.raises(InvariantViolatedError, match="is drawable"):
             Element(tag, attributes)
 
 

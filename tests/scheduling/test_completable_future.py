@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.scheduling.completable_future import CompletableFuture, all_done
 
 
@@ -22,7 +23,7 @@ def test_callbacks_run_once_in_order_with_value_or_error() -> None:
 
 def test_an_error_is_raised_by_result() -> None:
     future: CompletableFuture[int] = CompletableFuture()
-    with pytest.raises(RuntimeError, match="not done"):
+    with pytest.raises(InvariantViolatedError, match="is done when"):
         future.result()
     error = ValueError("no")
     future.complete_exceptionally(error)

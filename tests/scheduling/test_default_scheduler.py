@@ -13,6 +13,7 @@ from flinkmagic.errors.scheduling import (
     TaskCanceledError,
     TaskExecutorLostError,
 )
+from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
@@ -496,5 +497,5 @@ def test_results_of_a_failed_job_are_released(job, bench) -> None:
 
 
 def test_an_unknown_failover_strategy_is_refused(job, bench) -> None:
-    with pytest.raises(ValueError, match="region, full, not 'some'"):
+    with pytest.raises(InvalidValueError, match="region, full, not 'some'"):
         bench(job(TWO_STAGES), failover_strategy="some")

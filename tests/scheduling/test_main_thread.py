@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.scheduling.clock import ManualClock, SystemClock
 from flinkmagic.scheduling.main_thread import MainThreadExecutor, ManualMainThreadExecutor, ask
 from tests.virtual_time import advance, run_until
@@ -52,7 +53,7 @@ def test_running_what_is_ready_leaves_time_alone() -> None:
 
 def test_a_clock_does_not_go_back() -> None:
     clock = ManualClock(5.0)
-    with pytest.raises(ValueError, match=r"stands at 5\.0 ms"):
+    with pytest.raises(InvariantViolatedError, match=r"stands at 5\.0 ms"):
         clock.advance_to(4.0)
     advance(clock, 1.0)
     assert clock.now_ms() == 6.0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from flinkmagic.errors.scheduling import InvariantViolatedError
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph

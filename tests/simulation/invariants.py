@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from flinkmagic.errors.scheduling import InvariantViolatedError
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.simulation.shuffle_environment import PartitionState
 from flinkmagic.simulation.simulated_task_executor import SimulatedTaskExecutor

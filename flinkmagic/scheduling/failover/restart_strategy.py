@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.scheduling.clock import Clock
 
@@ -187,7 +188,7 @@ class ExponentialDelayRestartBackoffTimeStrategy:
 
     def backoff_ms(self) -> float:
         if self._next_restart_ms is None:
-            raise RuntimeError("no failure was counted yet")
+            raise InvariantViolatedError("a failure was counted before its backoff is asked for")
         return max(self._next_restart_ms - self._clock.now_ms(), 0.0)
 
     def _with_jitter(self) -> float:

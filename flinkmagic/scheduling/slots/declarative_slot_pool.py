@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot
@@ -70,7 +71,7 @@ class DeclarativeSlotPool:
 
     def _set_requirements(self, required: int) -> None:
         if required < 0:
-            raise ValueError(f"a job cannot need {required} slots")
+            raise InvariantViolatedError(f"a job needs 0 or more slots, not {required}")
         if required != self.required:
             self.required = required
             self._event_log.add("slot pool", f"declare {required} required slots")
@@ -127,7 +128,7 @@ class DeclarativeSlotPool:
         """Take back a slot that was lent out; it can be lent again immediately."""
         slot = self._slots[allocation_id]
         if slot.idle_since_ms is not None:
-            raise ValueError(f"the slot {allocation_id} is not reserved")
+            raise InvariantViolatedError(f"the slot {allocation_id} is reserved when it is freed")
         slot.idle_since_ms = self._clock.now_ms()
         self._free[allocation_id] = None
         self.on_new_slots([slot.physical])

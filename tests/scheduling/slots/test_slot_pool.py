@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.errors.scheduling import NoResourceAvailableError
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
@@ -230,9 +231,9 @@ def test_a_slot_is_not_lent_twice() -> None:
         p.pool.reserve_free_slot("s1")
     p.bridge.free_slot("s1", None)
     p.bridge.free_slot("s1", None)
-    with pytest.raises(ValueError, match="not reserved"):
+    with pytest.raises(InvariantViolatedError, match="is reserved when"):
         p.pool.free_reserved_slot("s1")
-    with pytest.raises(ValueError, match="-1 slots"):
+    with pytest.raises(InvariantViolatedError, match="slots, not -1"):
         p.pool.decrease_requirements_by(1)
 
 
