@@ -198,14 +198,16 @@ def test_the_session_is_as_it_was(spark, deploy, two_sinks):
     sc.setJobGroup("mine", "my group")
     sc.setLocalProperty("my.property", "kept")
     sc.addJobTag("my-tag")
+    users = spark.range(3).cache()
     try:
         conf = read_conf(spark._jsparkSession)
         properties = dict(sc._jsc.sc().getLocalProperties())
-        users = spark.range(3).cache()
         assert users.count() == 3
-        # What other tests have left may go meanwhile: their jobs' listeners, and rows that are collected as garbage.
+        # What other tests have left may go meanwhile: listeners of their jobs and of sessions that are collected as
+        # garbage, and rows.
         listeners, rdds = list(bus.listeners()), set(sc._jsc.getPersistentRDDs().keySet())
-        others = [one for one in listeners if not one.getClass().getName().startswith("flinkmagic")]
+        go = ("flinkmagic", "org.apache.spark.sql.util.ExecutionListenerBus")
+        others = [one for one in listeners if not one.getClass().getName().startswith(go)]
         assert others
         assert deploy(two_sinks[0]).wait(60) is JobStatus.FINISHED
         assert read_conf(spark._jsparkSession) == conf
@@ -216,8 +218,8 @@ def test_the_session_is_as_it_was(spark, deploy, two_sinks):
         assert users.storageLevel.useMemory
         cached = spark._jsparkSession.sharedState().cacheManager().lookupCachedData(users._jdf).get()
         assert cached.cachedRepresentation().cacheBuilder().isCachedColumnBuffersLoaded()
-        users.unpersist()
     finally:
+        users.unpersist()
         spark.conf.unset("spark.sql.session.timeZone")
         sc.clearJobTags()
         for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel", "my.property"):
