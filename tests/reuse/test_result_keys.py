@@ -225,7 +225,7 @@ def test_many_rows_that_the_optimizer_makes_count_by_what_they_are(spark, key):
     assert key(one).digest != key(other).digest
 
 
-@pytest.mark.parametrize("arrow", ["true", "false"])
+@pytest.mark.parametrize("arrow", ["true", pytest.param("false", marks=pytest.mark.long)])
 def test_too_many_rows_of_the_driver_count_by_the_object(spark, key, arrow):
     import pandas
 
