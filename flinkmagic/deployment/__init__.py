@@ -1,8 +1,8 @@
 """Planned jobs on the session's own SparkContext.
 
 The session's dispatcher (`session_cluster`) runs a master for each job (`spark_job_master`). Vertices run as Spark
-stages (`stages`), submitted when Flink's scheduler wants them (`spark_slot_pool`), and what Spark reports about their
-tasks (`watching`) becomes the states of their executions (`vertices`).
+stages (`stages`). When they are submitted, and what Spark's reports about their tasks (`watching`) mean for their
+executions, is decided on the stage board (`board`).
 """
 
 from flinkmagic.deployment.deployment import Deployment

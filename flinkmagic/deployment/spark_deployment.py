@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 
+from flinkmagic.deployment.board.drive import StageDrive
+from flinkmagic.deployment.board.rules import NO_TASK
 from flinkmagic.deployment.control_edges import control_edges
 from flinkmagic.deployment.deployment import Deployment
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
 from flinkmagic.deployment.spark_job_master import SparkJobMaster
-from flinkmagic.deployment.stage_host import StageHost
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.spark_jobs import JobProperties
 from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
-from flinkmagic.deployment.vertices.stage_subtasks import NO_TASK
 from flinkmagic.deployment.watching.task_monitor import TaskMonitor
 from flinkmagic.deployment.watching.task_records import TaskRecord
 from flinkmagic.errors.deployment import (
@@ -148,22 +148,6 @@ class SparkDeployment(Deployment):
         """Make the job's master, which begins with what exists already (`JobMasterServiceFactory`)."""
         planned = self._planned
         assert planned is not None
-        self._job_master = SparkJobMaster(
-            self.execution_graph,
-            job_name=self._name,
-            prefix=self._prefix,
-            main_thread=self.main_thread,
-            clock=self._clock,
-            event_log=self.event_log,
-            monitor=self._monitor,
-            session_slots=self._cluster.resource_manager.slots,
-            resource_manager=self._cluster.resource_manager,
-            slots=self._slots,
-            after=control_edges(planned, self._vertices),
-            restart_strategy=self._restart_strategy,
-            listeners=(*listeners, *self._listeners),
-            on_over=partial(self._over, on_over),
-        )
         done = {"done": self._retention.stage_done} if self._retention is not None else {}
         runner = StageRunner(
             self._sc,
@@ -174,9 +158,25 @@ class SparkDeployment(Deployment):
             count_rows=self._monitor.count_rows,
             **done,
         )
-        self._host.make_stage = partial(StageRun, runner)
+        self._job_master = SparkJobMaster(
+            self.execution_graph,
+            job_name=self._name,
+            prefix=self._prefix,
+            main_thread=self.main_thread,
+            clock=self._clock,
+            event_log=self.event_log,
+            monitor=self._monitor,
+            session_slots=self._cluster.resource_manager.slots,
+            make_stage=partial(StageRun, runner),
+            resource_manager=self._cluster.resource_manager,
+            slots=self._slots,
+            after=control_edges(planned, self._vertices),
+            restart_strategy=self._restart_strategy,
+            listeners=(*listeners, *self._listeners),
+            on_over=partial(self._over, on_over),
+        )
         self._monitor.start(
-            lambda events: self._run(lambda: self._host.handle(events)),
+            lambda events: self._run(lambda: self._drive.handle(events)),
             lambda loss: self._run(lambda: self._lost(loss)),
         )
         self._job_master.recovered = self._recovered(planned, former, journal)
@@ -195,15 +195,15 @@ class SparkDeployment(Deployment):
             if journal is not None and self._checkpoint_dir is not None:
                 checkpoints = Checkpoints(self._sc, self._checkpoint_dir, planned.name, former, journal)
             self._taken_up = self._retention.take_up(planned, self.execution_graph, self._kept, checkpoints)
-        self._host.partition_bytes.update(self._taken_up.partition_bytes(self.execution_graph))
+        self._drive.partition_bytes.update(self._taken_up.partition_bytes(self.execution_graph))
         for index in self._taken_up.results:
-            self._host.tracker.take_up(self.execution_graph.job_vertices[index])
+            self._drive.take_up(self.execution_graph.job_vertices[index])
         self._observations.hold([one.job_vertex.operator_factory for one in self._vertices if one is not None])
-        return self._taken_up.recovered(self.execution_graph, self._host.gateways.of(NO_TASK))
+        return self._taken_up.recovered(self.execution_graph, self._drive.gateway_of(NO_TASK))
 
     @property
-    def _host(self) -> StageHost:
-        return self._job_master.host
+    def _drive(self) -> StageDrive:
+        return self._job_master.drive
 
     @property
     def scheduler(self) -> DefaultScheduler:
@@ -219,7 +219,7 @@ class SparkDeployment(Deployment):
             raise RuntimeError(f"the job {self._name!r} is {self.status}: cancel it, or wait for it")
         self._kept.release()
         self._planned = None
-        self._host.release()
+        self._drive.release()
 
     # -- what others read ------------------------------------------------------------------------------
 
@@ -230,7 +230,7 @@ class SparkDeployment(Deployment):
 
     def tasks(self) -> list[TaskRecord]:
         """Return one record for each task attempt of Spark's, in the order of launch."""
-        return self._host.log.records()
+        return self._drive.state.log.records()
 
     def finished_sinks(self) -> list[PlannedSink]:
         """Return the sinks whose writes are committed, or whose rows are kept, even if others failed.
@@ -240,7 +240,7 @@ class SparkDeployment(Deployment):
         return [
             sink
             for sink, vertex in zip(self._sinks, self._vertices, strict=True)
-            if vertex is not None and (self._is_finished(vertex) or vertex.index in self._host.committed)
+            if vertex is not None and (self._is_finished(vertex) or vertex.index in self._drive.committed)
         ]
 
     @property
@@ -260,15 +260,15 @@ class SparkDeployment(Deployment):
 
     def partition_bytes(self) -> dict[str, tuple[int, ...]]:
         """Return the bytes of each partition by the id of the job vertex that wrote the shuffle."""
-        return dict(self._host.partition_bytes)
+        return dict(self._drive.partition_bytes)
 
     def adaptations(self) -> dict[str, StageAdaptation]:
         """Return how a stage's run differed from its plan, by the id of its job vertex."""
-        return dict(self._host.adaptations)
+        return dict(self._drive.adaptations)
 
     def snapshot(self) -> DeploymentSnapshot:
         """Return the job's progress."""
-        total, waiting = self._slots or self._cluster.resource_manager.slots.total, self._host.waiting_for
+        total, waiting = self._slots or self._cluster.resource_manager.slots.total, self._drive.waiting_for
         return DeploymentSnapshot.of(self._job_master.request_job(), self.tasks(), total, waiting_for=waiting)
 
     def result(self, name: str) -> DataFrame:
@@ -335,10 +335,10 @@ class SparkDeployment(Deployment):
         try:
             self._retention.retain(
                 planned, self.execution_graph, self._kept, self.scheduler.job_status, finished,
-                self._host.partition_bytes,
+                self._drive.partition_bytes,
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001 - the job is over, and must not hang for what is kept of it
-            if self._host.is_lost:
+            if self._drive.is_lost:
                 _LOG.debug("nothing of the job %r is retained, its session is gone: %s", self._name, error)
             else:
                 _LOG.exception("A bug in flinkmagic: nothing of the job %r is retained; please report it.", self._name)
@@ -365,7 +365,7 @@ class SparkDeployment(Deployment):
         """Note, on the job's thread, that the job is over and nothing of it runs."""
         try:
             self._monitor.stop()
-            self._host.close()
+            self._drive.close()
             self._observations.close()
             if info.job_status in (JobStatus.CANCELED, JobStatus.SUSPENDED):
                 self._let_go()

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import duration
 from flinkmagic.deployment import Deployment, DeploymentSnapshot, SparkDeployment, TaskRecord
+from flinkmagic.deployment.failures import short_reason
 from flinkmagic.deployment.streaming.query_progress import BatchProgress, QuerySeen
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
-from flinkmagic.deployment.vertices.failures import short_reason
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot, palette
 from flinkmagic.display.costs import costs
 from flinkmagic.display.queries import query_lines

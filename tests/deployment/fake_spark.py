@@ -41,6 +41,7 @@ from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
 from tests.virtual_time import advance, run_until
 
+GONE = "ExecutorLostFailure (executor 1 exited unrelated to the running tasks) Reason: Command exited with code 137"
 METRICS = TaskMetrics(10, 20, 30, 40, 0, 0, 5, 0, 1)
 
 
@@ -203,15 +204,14 @@ class FakeSpark:
             event_log=JobEventLog(self.clock),
             monitor=self.monitor,
             session_slots=self.session_slots,
+            make_stage=self._make,
             resource_manager=self.resource_manager,
             slots=slots,
             after={index[later]: [index[one] for one in earlier] for later, earlier in (after or {}).items()},
             restart_strategy=restart_strategy,
             on_over=self._on_over,
         )
-        self.host, self.provider = self.job_master.host, self.job_master.slot_pool
-        self.scheduler = self.job_master.scheduler
-        self.host.make_stage = self._make
+        self.drive, self.scheduler = self.job_master.drive, self.job_master.scheduler
         self._ids = itertools.count(1)
         self._attempts = {}
         self._member_stages = {}
@@ -224,15 +224,20 @@ class FakeSpark:
 
     def _on_over(self, info):
         self.overs += 1
-        self.host.close()
+        self.drive.close()
 
     # -- what the test does ----------------------------------------------------------------------------
 
     def settle(self):
-        self.main_thread.run_ready()
+        while self.main_thread.next_due_ms <= self.clock.now_ms():
+            self.main_thread.run_next()
+            self.drive.state.validate()
 
     def pass_time(self, ms):
         run_until(self.main_thread, self.clock.now_ms() + ms)
+
+    def active_runs(self):
+        return list(self.drive.state.active.values())
 
     def running(self):
         """The names of the vertices that Spark was asked for and that are not over."""
@@ -247,7 +252,8 @@ class FakeSpark:
         return [self.graph.state_of(index).name for index in vertex.vertices]
 
     def say(self, *events):
-        self.host.handle(events)
+        self.drive.handle(events)
+        self.drive.state.validate()
         self.settle()
 
     def job_started(self, name, *, tasks=None, shuffle_id=None):
@@ -305,6 +311,10 @@ class FakeSpark:
                 error if failed else "",
             )
         )
+
+    def lose(self, task, reason="ExecutorLostFailure", error=GONE):
+        advance(self.clock, 1)
+        self.say(TaskEnded(task, self.clock.now_ms(), "FAILED", None, reason, error))
 
     def conclude(self, name, error=None, **facts):
         """The stage's thread ends, and all that Spark said before it is heard."""

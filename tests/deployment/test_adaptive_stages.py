@@ -206,7 +206,7 @@ def test_a_write_straight_over_a_shuffle_knows_its_tasks(spark, numbers, deploy,
     (sink,) = deployment._vertices
     assert tasks_by_vertex(deployment)[sink.name] == (4, 1)
     assert deployment.adaptations()[sink.id].tasks == 1
-    earlier = deployment._host._earlier[sink.index]
+    earlier = deployment._drive.state.earlier[sink.index]
     assert (earlier.launched, earlier.reached_commit) == (True, True)
     assert spark.read.parquet(str(tmp_path / "out")).count() == 2000
 

@@ -14,8 +14,9 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
-from flinkmagic.deployment.spark_slot_pool import SparkSlotPool
-from flinkmagic.deployment.stage_host import StageHost
+from flinkmagic.deployment.board.drive import StageDrive
+from flinkmagic.deployment.board.rules import StageBoard
+from flinkmagic.deployment.board.state import BoardState
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.spark_jobs import JobProperties
 from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
@@ -29,6 +30,7 @@ from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from flinkmagic.reuse.kept_results import KeptResults
 from flinkmagic.scheduling.clock import SystemClock
+from flinkmagic.scheduling.failover.restart_strategy import NoRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
@@ -89,33 +91,38 @@ class SparkHarness:
         self._vertices = {sink.name: by_node[sink.transformation_id] for sink in self._planned.sinks}
         prefix = f"contract-{id(self):x}-"
         self._monitor = TaskMonitor(spark.sparkContext, prefix)
-        slots = SessionSlots(spark.sparkContext)
-        self._host = StageHost(self._graph, prefix, self._monitor, self._main_thread, "job", slots, SystemClock())
-        self._provider = SparkSlotPool(
-            self._graph,
-            main_thread=self._main_thread,
-            start_run=self._host.start_run,
-            session_slots=lambda: slots.total,
-            event_log=self.event_log,
-        )
-        self._host.connect(self, self, self._provider, restarts=False)
         self._kept = KeptResults(spark)
         properties = JobProperties(spark.sparkContext, prefix, prefix)
         runner = StageRunner(
             spark.sparkContext, self._planned.session_clone, properties, self._kept, Observations(spark)
         )
-        self._host.make_stage = partial(StageRun, runner)
+        self._drive = StageDrive(
+            self,
+            self._graph,
+            StageBoard(BoardState(self._graph, prefix, self.event_log)),
+            job_name="job",
+            main_thread=self._main_thread,
+            clock=SystemClock(),
+            event_log=self.event_log,
+            monitor=self._monitor,
+            session_slots=SessionSlots(spark.sparkContext),
+            make_stage=partial(StageRun, runner),
+            restart_strategy=NoRestartBackoffTimeStrategy(),
+            on_idle=lambda: None,
+        )
+        self._drive.create_slot_pool_service(lambda _required: None)
+        self._drive.scheduler = self
         self._monitor.start(
             lambda events: self._is_closed or self._main_thread.execute(lambda: self._handle(events)),
             self._uncaught_errors.append,
         )
 
     def _handle(self, events):
-        self._host.handle([event for event in events if event != Marker(SETTLED)])
+        self._drive.handle([event for event in events if event != Marker(SETTLED)])
         if Marker(SETTLED) in events:
             self._settled.set()
 
-    # What the host says to a job master.
+    # What is said to a job master.
 
     def update_task_execution_state(self, transition):
         with self._condition:
@@ -128,7 +135,7 @@ class SparkHarness:
 
     def offer_slots(self, resource_id, offers):
         assert resource_id == self._registered[0]
-        return self._provider.offer_slots(offers, *self._registered)
+        return self._drive.offer_slots(offers, *self._registered)
 
     def heartbeat_from_task_manager(self, executor):
         with self._condition:
@@ -142,7 +149,7 @@ class SparkHarness:
 
     @property
     def gateway(self):
-        return self._host.gateways.of("driver")
+        return self._drive.gateway_of("driver")
 
     def descriptor(self, behaviour):
         """Spark gives a slot by launching the task: it is launched here, and deployed by the test."""
@@ -160,7 +167,7 @@ class SparkHarness:
         request.slot_future.when_complete(given)
 
         self._deployed.unlink(missing_ok=True)
-        self._main_thread.execute(lambda: self._provider.allocate_physical_slots([request]))
+        self._main_thread.execute(lambda: self._drive.allocate_physical_slots([request]))
         assert launched.wait(DEADLINE_S)
         (slot,) = slots
         assert slot is not None
@@ -203,9 +210,10 @@ class SparkHarness:
 
     def close(self):
         deadline = time.monotonic() + DEADLINE_S
-        for run in self._provider.active_runs():
-            run.stage_run.cancel()
-        while self._provider.active_runs() and time.monotonic() < deadline:
+        active = self._drive.state.active
+        for run in list(active.values()):
+            self._drive._stages[run.tag].cancel()
+        while active and time.monotonic() < deadline:
             time.sleep(0.02)
         self.call(lambda: None)
         self._monitor.stop()

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.deployment import SparkDeployment
-from flinkmagic.deployment.vertices.stage_subtasks import NO_TASK
+from flinkmagic.deployment.board.rules import NO_TASK
 from flinkmagic.errors.deployment import ResultReleasedError
 from flinkmagic.errors.usage import UnknownNameError
 from flinkmagic.graph.execution_graph import build_execution_graph

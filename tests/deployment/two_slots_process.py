@@ -10,7 +10,7 @@ import json
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.deployment import stage_host
+from flinkmagic.deployment.board import drive
 from tests.deployment.own_sessions import FOLDER, rows, session, told
 
 spark = session("local[2,4]")
@@ -57,7 +57,7 @@ def slowly(batches):
 
 
 # On a busy machine a run may take longer to prepare than others wait for it.
-stage_host.LONGEST_TURN_MS = 60_000
+drive.LONGEST_TURN_MS = 60_000
 
 
 def ordered(name):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.deployment.deployment import Deployment
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
+from flinkmagic.deployment.failures import vertex_failed
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.streaming.query_executor import QueryTasks, SessionExecutor, SessionSlotPool
 from flinkmagic.deployment.streaming.query_progress import QueryProgress, QuerySeen
 from flinkmagic.deployment.streaming.query_run import QueryRun
 from flinkmagic.deployment.streaming.query_starter import QueryStarter
-from flinkmagic.deployment.vertices.failures import vertex_failed
 from flinkmagic.deployment.watching.task_records import TaskRecord
 from flinkmagic.errors.deployment import SessionLostError
 from flinkmagic.errors.usage import UnknownNameError

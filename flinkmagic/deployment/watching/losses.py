@@ -1,7 +1,7 @@
 """Which ends of tasks only a lost executor is to blame for, read from the texts of Spark 3.5.9 and 4.3.0.
 
 What the user is told of it is in `errors.scheduling` (`ExecutorRecoveryError` and its kinds). The scheduler hears of it
-by `StageHost.replace`.
+by the board's `Replace`.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from flinkmagic.capturing.driver.impurity import impure_reason
 from flinkmagic.capturing.hooks.call_hooks import reads_of
 from flinkmagic.capturing.hooks.current import serving
 from flinkmagic.capturing.writes.pending import Effects
-from flinkmagic.deployment.vertices.failures import short_reason
+from flinkmagic.deployment.failures import short_reason
 from flinkmagic.display import GraphView, mime_bundle, to_svg
 from flinkmagic.display.palette import JOB_GLYPHS
 from flinkmagic.errors.base import is_from_signal

@@ -129,7 +129,7 @@ def test_python_workers_of_tasks_that_were_not_cancelled_are_left_alone(spark, d
     deployment = deploy({"rows": sleepy(spark.range(0, 4, 1, 2), 3)})
     eventually(lambda: len(running(deployment)) == 2, 60)
     sc = spark.sparkContext
-    (tag,) = [stage.tag for stage in deployment._host._stages]
+    (tag,) = [stage.tag for stage in deployment._drive._stages.values()]
     mine = CLASSES.new_instance(sc._gateway, "PythonWorkers", tag, False)
     others = CLASSES.new_instance(sc._gateway, "PythonWorkers", f"{tag}0", False)
     eventually(lambda: mine.end() == 2)

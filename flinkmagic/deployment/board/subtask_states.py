@@ -1,8 +1,8 @@
 """The life of a subtask of a Spark stage, as data: states, events, and one table of what an event means in a state.
 
-A life is that of one execution, from the request of its slot to its end. What Spark and the scheduler report about it
-comes as events. (state, event) is looked up in `TABLE`, which gives the next state and the actions. A pair that is not
-there is a bug. The rules are numbered; each row is below the rule that it implements.
+A life is that of one execution (`state.Subtask`), from the request of its slot to its end. What Spark and the scheduler
+report about it comes as events. (state, event) is looked up in `TABLE`, which gives the next state and the actions. A
+pair that is not there is a bug. The rules are numbered; each row is below the rule that it implements.
 
 How many of Spark's tasks run for a subtask is no part of its state. Two events report it: `TASKS_OVER`, that none runs
 (any more), and `LOST`, the same if the last one was lost with an executor.
@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-
-from flinkmagic.errors.deployment import IllegalSubtaskEventError
 
 
 class SubtaskState(Enum):
@@ -133,6 +131,8 @@ OVER = frozenset({_S.FINISHED, _S.FAILED, _S.CANCELED, _S.RETURNED, _S.REPLACED}
 CANCELLING = frozenset({_S.CANCELLING, _S.CANCELLING_HELD})
 HELD = frozenset({_S.HELD, _S.UNCLAIMED, _S.CANCELLING_HELD})
 """A task has succeeded, and its execution is not yet reported as finished."""
+HAS_REQUEST = frozenset({_S.REQUESTED, _S.MERGED, _S.UNCLAIMED})
+"""Its request waits."""
 NEEDS_SLOT = frozenset(_S) - OVER - HELD - {_S.MERGED}
 """A task is still to succeed for it."""
 
@@ -254,80 +254,3 @@ def _table(
 
 TABLE = _table(_ROWS)
 """By (state, event), the next state and the actions."""
-
-
-class StateCounts:
-    """How many subtasks of a run are in each state; changed only by `SubtaskLife`."""
-
-    def __init__(self) -> None:
-        self._counts = dict.fromkeys(SubtaskState, 0)
-
-    def __getitem__(self, state: SubtaskState) -> int:
-        return self._counts[state]
-
-    def of(self, states: Iterable[SubtaskState]) -> int:
-        """Return how many are in one of these states."""
-        return sum(self._counts[state] for state in states)
-
-    def add(self, state: SubtaskState, number: int = 1) -> None:
-        """Count a subtask that has entered a state, or (-1) has left it."""
-        self._counts[state] += number
-
-
-class SubtaskLife:
-    """The state of one execution of a subtask, moved only by the table, and its story.
-
-    Parameters
-    ----------
-    name : str
-        The subtask's name, for messages.
-    state : SubtaskState
-        The first state.
-    before : SubtaskLife, optional
-        The life of the execution that it replaces; its story continues.
-    """
-
-    STORY = 50
-    """How many of its last events a story holds."""
-
-    def __init__(self, name: str, state: SubtaskState, before: SubtaskLife | None = None) -> None:
-        self.name = name
-        self.state = state
-        self._story: list[tuple[SubtaskEvent | None, SubtaskState]] = [
-            *(before._story if before else ()),
-            (None, state),
-        ]
-        self._counts: StateCounts | None = None
-
-    @property
-    def story(self) -> tuple[str, ...]:
-        """The events and the states that they led to, oldest first."""
-        return tuple(str(state) if event is None else f"{event}: {state}" for event, state in self._story)
-
-    def count_in(self, counts: StateCounts | None) -> None:
-        """Be counted there, and only there."""
-        if self._counts is not None:
-            self._counts.add(self.state, -1)
-        self._counts = counts
-        if counts is not None:
-            counts.add(self.state)
-
-    def take(self, event: SubtaskEvent) -> tuple[SubtaskAction, ...]:
-        """Take the state that the table names; return what to do about the event.
-
-        Raises
-        ------
-        IllegalSubtaskEventError
-            If the table has no such row; the message holds the story.
-        """
-        row = TABLE.get((self.state, event))
-        if row is None:
-            raise IllegalSubtaskEventError(self.name, str(self.state), str(event), self.story)
-        to, actions = row
-        if self._counts is not None:
-            self._counts.add(self.state, -1)
-            self._counts.add(to)
-        self.state = to
-        self._story.append((event, to))
-        del self._story[: -self.STORY]
-        return actions

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
-from fake_spark import FakeSpark, ManualClock, ManualMainThreadExecutor, graph_of
+from fake_spark import FakeSpark, ManualClock, graph_of
 
-from flinkmagic.deployment.spark_slot_pool import SparkSlotPool
-from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.deployment.board.messages import DecisionDue, Later, RequestCanceled, SlotRequested, Submit
+from flinkmagic.deployment.board.rules import StageBoard
+from flinkmagic.deployment.board.state import BoardState
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotRequest
 
 TWO_WRITES = {"A": (1, []), "First": (1, ["A"]), "B": (1, []), "Second": (1, ["B"])}
 
@@ -49,45 +49,40 @@ def test_no_vertex_waits_for_one_that_has_tasks_already(has_tasks):
     assert spark.stage("C").waits is not has_tasks
 
 
+def submitted(board, finished=0):
+    """Which subtasks go to Spark when a decision is due."""
+    board.state.validate()
+    for instruction in board.handle(DecisionDue(session_slots=4, finished={0: finished})):
+        if isinstance(instruction, Submit):
+            yield instruction.index, sorted(board.state.active[instruction.index].subtasks)
+    board.state.validate()
+
+
+def told(board, *events):
+    """Tell a board of events that are followed by a decision."""
+    first, *more = [instruction for event in events for instruction in board.handle(event)]
+    assert (first, more) == (Later(DecisionDue()), [])
+
+
+def board_of(vertices):
+    return StageBoard(BoardState(graph_of(vertices), "t-", JobEventLog(ManualClock())))
+
+
 def test_a_vertex_goes_when_all_its_subtasks_are_asked_for():
     """Spark would run the others too."""
-    graph = graph_of({"A": (3, []), "W": (1, ["A"])})
-    main_thread, started = ManualMainThreadExecutor(ManualClock()), []
-    provider = SparkSlotPool(
-        graph,
-        main_thread=main_thread,
-        start_run=lambda index, requests: started.append((index, sorted(requests))),
-        session_slots=lambda: 4,
-        event_log=JobEventLog(ManualClock()),
-    )
-    requests = [PhysicalSlotRequest(f"request-{vertex}", (vertex,)) for vertex in range(3)]
-    provider.allocate_physical_slots(requests[:2])
-    main_thread.run_ready()
-    assert started == []
-    provider.allocate_physical_slots(requests[2:])
-    main_thread.run_ready()
-    assert started == [(0, [0, 1, 2])]
+    board = board_of({"A": (3, []), "W": (1, ["A"])})
+    told(board, SlotRequested("request-0", 0), SlotRequested("request-1", 1))
+    assert list(submitted(board)) == []
+    told(board, SlotRequested("request-2", 2))
+    assert list(submitted(board)) == [(0, [0, 1, 2])]
 
 
 def test_finished_subtasks_need_not_be_asked_for():
-    graph = graph_of({"A": (2, []), "W": (1, ["A"])})
-    for state in ("SCHEDULED", "DEPLOYING", "FINISHED"):
-        graph.transition(0, ExecutionState[state], 1.0)
-    main_thread, started = ManualMainThreadExecutor(ManualClock()), []
-    provider = SparkSlotPool(
-        graph,
-        main_thread=main_thread,
-        start_run=lambda index, requests: started.append(sorted(requests)),
-        session_slots=lambda: 4,
-        event_log=JobEventLog(ManualClock()),
-    )
-    provider.allocate_physical_slots([PhysicalSlotRequest("request", (1,))])
-    provider.cancel_slot_request("request", None)
-    main_thread.run_ready()
-    assert started == []
-    provider.allocate_physical_slots([PhysicalSlotRequest("again", (1,))])
-    main_thread.run_ready()
-    assert started == [[1]]
+    board = board_of({"A": (2, []), "W": (1, ["A"])})
+    told(board, SlotRequested("request", 1), RequestCanceled("request"))
+    assert list(submitted(board, finished=1)) == []
+    told(board, SlotRequested("again", 1))
+    assert list(submitted(board, finished=1)) == [(0, [1])]
 
 
 def test_slots_limit_what_runs_side_by_side():
@@ -173,18 +168,18 @@ def test_whatever_spark_does_the_job_ends_and_nothing_is_left(seed):
             play(spark, chance, chance.choice(live), tasks)
         else:
             spark.pass_time(10)
-        if spark.scheduler.job_status.is_terminal and not spark.provider.active_runs():
+        if spark.scheduler.job_status.is_terminal and not spark.active_runs():
             break
     status = spark.scheduler.job_status
     assert status.is_terminal, (seed, spark.scheduler.event_log.events()[-5:])
     assert spark.overs == 1
-    assert spark.provider.active_runs() == []
+    assert spark.active_runs() == []
     every = [state for name in names for state in spark.state(name)]
     if status is JobStatus.FINISHED:
         assert set(every) == {"FINISHED"}
     assert set(every) <= {"FINISHED", "FAILED", "CANCELED"}
     if cancel_at is None and restarts is None and status is JobStatus.FINISHED:
-        own = [task for task in spark.host.log.records() if task.role == "task"]
+        own = [task for task in spark.drive.state.log.records() if task.role == "task"]
         assert len(own) >= sum(width for width, _ in names.values())
 
 

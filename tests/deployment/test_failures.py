@@ -12,8 +12,8 @@ import flinkmagic
 from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.source_code import cell_labels
 from flinkmagic.capturing.source_code.source_location import CellSource
+from flinkmagic.deployment.failures import cause_of, python_traceback, short_reason, vertex_failed
 from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write_retry
-from flinkmagic.deployment.vertices.failures import cause_of, python_traceback, short_reason, vertex_failed
 from flinkmagic.errors.deployment import (
     ResultNotReadyError,
     StageAbortedError,

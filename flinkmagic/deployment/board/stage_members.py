@@ -9,8 +9,34 @@ If exchanges are pipelined, the stages of a region run in one Spark job, which t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from flinkmagic.graph.execution_graph import ExecutionGraph
-from flinkmagic.planning.handles import StageHandle
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+from flinkmagic.planning.handles import (
+    BoundaryStageHandle,
+    BroadcastStageHandle,
+    PipelinedStageHandle,
+    ResultStageHandle,
+    ShuffleMapStageHandle,
+    StageHandle,
+    SubqueryStageHandle,
+    WriteStageHandle,
+)
+
+
+class Stage(NamedTuple):
+    """A stage of a job, by the vertex that represents it; what its rules depend on is taken from its handle."""
+
+    job_vertex: ExecutionJobVertex
+    is_last_of_its_job: bool
+    """Whether the last stage of its Spark job is it, however many tasks that has."""
+    keeps_each_task: bool
+    """Whether Spark keeps what each task made: submitted again, the stage runs only what is missing."""
+    counts_output: bool
+    """Whether Spark counts what its tasks write: files and shuffles."""
+    returns_output: bool
+    """Whether what its tasks make is handed to the driver."""
 
 
 class StageMembers:
@@ -53,6 +79,27 @@ class StageMembers:
             if isinstance(handle, StageHandle) and handle.upstream:
                 region = (job_vertex.index, *(index_of[id(one)] for one in handle.upstream))
                 self._regions.update(dict.fromkeys(region, region))
+
+    def stage_of(self, index: int) -> Stage:
+        """Return the stage that a vertex represents.
+
+        Raises
+        ------
+        TypeError
+            If it has no handle.
+        """
+        job_vertex = self._graph.job_vertices[index]
+        handle = job_vertex.job_vertex.operator_factory
+        if not isinstance(handle, StageHandle):
+            raise TypeError(f"the vertex {job_vertex.name!r} has no stage handle, but {handle!r}")
+        is_map = isinstance(handle, ShuffleMapStageHandle)
+        return Stage(
+            job_vertex,
+            is_last_of_its_job=is_map or not handle.exact,
+            keeps_each_task=is_map or isinstance(handle, ResultStageHandle | BoundaryStageHandle),
+            counts_output=is_map or isinstance(handle, PipelinedStageHandle | WriteStageHandle),
+            returns_output=isinstance(handle, BroadcastStageHandle | SubqueryStageHandle),
+        )
 
     def region_of(self, index: int) -> tuple[int, ...]:
         """Return the stages that run in one Spark job with a stage; the one whose handle runs it is the first."""

@@ -54,7 +54,7 @@ def test_one_job_of_spark_s_runs_all_vertices_and_each_has_the_tasks_of_its_own_
     spark.conclude("Write")
     assert states(spark) == all_in("FINISHED")
     assert spark.scheduler.job_status is JobStatus.FINISHED
-    assert len({record.vertex_id for record in spark.host.log.records()}) == 2
+    assert len({record.vertex_id for record in spark.drive.state.log.records()}) == 2
 
 
 def test_no_execution_is_deployed_before_every_task_has_its_slot():
@@ -71,7 +71,7 @@ def test_a_region_goes_when_all_its_slots_are_free_and_says_what_it_waits_for():
     spark = FakeSpark(BESIDE, session_slots=4)
     assert spark.running() == ["A"]
     waits = "the region of Sink: Write (2 vertices) waits for 4 slots, which it needs simultaneously; 2 of 4 are free"
-    assert spark.host.waiting_for == waits
+    assert spark.drive.waiting_for == waits
     spark.job_started("A")
     first, second = spark.launch("A", 0), spark.launch("A", 1)
     spark.end(first)
@@ -79,7 +79,7 @@ def test_a_region_goes_when_all_its_slots_are_free_and_says_what_it_waits_for():
     spark.end(second)
     spark.conclude("A")
     assert spark.running() == ["Write", "WA"]
-    assert spark.host.waiting_for == ""
+    assert spark.drive.waiting_for == ""
 
 
 def test_a_region_for_which_the_session_is_too_small_holds_up_no_other_vertex_and_goes_when_executors_come():
@@ -87,7 +87,7 @@ def test_a_region_for_which_the_session_is_too_small_holds_up_no_other_vertex_an
     spark.run("A")
     spark.run("WA")
     assert spark.running() == []
-    assert "waits for 4 slots, which it needs simultaneously; 3 of 3 are free" in spark.host.waiting_for
+    assert "waits for 4 slots, which it needs simultaneously; 3 of 3 are free" in spark.drive.waiting_for
     assert spark.scheduler.job_status is JobStatus.RUNNING
     spark.say(ExecutorAdded(spark.clock.now_ms(), "2", 1, "host"))
     assert spark.running() == ["Write"]

@@ -1,4 +1,4 @@
-"""Lost executors in a Spark that the test plays: rules 7 to 9 of `subtask_state`, and `remade_run`."""
+"""Lost executors in a Spark that the test plays: rules 7 to 11 of the board."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from flinkmagic.scheduling.job_status import JobStatus
 from tests.virtual_time import advance
 
 CHAIN = {"Map": (2, []), "Write": (2, ["Map"])}
-GONE = "ExecutorLostFailure (executor 1 exited unrelated to the running tasks) Reason: Command exited with code 137"
 
 
 def vertex(spark, name, subtask):
@@ -23,11 +22,6 @@ def story(spark, name, subtask):
     """The states of all executions of a subtask, oldest first."""
     of = vertex(spark, name, subtask)
     return [execution.state.name for execution in (*of.prior_executions, of.current_execution)]
-
-
-def lose(spark, task, reason="ExecutorLostFailure", error=GONE):
-    advance(spark.clock, 1)
-    spark.say(TaskEnded(task, spark.clock.now_ms(), "FAILED", None, reason, error))
 
 
 def resubmit(spark, task):
@@ -60,7 +54,7 @@ def test_a_task_lost_with_its_executor_is_another_execution():
     spark.job_started("Map")
     lost = spark.launch("Map", 0, executor="1")
     other = spark.launch("Map", 1, executor="2")
-    lose(spark, lost)
+    spark.lose(lost)
     assert spark.state("Map") == ["SCHEDULED", "RUNNING"]
     error = vertex(spark, "Map", 0).prior_executions[0].error
     assert isinstance(error, ExecutorLostError)
@@ -75,7 +69,7 @@ def test_a_task_lost_with_its_executor_is_another_execution():
     assert spark.scheduler.job_status is JobStatus.FINISHED
     assert story(spark, "Map", 0) == ["FAILED", "FINISHED"]
     assert story(spark, "Map", 1) == ["FINISHED"]
-    assert [(one.attempt, one.state.name) for one in spark.host.log.records() if one.subtask == 0][:2] == [
+    assert [(one.attempt, one.state.name) for one in spark.drive.state.log.records() if one.subtask == 0][:2] == [
         (0, "FAILED"),
         (1, "FINISHED"),
     ]
@@ -89,7 +83,7 @@ def test_where_a_copy_of_the_task_runs_on_the_execution_does_too():
     spark.job_started("Map")
     lost = spark.launch("Map", 0, executor="1")
     copy = spark.launch("Map", 0, executor="2", speculative=True)
-    lose(spark, lost)
+    spark.lose(lost)
     assert spark.state("Map")[0] == "RUNNING"
     spark.end(copy)
     assert story(spark, "Map", 0) == ["FINISHED"]
@@ -104,7 +98,7 @@ def test_an_output_lost_while_its_stage_runs_is_made_by_another_execution():
     resubmit(spark, tasks[0])
     assert spark.state("Map") == ["SCHEDULED", "RUNNING", "RUNNING"]
     assert story(spark, "Map", 0) == ["FINISHED", "SCHEDULED"]
-    record = spark.host.log.records()[0]
+    record = spark.drive.state.log.records()[0]
     assert (record.state, record.reason, record.rows_out) == (ExecutionState.FINISHED, RESUBMITTED, METRICS.rows_out)
     for task in [*tasks[1:], spark.launch("Map", 0, executor="2")]:
         spark.end(task)
@@ -121,7 +115,7 @@ def test_a_held_success_that_is_taken_back_fails_its_execution():
     assert spark.state("Map") == ["RUNNING"]
     resubmit(spark, task)
     assert story(spark, "Map", 0) == ["FAILED", "SCHEDULED"]
-    assert spark.provider.run_of(spark.by_name["Map"].id).unfinished == 1
+    assert spark.drive.state.active[spark.by_name["Map"].index].unfinished == 1
     spark.end(spark.launch("Map", 0, executor="2"))
     spark.conclude("Map")
     assert story(spark, "Map", 0) == ["FAILED", "FINISHED"]
@@ -144,7 +138,7 @@ def test_lost_outputs_are_made_by_new_executions_of_their_vertex():
     assert spark.scheduler.job_status is JobStatus.FINISHED
     (entry,) = spark.scheduler.request_job().exception_history
     assert str(entry.root.error) == ("The output of Source: Map (2/2) is lost with the executor 1, and is made again.")
-    again = [one for one in spark.host.log.records() if one.role == "recovery"]
+    again = [one for one in spark.drive.state.log.records() if one.role == "recovery"]
     assert [(one.vertex_id, one.subtask, one.attempt) for one in again] == [(spark.by_name["Map"].id, 1, 1)]
     assert spark.scheduler.request_job().number_of_restarts == 0
 
@@ -155,7 +149,7 @@ def test_a_fetch_failure_fails_the_reader_and_makes_its_input_again():
     shuffle = spark.stage("Map").stage_id
     recovery = Recovery(spark, "Write", "Map")
     reader = spark.launch("Write", 0, executor="2")
-    lose(spark, reader, f"FetchFailed:{shuffle}:1", f"FetchFailed(null, shuffleId={shuffle}, mapIndex=1, mapId=5, ...)")
+    spark.lose(reader, f"FetchFailed:{shuffle}:1", f"FetchFailed(null, shuffleId={shuffle}, mapIndex=1, mapId=5, ...)")
     assert spark.state("Write") == ["SCHEDULED", "SCHEDULED"]
     error = vertex(spark, "Write", 0).prior_executions[0].error
     assert isinstance(error, OutputLostError)
@@ -173,7 +167,7 @@ def test_a_remaking_task_that_is_lost_too_is_a_third_execution():
     spark = FakeSpark(CHAIN)
     spark.run("Map")
     recovery = Recovery(spark, "Write", "Map")
-    lose(spark, recovery.launch(0, executor="2"))
+    spark.lose(recovery.launch(0, executor="2"))
     assert story(spark, "Map", 0) == ["FINISHED", "FAILED", "SCHEDULED"]
     spark.end(recovery.launch(0, executor="3"))
     assert story(spark, "Map", 0) == ["FINISHED", "FAILED", "FINISHED"]
@@ -184,7 +178,7 @@ def test_a_result_of_an_earlier_job_is_made_once_more_by_its_own_vertex():
     dependency = type("Dependency", (), {"shuffleId": lambda self: 4711})()
     handle = spark.by_name["Map"].job_vertex.operator_factory
     object.__setattr__(handle, "dependency", lambda: dependency)
-    spark.host.tracker.take_up(spark.by_name["Map"])
+    spark.drive.take_up(spark.by_name["Map"])
     spark.conclude("Map", skipped=True)
     spark.stage("Map").stage_id = 4711
     spark.end(Recovery(spark, "Write", "Map").launch(1))
@@ -214,7 +208,7 @@ def test_the_end_of_the_reader_is_the_end_of_what_was_made_for_it():
     spark.conclude("Write")
     assert spark.scheduler.job_status is JobStatus.FINISHED
     spark.end(task, "KILLED")
-    assert spark.provider.active_runs() == []
+    assert spark.active_runs() == []
     assert story(spark, "Map", 0) == ["FINISHED", "FINISHED"]
 
 
@@ -288,13 +282,13 @@ def test_cancelling_ends_what_is_being_made_once_more():
     spark.say(JobEnded(spark.stage("Write").job_id, spark.clock.now_ms(), False))
     spark.conclude("Write", RuntimeError("cancelled"))
     assert spark.scheduler.job_status is JobStatus.CANCELED
-    assert spark.provider.active_runs() == []
+    assert spark.active_runs() == []
 
 
 def test_cancelling_while_spark_has_not_launched_it_again():
     spark = FakeSpark(CHAIN)
     spark.job_started("Map")
-    lose(spark, spark.launch("Map", 0, executor="1"))
+    spark.lose(spark.launch("Map", 0, executor="1"))
     spark.main_thread.execute(spark.scheduler.cancel)
     spark.settle()
     assert spark.stage("Map").is_cancelled
@@ -307,7 +301,7 @@ def test_executors_lost_again_and_again_fail_the_job_with_sparks_last_word():
     spark = FakeSpark(CHAIN)
     spark.job_started("Map")
     for executor in ("1", "2", "3", "4"):
-        lose(spark, spark.launch("Map", 0, executor=executor))
+        spark.lose(spark.launch("Map", 0, executor=executor))
     spark.conclude("Map", RuntimeError("Job aborted due to stage failure: Task 0 failed 4 times"))
     assert spark.scheduler.job_status is JobStatus.FAILED
     assert story(spark, "Map", 0) == ["FAILED"] * 5

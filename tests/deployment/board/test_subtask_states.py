@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import pytest
+from fake_spark import graph_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkmagic.deployment.vertices.subtask_state import (
+from flinkmagic.deployment.board.stage_members import StageMembers
+from flinkmagic.deployment.board.state import STORY, Run
+from flinkmagic.deployment.board.subtask_states import (
+    HAS_REQUEST,
     NEEDS_SLOT,
     OVER,
     TABLE,
-    StateCounts,
     SubtaskAction,
     SubtaskEvent,
-    SubtaskLife,
     SubtaskState,
 )
 from flinkmagic.errors.deployment import IllegalSubtaskEventError
 
-HAS_REQUEST = {SubtaskState.REQUESTED, SubtaskState.MERGED, SubtaskState.UNCLAIMED}
+STAGE = StageMembers(graph_of({"Map": (3, []), "Write": (1, ["Map"])})).stage_of(0)
 SETTLES_REQUEST = {
     SubtaskAction.GIVE_SLOT,
     SubtaskAction.GIVE_SLOT_WITHOUT_TASK,
@@ -80,44 +82,46 @@ def test_what_needs_a_slot_is_what_has_neither_ended_nor_succeeded():
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(SubtaskEvent)), max_size=60))
 def test_whatever_is_said_counts_are_right_and_a_life_ends_once(said):
-    counts = StateCounts()
-    lives = [SubtaskLife(f"Map ({number + 1}/3)", SubtaskState.REQUESTED) for number in range(3)]
-    for life in lives:
-        life.count_in(counts)
+    run = Run(STAGE)
+    for number in range(3):
+        run.put(number, run.new(number, SubtaskState.REQUESTED))
+    lives = run.every()
     ends = [0, 0, 0]
     for number, event in said:
         life = lives[number]
-        before, story = life.state, life.story
+        before, story = life.state, tuple(life.story)
         if (before, event) not in TABLE:
             with pytest.raises(IllegalSubtaskEventError) as refused:
-                life.take(event)
-            assert (refused.value.story, life.state, life.story) == (story, before, story)
+                run.take(life, event)
+            assert (refused.value.story, life.state, tuple(life.story)) == (story, before, story)
         else:
-            actions = life.take(event)
+            actions = run.take(life, event)
             assert (life.state, actions) == TABLE[before, event]
             ends[number] += sum(action in ENDS for action in actions)
             ends[number] += event in ENDED_BY_WHO_KNOWS and not before.is_over
-        assert {state: counts[state] for state in SubtaskState} == {
+        assert {state: run.counts[state] for state in SubtaskState} == {
             state: sum(life.state is state for life in lives) for state in SubtaskState
         }
-        assert counts.of(NEEDS_SLOT) == sum(life.state in NEEDS_SLOT for life in lives)
+        assert run.unfinished == sum(life.state in NEEDS_SLOT for life in lives)
         assert ends == [int(life.state.is_over) for life in lives]
 
 
 def test_an_illegal_event_tells_the_story_over_all_executions_of_the_subtask():
-    first = SubtaskLife("Map (1/2)", SubtaskState.REQUESTED)
-    first.take(SubtaskEvent.LAUNCHED)
-    second = SubtaskLife("Map (1/2)", SubtaskState.EXPECTED, first)
+    run = Run(STAGE)
+    first = run.new(0, SubtaskState.REQUESTED)
+    run.take(first, SubtaskEvent.LAUNCHED)
+    second = run.new(0, SubtaskState.EXPECTED, first)
     with pytest.raises(IllegalSubtaskEventError) as refused:
-        second.take(SubtaskEvent.LAUNCHED)
+        run.take(second, SubtaskEvent.LAUNCHED)
     assert str(refused.value) == (
-        "Map (1/2) cannot take LAUNCHED in EXPECTED. Its story: REQUESTED; LAUNCHED: RUNNING; EXPECTED. "
+        "Source: Map (1/3) cannot take LAUNCHED in EXPECTED. Its story: REQUESTED; LAUNCHED: RUNNING; EXPECTED. "
         "This is a bug of flinkmagic: please report it."
     )
 
 
 def test_a_story_keeps_its_end():
-    life = SubtaskLife("Map (1/1)", SubtaskState.REQUESTED)
-    for _ in range(SubtaskLife.STORY + 5):
-        life.take(SubtaskEvent.LAUNCHED)
-    assert life.story == ("LAUNCHED: RUNNING",) * SubtaskLife.STORY
+    run = Run(STAGE)
+    life = run.new(0, SubtaskState.REQUESTED)
+    for _ in range(STORY + 5):
+        run.take(life, SubtaskEvent.LAUNCHED)
+    assert life.story == ["LAUNCHED: RUNNING"] * STORY

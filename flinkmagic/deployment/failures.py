@@ -23,7 +23,7 @@ _JAVA_FRAME = re.compile(r"^\s*at [\w.$]+\(")
 _SQLSTATE = re.compile(r"^\s*SQLSTATE: \w+\)*(?: SQLSTATE: \w+\)*)*$")
 # Frames of the machinery that calls the user's function: the worker's, and ours, which calls functions of batches.
 _MACHINERY = re.compile(r"[/\\]pyspark(\.zip)?[/\\]|[/\\]lib[/\\]pyspark|[/\\]py4j[/\\-]")
-_OURS = f"{Path(__file__).parents[2]}{os.sep}"
+_OURS = f"{Path(__file__).parents[1]}{os.sep}"
 # The cause below it is that of the pipe to the worker, which says nothing useful.
 _CRASH = re.compile(r"Python worker exited unexpectedly[^\n]*")
 _LOST_TASK = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\)[^:]*(?: executor [^:]+)?: ")

@@ -1,13 +1,13 @@
-"""What Spark's news means for executions: each rule of `subtask_state`, with a Spark that the test plays."""
+"""What Spark's news means for executions: each rule of `subtask_states`, with a Spark that the test plays."""
 
 from __future__ import annotations
 
 import pytest
 from fake_spark import FakeSpark, JobStarted, StageRef, TaskStarted
 
-from flinkmagic.deployment.stage_host import LONGEST_SILENCE_MS
+from flinkmagic.deployment.board.drive import LONGEST_SILENCE_MS
+from flinkmagic.deployment.board.rules import NO_TASK
 from flinkmagic.deployment.stages.write_retries import EarlierRun
-from flinkmagic.deployment.vertices.stage_subtasks import NO_TASK
 from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
@@ -39,8 +39,8 @@ def test_consumers_go_when_their_producers_are_finished():
     assert spark.running() == ["Write"]
     spark.run("Write")
     assert spark.scheduler.job_status is JobStatus.FINISHED
-    assert spark.provider.active_runs() == []
-    assert {(one.rows_in, one.rows_out) for one in spark.host.log.records()} == {(10, 20)}
+    assert spark.active_runs() == []
+    assert {(one.rows_in, one.rows_out) for one in spark.drive.state.log.records()} == {(10, 20)}
 
 
 def test_the_last_execution_waits_for_the_driver():
@@ -66,7 +66,10 @@ def test_sparks_own_retry_belongs_to_the_same_execution():
     spark.end(spark.launch("Map", 0, executor="2"))
     assert spark.state("Map")[0] == "FINISHED"
     assert execution(spark, "Map", 0).attempt == 0
-    assert [(task.attempt, task.state.name) for task in spark.host.log.records()] == [(0, "FAILED"), (1, "FINISHED")]
+    assert [(task.attempt, task.state.name) for task in spark.drive.state.log.records()] == [
+        (0, "FAILED"),
+        (1, "FINISHED"),
+    ]
 
 
 def test_the_first_success_of_a_speculated_task_counts():
@@ -88,8 +91,8 @@ def test_what_spark_skips_is_finished_without_a_task():
     spark.conclude("Map", bytes_by_partition=(1, 2), skipped=True)
     assert spark.state("Map") == ["FINISHED", "FINISHED"]
     assert {execution(spark, "Map", subtask).resource_id for subtask in range(2)} == {NO_TASK}
-    assert spark.host.log.records() == []
-    assert spark.host.partition_bytes == {spark.by_name["Map"].id: (1, 2)}
+    assert spark.drive.state.log.records() == []
+    assert spark.drive.partition_bytes == {spark.by_name["Map"].id: (1, 2)}
 
 
 def test_a_failure_fails_the_task_that_failed_last_and_cancels_the_job():
@@ -118,7 +121,7 @@ def test_a_success_after_the_stage_was_given_up_counts_for_nothing():
     spark.conclude("Map", RuntimeError("aborted"))
     spark.end(tasks[0])
     assert spark.state("Map") == ["FAILED", "FAILED"]
-    assert spark.host.log.records()[0].state is ExecutionState.FINISHED  # which is what Spark says of the task
+    assert spark.drive.state.log.records()[0].state is ExecutionState.FINISHED  # which is what Spark says of the task
 
 
 def test_a_failure_on_the_driver_fails_what_is_held():
@@ -164,11 +167,11 @@ def test_cancel_waits_for_the_tasks_to_end():
     assert spark.state("Map") == ["CANCELING", "CANCELED"]
     spark.conclude("Map", RuntimeError("cancelled"))
     assert spark.scheduler.job_status is JobStatus.CANCELLING
-    assert len(spark.provider.active_runs()) == 1
+    assert len(spark.active_runs()) == 1
     assert not spark.stage("Map").has_no_tasks
     spark.end(task, "KILLED")
     assert spark.scheduler.job_status is JobStatus.CANCELED
-    assert spark.provider.active_runs() == []
+    assert spark.active_runs() == []
     assert spark.stage("Map").has_no_tasks
 
 
@@ -178,13 +181,13 @@ def test_a_cancelled_stage_whose_job_starts_late_is_cancelled_again():
     spark.settle()
     assert spark.stage("Map").cancels == 1
     assert spark.scheduler.job_status is JobStatus.CANCELED
-    assert len(spark.provider.active_runs()) == 1  # its thread has not ended
+    assert len(spark.active_runs()) == 1  # its thread has not ended
     spark.job_started("Map")
     assert spark.stage("Map").cancels == 2
     task = spark.launch("Map", 0)
     spark.end(task, "KILLED")
     spark.conclude("Map", RuntimeError("cancelled"))
-    assert spark.provider.active_runs() == []
+    assert spark.active_runs() == []
 
 
 def test_a_restart_submits_only_what_is_not_finished():
@@ -263,7 +266,7 @@ def test_jobs_beside_the_vertexs_own_are_helpers():
     spark.end(spark.launch("Write", 0))
     assert spark.state("Write") == ["SCHEDULED", "SCHEDULED"]
     spark.run("Write")
-    assert [task.role for task in spark.host.log.records()] == ["task", "task", "helper", "task", "task"]
+    assert [task.role for task in spark.drive.state.log.records()] == ["task", "task", "helper", "task", "task"]
 
 
 def test_a_run_is_not_over_before_its_helpers_are():
@@ -276,9 +279,9 @@ def test_a_run_is_not_over_before_its_helpers_are():
         spark.end(task)
     spark.conclude("Write")
     assert spark.scheduler.job_status is JobStatus.FINISHED
-    assert len(spark.provider.active_runs()) == 1
+    assert len(spark.active_runs()) == 1
     spark.end(helper, "KILLED")
-    assert spark.provider.active_runs() == []
+    assert spark.active_runs() == []
 
 
 def test_what_a_helper_said_is_the_cause_where_no_task_of_the_vertex_failed():
@@ -300,7 +303,7 @@ def test_lost_outputs_are_made_again_as_recovery_of_their_vertex():
     task = TaskStarted(90, 1, 1, 0, 900, "1", spark.clock.now_ms(), False)
     spark.say(task)
     spark.end(task)
-    record = spark.host.log.records()[-1]
+    record = spark.drive.state.log.records()[-1]
     assert (record.vertex_id, record.role, record.subtask) == (spark.by_name["Map"].id, "recovery", 1)
     assert spark.state("Map") == ["FINISHED", "FINISHED"]
 
@@ -312,7 +315,7 @@ def test_the_end_of_the_session_is_the_end_of_the_job():
     spark.main_thread.execute(lambda: spark.job_master.lose_session(ConnectionError("gone")))
     spark.settle()
     assert spark.scheduler.job_status is JobStatus.FAILED
-    assert spark.provider.active_runs() == []
+    assert spark.active_runs() == []
 
 
 def test_the_end_of_the_session_is_the_end_of_tasks_that_spark_was_ending():
@@ -324,7 +327,7 @@ def test_the_end_of_the_session_is_the_end_of_tasks_that_spark_was_ending():
     assert spark.state("Map") == ["FAILED", "RUNNING"]
     spark.main_thread.execute(lambda: spark.job_master.lose_session(ConnectionError("gone")))
     spark.settle()
-    assert spark.provider.active_runs() == []
+    assert spark.active_runs() == []
     assert spark.scheduler.job_status is JobStatus.FAILED
     assert spark.overs == 1
 
@@ -340,7 +343,7 @@ def test_ends_that_spark_never_tells_of_are_not_waited_for_for_ever(caplog):
     spark.pass_time(2000)
     assert spark.state("Map") == ["FAILED", "FAILED"]
     assert spark.scheduler.job_status is JobStatus.FAILED
-    assert spark.provider.active_runs() == []
+    assert spark.active_runs() == []
     assert "they count as ended" in caplog.text
 
 
@@ -357,14 +360,14 @@ def test_nothing_is_overdue_where_spark_told_all(caplog):
 def test_a_task_of_an_unknown_stage_is_passed_over(name):
     spark = FakeSpark(CHAIN)
     spark.say(TaskStarted(77, 0, 0, 0, 1, "1", 0.0, False))
-    assert spark.host.log.records() == []
+    assert spark.drive.state.log.records() == []
 
 
 def test_a_task_that_reads_several_partitions_does_the_work_of_several_subtasks():
     spark = FakeSpark({"Map": (4, []), "Write": (4, ["Map"])})
     spark.run("Map")
     spark.merged("Write", 2)
-    run = spark.provider.active_runs()[0]
+    run = spark.active_runs()[0]
     assert run.unfinished == 2
     tasks = [spark.launch("Write", partition) for partition in range(2)]
     assert spark.state("Write") == ["RUNNING", "RUNNING", "SCHEDULED", "SCHEDULED"]
@@ -383,7 +386,7 @@ def test_a_write_with_merged_partitions_has_reached_its_commit_when_its_tasks_ha
     spark = FakeSpark({"Map": (3, []), "Write": (3, ["Map"])}, restart_strategy=once)
     spark.run("Map")
     spark.merged("Write", 1)
-    assert not spark.provider.active_runs()[0].has_all_successes
+    assert not spark.active_runs()[0].has_all_successes
     spark.end(spark.launch("Write", 0))
     spark.conclude("Write", RuntimeError("commit failed"))
     spark.pass_time(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fake_spark import FakeSpark, graph_of
 
-from flinkmagic.deployment.vertices.stage_members import StageMembers
+from flinkmagic.deployment.board.stage_members import StageMembers
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.execution_graph import build_execution_graph
