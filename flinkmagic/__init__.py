@@ -12,8 +12,9 @@ Names are imported on first use, so that the parts that do not know Spark can be
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from flinkmagic.names import imported_on_use
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.splits import Split, side_output, split
@@ -24,23 +25,6 @@ if TYPE_CHECKING:
     from flinkmagic.session.iterations.iterate import co_iterate, iterate, iterations
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "CompiledGraph",
-    "Job",
-    "OutputTag",
-    "Split",
-    "capture",
-    "co_iterate",
-    "compile",
-    "iterate",
-    "iterations",
-    "load_ipython_extension",
-    "local_session",
-    "side_output",
-    "split",
-    "with_options",
-]
 
 _HOMES = {
     "CompiledGraph": "flinkmagic.session",
@@ -60,10 +44,8 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'flinkmagic' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__all__ = [*_HOMES]
+__getattr__ = imported_on_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -15,6 +15,7 @@ from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.capturing.writes.pending import check_overwrites
 from flinkmagic.capturing.writes.targets import sources_of
+from flinkmagic.names import free_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -210,8 +211,4 @@ def _consumed(whole: Program, programs: Iterable[Program]) -> set[int]:
 def _unique(name: str, program: Program, taken: set[str]) -> str:
     if name not in taken:
         return name
-    base = f"{program.name or 'job'}.{name}"
-    unique, number = base, 2
-    while unique in taken:
-        unique, number = f"{base}_{number}", number + 1
-    return unique
+    return free_name(f"{program.name or 'job'}.{name}", taken)

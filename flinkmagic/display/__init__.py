@@ -6,8 +6,9 @@ the first picture is laid out.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from flinkmagic.names import imported_on_use
 
 if TYPE_CHECKING:
     from flinkmagic.display.dot import to_dot
@@ -29,31 +30,4 @@ _HOMES = {
     "to_dot": "dot", "to_svg": "picture", "warm_up": "engine", "JobView": "widget",
 }  # fmt: skip
 
-__all__ = [
-    "ErrorView",
-    "GraphView",
-    "JobSnapshot",
-    "JobView",
-    "TaskView",
-    "execution_view",
-    "job_snapshot",
-    "job_view",
-    "longest_line",
-    "mime_bundle",
-    "progress_line",
-    "regions_view",
-    "stream_view",
-    "to_dot",
-    "to_html",
-    "to_svg",
-    "to_table",
-    "to_text",
-    "warm_up",
-]
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+__getattr__ = imported_on_use(__name__, {name: f"{__name__}.{home}" for name, home in _HOMES.items()})

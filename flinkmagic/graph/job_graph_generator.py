@@ -7,7 +7,7 @@ then slot sharing and co-location groups are settled.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from flinkmagic.errors.graph import (
@@ -32,6 +32,7 @@ from flinkmagic.graph.job_graph import (
 from flinkmagic.graph.partitioner import StreamPartitioner
 from flinkmagic.graph.pipelined_region import logical_pipelined_regions
 from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType
+from flinkmagic.graph.steps import Steps, run
 from flinkmagic.graph.stream_config import (
     ChainedInputConfig,
     NetworkInputConfig,
@@ -97,10 +98,6 @@ class _ChainInfo:
     out_edges: list[StreamEdge] = field(default_factory=list)
 
 
-_Steps = Generator["_Steps", None, None]
-"""A walk that yields the walks to make before it continues."""
-
-
 class _JobGraphGenerator:
     def __init__(self, stream_graph: StreamGraph, job_id: str | None) -> None:
         self._stream_graph = stream_graph
@@ -128,22 +125,16 @@ class _JobGraphGenerator:
         nodes = self._stream_graph.nodes
         starts = dict.fromkeys(self._chaining.start_of(nodes[id]).id for id in self._stream_graph.source_ids)
         for id in _as_in_hash_set(starts) if self._stream_graph.has_split else sorted(starts):
-            stack = [self._start_chain(nodes[id])]
-            while stack:
-                needed = next(stack[-1], None)
-                if needed is None:
-                    stack.pop()
-                else:
-                    stack.append(needed)
+            run(self._start_chain(nodes[id]))
 
-    def _start_chain(self, start: StreamNode) -> _Steps:
+    def _start_chain(self, start: StreamNode) -> Steps[None]:
         if start.id in self._chains:
             return
         info = self._chains[start.id] = _ChainInfo(start)
         yield self._chain(start, info, 1)
         self._make_vertex(info)
 
-    def _chain(self, node: StreamNode, info: _ChainInfo, index: int) -> _Steps:
+    def _chain(self, node: StreamNode, info: _ChainInfo, index: int) -> Steps[None]:
         chaining = self._chaining
         chained: list[StreamEdge] = []
         leaving: list[StreamEdge] = []

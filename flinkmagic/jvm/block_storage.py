@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from flinkmagic.amounts import size
+from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.jvm.java import static_method, texts
 
 if TYPE_CHECKING:
@@ -56,12 +56,11 @@ def free_disk(sc: SparkContext) -> int | None:
 
     None if none of the directories can be seen from here, as with a driver on another machine.
     """
-    known = _DIRECTORIES.get(sc)
-    if known is None:
-        configured = static_method(sc._jvm, "org.apache.spark.util.Utils", "getConfiguredLocalDirs")
-        known = _DIRECTORIES[sc] = tuple(configured(sc._jsc.sc().conf()))
-    return min((shutil.disk_usage(path).free for path in known if os.path.isdir(path)), default=None)
+    return min((shutil.disk_usage(path).free for path in _directories(sc) if os.path.isdir(path)), default=None)
 
 
-_DIRECTORIES: WeakKeyDictionary[SparkContext, tuple[str, ...]] = WeakKeyDictionary()
-"""They stay the same as long as a context lives."""
+@kept_for_context
+def _directories(sc: SparkContext) -> tuple[str, ...]:
+    """Return where blocks are kept; these folders stay the same as long as a context lives."""
+    assert sc._jsc is not None
+    return tuple(static_method(sc._jvm, "org.apache.spark.util.Utils", "getConfiguredLocalDirs")(sc._jsc.sc().conf()))

@@ -38,6 +38,7 @@ from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.stale_runs import check_stale_words, run_or_list_stale
 from flinkmagic.magics.tracebacks import plainly_interrupted
 from flinkmagic.magics.words import parsed, with_help
+from flinkmagic.names import free_name
 from flinkmagic.options import STREAMING
 from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
 from flinkmagic.session.staleness.graph_marks import stale_marks
@@ -313,10 +314,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         for word, value in values.items():
             if not isinstance(value, DataFrame):
                 raise NotAProgramError(value)
-            name, number = word if word.isidentifier() else DEFAULT_RESULT, 2
-            while name in frames:
-                name, number = f"{DEFAULT_RESULT}{number}", number + 1
-            frames[name] = value
+            frames[free_name(word if word.isidentifier() else DEFAULT_RESULT, frames, stem=DEFAULT_RESULT)] = value
         context = next(iter(frames.values())).sparkSession.sparkContext
         name = check_name(options.name or DEFAULT_NAME)
         program = over_frames(frames, self.graphs.programs(context), name, self.shell.user_ns)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
+from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.jvm.java import query_execution
 from flinkmagic.options import PIPELINED
 from flinkmagic.planning.adaptive_stages import CHOOSES_JOINS, MERGES_PARTITIONS
@@ -50,6 +50,11 @@ class _Clone:
     reuses_exchanges: bool
 
 
+@kept_for_context
+def _by_way(sc: SparkContext) -> dict[object, KeptClones]:
+    return {}
+
+
 class KeptClones:
     """Clones that the next job may be planned on, if its lines saw the same session in the same state.
 
@@ -58,12 +63,11 @@ class KeptClones:
     """
 
     MOST = 4
-    _OF_CONTEXTS: ClassVar[WeakKeyDictionary[SparkContext, dict[object, KeptClones]]] = WeakKeyDictionary()
 
     @classmethod
     def of(cls, sc: SparkContext, way: object) -> KeptClones:
         """Return those of a SparkContext for jobs that are planned in one way; from any thread."""
-        return cls._OF_CONTEXTS.setdefault(sc, {}).setdefault(way, cls())
+        return _by_way(sc).setdefault(way, cls())
 
     def __init__(self) -> None:
         self._clones: deque[tuple[JavaObject, _Clone]] = deque(maxlen=self.MOST)

@@ -19,13 +19,14 @@ one subtask, and its handle says that Spark runs no task for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from flinkmagic.capturing.selections import Selected
 from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
 from flinkmagic.graph.partitioner import PartitionerKind
+from flinkmagic.graph.steps import Steps, run
 from flinkmagic.graph.transformations import (
     CacheTransformation,
     MultipleInputTransformation,
@@ -60,25 +61,6 @@ _PARTITIONERS = {
     "RoundRobinPartitioning": PartitionerKind.REBALANCE,
 }
 """Spark's partitionings; any other follows a function of the rows, which is Flink's custom partitioner."""
-
-
-Steps: TypeAlias = Generator["Steps[Any]", Any, _Made]
-"""A function that yields the calls it makes of others of its kind and is sent what they return; see `run`."""
-
-
-def run(steps: Steps[_Made]) -> _Made:
-    """Run a function of `Steps` to its end. Plans may be deeper than Python's stack, so calls are stacked here."""
-    stack: list[Steps[Any]] = [steps]
-    returned: Any = None
-    while stack:
-        try:
-            stack.append(stack[-1].send(returned))
-            returned = None
-        except StopIteration as end:
-            stack.pop()
-            returned = end.value
-    made: _Made = returned
-    return made
 
 
 @dataclass(eq=False)

@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from pyspark.sql import Row
+
+from flinkmagic.jvm.contexts import kept_for_context
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -199,11 +200,7 @@ def _library_bytes(value: Any, most: int) -> int:
     return int(value.nbytes) if hasattr(value, "nbytes") else sys.getsizeof(value)
 
 
-_STORES: WeakKeyDictionary[Any, KeptAnswers] = WeakKeyDictionary()
-_STORES_LOCK = threading.Lock()
-
-
+@kept_for_context
 def kept_answers(sc: SparkContext) -> KeptAnswers:
     """Return the answers that are kept for a SparkContext."""
-    with _STORES_LOCK:
-        return _STORES.setdefault(sc, KeptAnswers())
+    return KeptAnswers()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
+from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.jvm.java import of_environment
 
 if TYPE_CHECKING:
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 
-_TRACKERS: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
+@kept_for_context
+def _tracker(sc: SparkContext) -> Any:
+    return of_environment(sc, "mapOutputTracker")
 
 
 class MapOutputs:
@@ -25,9 +27,7 @@ class MapOutputs:
     """
 
     def __init__(self, sc: SparkContext) -> None:
-        if sc not in _TRACKERS:
-            _TRACKERS[sc] = of_environment(sc, "mapOutputTracker")
-        self._tracker = _TRACKERS[sc]
+        self._tracker = _tracker(sc)
 
     def are_complete(self, dependency: JavaObject, tasks: int) -> bool:
         """Return whether the outputs of all `tasks` map tasks of a shuffle exist."""

@@ -29,12 +29,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JJavaError
 
 from flinkmagic.functions.purity import impurity
 from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources
+from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.reuse.code_fingerprint import fingerprint
 from flinkmagic.reuse.java_classes import CLASSES
 
@@ -129,11 +129,21 @@ class QueryFacts:
     files: tuple[ListedFiles, ...] = ()
 
 
-# What each session's modules said when they were first read: its Python workers may hold that version.
-_MODULES: WeakKeyDictionary[SparkContext, dict[str, str]] = WeakKeyDictionary()
+class _Known:
+    """What is known of a SparkContext's sessions."""
 
-# The digests of settings, by the numbers of `SessionSettings.java`.
-_SETTINGS: WeakKeyDictionary[SparkContext, dict[int, str]] = WeakKeyDictionary()
+    def __init__(self) -> None:
+        self.modules: dict[str, str] = {}
+        """What their modules said when they were first read: the Python workers may hold that version."""
+        self.settings: dict[int, str] = {}
+        """The digests of settings, by the numbers of `SessionSettings.java`."""
+
+
+@kept_for_context
+def _known(sc: SparkContext) -> _Known:
+    assert sc._jsc is not None
+    CLASSES.new_instance(sc._gateway, "PlanKeys").follow(sc._jsc.sc())
+    return _Known()
 
 
 class ResultKeys:
@@ -150,11 +160,9 @@ class ResultKeys:
     def __init__(self, sc: SparkContext, relations: Sequence[tuple[JavaObject, JavaObject]] = ()) -> None:
         self._sc = sc
         self._keys: Any = CLASSES.new_instance(sc._gateway, "PlanKeys")
-        if sc not in _SETTINGS:
-            self._keys.follow(sc._jsc.sc())
-            _SETTINGS[sc] = {}
-        self._settings = _SETTINGS[sc]
-        self._sources = ModuleSources(_MODULES.setdefault(sc, {}))
+        known = _known(sc)
+        self._settings = known.settings
+        self._sources = ModuleSources(known.modules)
         for relation, plan in relations:
             self._keys.own(relation, plan)
 

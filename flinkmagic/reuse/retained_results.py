@@ -20,9 +20,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from flinkmagic.jvm.block_storage import free_disk
+from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.names import free_name
 from flinkmagic.planning.stage_results import ResultKind
 from flinkmagic.reuse.finished_writes import FinishedWrite
 
@@ -224,10 +225,7 @@ class RetainedResults:
     def _name_for(self, result: RetainedResult) -> str:
         """Return a name that can be typed: the graph's, with a number."""
         taken = {one.name for one in self._kept.values()}
-        number = 1
-        while f"{result.graph}.{number}" in taken:
-            number += 1
-        return f"{result.graph}.{number}"
+        return free_name(f"{result.graph}.1", taken, stem=f"{result.graph}.")
 
 
 def _let_go(results: Sequence[RetainedResult]) -> None:
@@ -239,15 +237,9 @@ def _let_go(results: Sequence[RetainedResult]) -> None:
             _LOG.debug("nothing to release for %s: %s", one.name, gone)
 
 
-_STORES: WeakKeyDictionary[Any, RetainedResults] = WeakKeyDictionary()
-_STORES_LOCK = threading.Lock()
-
-
+@kept_for_context
 def retained_results(sc: SparkContext) -> RetainedResults:
     """Return the results that are retained of the jobs of a SparkContext."""
-    with _STORES_LOCK:
-        if sc not in _STORES:
-            assert sc._jvm is not None
-            heap = int(sc._jvm.Runtime.getRuntime().maxMemory())
-            _STORES[sc] = RetainedResults(int(heap * DRIVER_SHARE), partial(free_disk, sc))
-        return _STORES[sc]
+    assert sc._jvm is not None
+    heap = int(sc._jvm.Runtime.getRuntime().maxMemory())
+    return RetainedResults(int(heap * DRIVER_SHARE), partial(free_disk, sc))

@@ -29,15 +29,14 @@ The rules:
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any
 
 from flinkmagic.jvm.block_storage import lack_of_room, memory_for_rows, stored_bytes
+from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.jvm.java import elements
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.plan_reader import name_of_run
@@ -103,9 +102,6 @@ class Source:
 class SourceColumns:
     """The kept columns of one SparkContext's text sources; see `of`."""
 
-    _OF_CONTEXTS: ClassVar[WeakKeyDictionary[SparkContext, SourceColumns]] = WeakKeyDictionary()
-    _LOCK: ClassVar[threading.Lock] = threading.Lock()
-
     def __init__(self, gateway: JavaGateway | None) -> None:
         self.rule: Any = CLASSES.new_instance(gateway, "SourceColumns")
         self.store: Any = CLASSES.new_instance(gateway, "ColumnStore")
@@ -115,13 +111,11 @@ class SourceColumns:
         self.given_up: set[str] = set()
         """The keys of sources of which nothing is kept any more."""
 
-    @classmethod
-    def of(cls, sc: SparkContext) -> SourceColumns:
+    @staticmethod
+    @kept_for_context
+    def of(sc: SparkContext) -> SourceColumns:
         """Return those of a SparkContext; from any thread."""
-        with cls._LOCK:
-            if sc not in cls._OF_CONTEXTS:
-                cls._OF_CONTEXTS[sc] = cls(sc._gateway)
-            return cls._OF_CONTEXTS[sc]
+        return SourceColumns(sc._gateway)
 
     def query(self, df: DataFrame, room: Callable[[Source], float]) -> SourceQuery | None:
         """Return what a query may read of kept columns; None if it reads no text source that is worth it.

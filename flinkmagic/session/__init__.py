@@ -5,8 +5,9 @@ Its parts are imported on first use, so that loading the extension costs next to
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from flinkmagic.names import imported_on_use
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.capture import capture
@@ -19,23 +20,6 @@ if TYPE_CHECKING:
     from flinkmagic.session.job import Job
     from flinkmagic.session.releasing import release_retained, retained
     from flinkmagic.session.simulated_run import SimulatedRun, simulate_graph
-
-__all__ = [
-    "CompiledGraph",
-    "Job",
-    "SessionActions",
-    "SessionWrite",
-    "SimulatedRun",
-    "capture",
-    "compile",
-    "release_retained",
-    "retained",
-    "simulate_graph",
-    "start_stream",
-    "submitted_jobs",
-    "warm_up",
-    "with_options",
-]
 
 _HOMES = {
     "CompiledGraph": "flinkmagic.session.compiled_graph",
@@ -54,8 +38,4 @@ _HOMES = {
     "with_options": "flinkmagic.capturing.with_options",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = imported_on_use(__name__, _HOMES)

@@ -161,8 +161,7 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
             raise error
         except KeyboardInterrupt as interrupt:
             if recorder.mode is CaptureMode.LINES:  # otherwise the magic that captures shows it (`captured_cell`)
-                trace = interrupt.__traceback__
-                interrupt.__traceback__ = _up_to_ours(trace.tb_next if trace is not None else None)
+                interrupt.__traceback__ = None  # what we wait in is not what the user waits for
             raise interrupt
         finally:
             hook.finish(args)
@@ -190,13 +189,6 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
     if trace.tb_frame.f_code.co_filename.startswith(_OUR_PACKAGE):
         return rest
     return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
-
-
-def _up_to_ours(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback up to where this package was called: what it waits in is not what the user waits for."""
-    if trace is None or trace.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
-        return None
-    return TracebackType(_up_to_ours(trace.tb_next), trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 
 
 class _JavaHalf:

@@ -14,6 +14,7 @@ from flinkmagic.capturing.streams.deferred_query import DeferredQuery
 from flinkmagic.capturing.streams.deferred_stream import DeferredStream
 from flinkmagic.capturing.streams.stream_writers import DeferringStreamWriter, check_operations, copied, writer_facts
 from flinkmagic.errors.streaming import StreamNotStartedError
+from flinkmagic.names import free_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.frames import FrameRegistry
@@ -112,7 +113,7 @@ class PendingStreams:
         check_operations(jvm, df, java_half.jwrite)
         facts = writer_facts(java_half.jwrite)
         named = str(arguments[0]) if arguments else ""
-        name = self._free(facts.query_name or (named if method == "toTable" else facts.format))
+        name = free_name(facts.query_name or (named if method == "toTable" else facts.format), self._names)
         stream = DeferredStream(
             index=len(self.waiting),
             name=name,
@@ -164,12 +165,6 @@ class PendingStreams:
         """End the capture: what is still deferred starts when its graph runs."""
         for stream in self.waiting:
             stream.query.need_start, stream.query.need_job = _refuse(stream, self._name), None
-
-    def _free(self, name: str) -> str:
-        free, number = name, 2
-        while free in self._names:
-            free, number = f"{name}_{number}", number + 1
-        return free
 
 
 def _refuse(stream: DeferredStream, graph: str | None) -> Callable[[], None]:

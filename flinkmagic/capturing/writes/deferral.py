@@ -38,6 +38,7 @@ from flinkmagic.errors.capturing import (
 )
 from flinkmagic.errors.streaming import BatchWriteInStreamError
 from flinkmagic.jvm.java import simple_name
+from flinkmagic.names import free_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.writes.write_recorder import WriteRecorder
@@ -367,10 +368,7 @@ class Deferral:
             self._checked[alike] = session  # held, so that no other session gets its id
 
     def _sink_name(self, base: str) -> str:
-        base = os.path.splitext(base)[0] or "sink"
-        name, number = base, 2
-        while name in self._names:
-            name, number = f"{base}_{number}", number + 1
+        name = free_name(os.path.splitext(base)[0] or "sink", self._names)
         self._names.add(name)
         return name
 

@@ -22,12 +22,12 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import CLASSES
+from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.jvm.driver_classes import java_source
 from flinkmagic.jvm.java import java_array, scala_object, scala_seq, static_method, texts
 
@@ -79,8 +79,6 @@ class ExecutorWatch:
     One for each SparkContext, see `of`.
     """
 
-    _OF_CONTEXTS: ClassVar[WeakKeyDictionary[SparkContext, ExecutorWatch]] = WeakKeyDictionary()
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._asked: dict[str, float] = {}
@@ -88,10 +86,11 @@ class ExecutorWatch:
         self._missed: set[str] = set()
         self._is_refused = False
 
-    @classmethod
-    def of(cls, sc: SparkContext) -> ExecutorWatch:
+    @staticmethod
+    @kept_for_context
+    def of(sc: SparkContext) -> ExecutorWatch:
         """Return the instance of a session's SparkContext."""
-        return cls._OF_CONTEXTS.setdefault(sc, cls())
+        return ExecutorWatch()
 
     def start(self, sc: SparkContext, enter: Callable[[str, str], None]) -> None:
         """Submit the job for those executors that were not asked lately; do nothing in local mode.

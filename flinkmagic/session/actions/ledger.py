@@ -14,8 +14,9 @@ So a session in which nothing is ever read twice is slower than plain Spark by a
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, ClassVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
+
+from flinkmagic.jvm.contexts import kept_for_context
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -35,8 +36,6 @@ class Ledger:
         How much of that was saved.
     """
 
-    _OF_CONTEXTS: ClassVar[WeakKeyDictionary[SparkContext, Ledger]] = WeakKeyDictionary()
-
     def __init__(self) -> None:
         self.plain = 0.0
         self.saved = 0.0
@@ -44,10 +43,11 @@ class Ledger:
         self._expected: dict[str, float] = {}
         self._stakes: dict[str, float] = {}  # what each has cost, less what it has saved; never below 0
 
-    @classmethod
-    def of(cls, sc: SparkContext) -> Ledger:
+    @staticmethod
+    @kept_for_context
+    def of(sc: SparkContext) -> Ledger:
         """Return that of a SparkContext."""
-        return cls._OF_CONTEXTS.setdefault(sc, cls())
+        return Ledger()
 
     def room(self, expected: float) -> float:
         """Return what an action may stake that is expected to take some seconds in plain Spark."""

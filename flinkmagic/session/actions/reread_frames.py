@@ -17,12 +17,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet
 
 from flinkmagic.capturing.merging import spanning
 from flinkmagic.capturing.program import ReadBefore
 from flinkmagic.errors.actions import EVICTED, OTHER_CODE, OTHER_SETTINGS, RELEASED
+from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.jvm.java import elements
 from flinkmagic.reuse.result_keys import NoKey, ResultKey
 from flinkmagic.reuse.retained_results import RetainedResults, retained_results
@@ -53,8 +54,6 @@ _MOST_ASKED = 8
 class RereadFrames:
     """The DataFrames that the actions on one SparkContext have read; see `of`."""
 
-    _OF_CONTEXTS: ClassVar[WeakKeyDictionary[SparkContext, RereadFrames]] = WeakKeyDictionary()
-
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         # How many rows were counted, and the seconds that the last action took.
@@ -70,13 +69,11 @@ class RereadFrames:
         # The keys under which rows were kept last.
         self._keys: WeakKeyDictionary[DataFrame, ResultKey] = WeakKeyDictionary()
 
-    @classmethod
-    def of(cls, sc: SparkContext) -> RereadFrames:
+    @staticmethod
+    @kept_for_context
+    def of(sc: SparkContext) -> RereadFrames:
         """Return those of a SparkContext."""
-        known = cls._OF_CONTEXTS.get(sc)
-        if known is None:
-            known = cls._OF_CONTEXTS[sc] = cls(Ledger.of(sc))
-        return known
+        return RereadFrames(Ledger.of(sc))
 
     def within_reach(self) -> Mapping[DataFrame, ReadBefore]:
         """Return those that a query may use."""

@@ -1,0 +1,29 @@
+"""What is kept for a SparkContext, and goes with it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+Kept = TypeVar("Kept")
+
+
+def kept_for_context(make: Callable[[SparkContext], Kept]) -> Callable[[SparkContext], Kept]:
+    """Let a function make its result once for each SparkContext; it can then be called from any thread."""
+    made: WeakKeyDictionary[SparkContext, Kept] = WeakKeyDictionary()
+    lock = threading.Lock()
+
+    @functools.wraps(make)
+    def kept(sc: SparkContext) -> Kept:
+        with lock:
+            if sc not in made:
+                made[sc] = make(sc)
+            return made[sc]
+
+    return kept
