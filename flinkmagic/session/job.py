@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.planning.sinks import PlannedSink
-    from flinkmagic.session.batches.batch_report import BatchReport, BatchRuns
+    from flinkmagic.session.batches.batch_report import BatchReport
+    from flinkmagic.session.batches.batch_runs import BatchRuns
 
 
 class Job:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.source_code.source_location import CellSource
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
-    from flinkmagic.session.batches.batch_report import BatchRuns
+    from flinkmagic.session.batches.batch_runs import BatchRuns
 
 
 @dataclass(frozen=True)

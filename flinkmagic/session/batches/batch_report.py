@@ -70,15 +70,3 @@ class BatchReport:
     status: str
     graphs: tuple[BatchGraph, ...] = ()
     reason: str = ""
-
-
-class BatchRuns(Protocol):
-    """What carries out the batches of one query."""
-
-    def reports(self) -> list[BatchReport]:
-        """Return what became of the last ones, oldest first."""
-        ...
-
-    def close(self) -> None:
-        """Let go of what only a next batch would need."""
-        ...
