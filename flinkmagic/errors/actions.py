@@ -33,9 +33,12 @@ class ActionFailedError(FlinkMagicError):
 
 
 def ran_plainly(text: str, where: str, cause: BaseException) -> str:
-    """Return the line about an action that ran as plain Spark because something of ours failed."""
-    told = first_line(cause)
-    return f"{where}: {text} ran as plain Spark, because flinkmagic failed ({told}). Please report this as a bug."
+    """Return the line about a line that ran as plain Spark: because of a rule of ours, or because something failed."""
+    if isinstance(cause, UserError):
+        why = f"it could not be deployed: {str(cause).splitlines()[0]}"
+    else:
+        why = f"flinkmagic failed ({first_line(cause)}). Please report this as a bug."
+    return f"{where}: {text} ran as plain Spark, because {why}"
 
 
 def not_known(text: str, where: str, cause: BaseException) -> str:

@@ -112,11 +112,6 @@ class BatchStoppedError(UserError):
     )
 
 
-def batch_ran_plainly(query: str, where: str, cause: BaseException) -> str:
-    """Return the line about batches that plain Spark writes, because their graph could not be deployed."""
-    return f"{where}: batches of {query} run as plain Spark, because their graph could not be deployed {_why(cause)}"
-
-
 def stream_not_started(query: str, cause: BaseException) -> str:
     """Return the line about a query that Spark has refused to start."""
     return f"{query} has not started ({first_line(cause)})"

@@ -17,6 +17,7 @@ from flinkmagic.magics.live_view import LiveView, Shown, final_bundle, follow_be
 from flinkmagic.magics.terminal import RewrittenLine
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job
+from flinkmagic.session.carrying_out import wait_or_cancel
 
 
 def run_live(
@@ -103,30 +104,9 @@ def follow(graph: CompiledGraph, job: Job, shown: Shown, *, detach: bool = False
         wait_or_cancel(job)
     finally:
         watcher.join()
-    raise_failure(graph, job)
-
-
-def raise_failure(graph: CompiledGraph, job: Job) -> None:
-    """Raise what a job has failed with, if it has.
-
-    Raises
-    ------
-    JobFailedError
-        It is caused by the last failure.
-    """
     if job.status is JobStatus.FAILED:
         entries = job.exceptions()
         raise JobFailedError(graph.name, failures(job)) from (entries[-1].root.error if entries else None)
-
-
-def wait_or_cancel(job: Job) -> None:
-    """Wait for a job; an interrupt, or whatever else a handler of a signal raises meanwhile, cancels it."""
-    try:
-        job.wait()
-    except BaseException:
-        job.cancel()
-        job.wait()
-        raise
 
 
 def failures(job: Job) -> list[str]:

@@ -24,11 +24,8 @@ from flinkmagic.capturing.capture_listener import CaptureListener
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks.current import apart
 from flinkmagic.capturing.source_code.source_location import CellSource
-from flinkmagic.display.printable import lines_visible
-from flinkmagic.errors.actions import ActionCancelledError, ran_plainly
-from flinkmagic.errors.base import UserError, is_from_signal
+from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
-from flinkmagic.errors.usage import JobFailedError
 from flinkmagic.jvm.java import is_gone
 from flinkmagic.magics.cell import cell_labels, is_blank
 from flinkmagic.magics.cell_jobs import NotedActions
@@ -36,7 +33,7 @@ from flinkmagic.magics.cell_runs import CellRun, running_again
 from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.spark_session import running_session, say_other_python
 from flinkmagic.options import NO_RETENTION, OPTIONS, JobOptions
-from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session.carrying_out import Line
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
@@ -48,7 +45,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.magics.cell_card import CellCard
     from flinkmagic.magics.flink_magics import FlinkMagics
-    from flinkmagic.session import SessionActions
+    from flinkmagic.session import Job, SessionActions
 
 _TIMED = ("<timed exec>", "<timed eval>")
 """The file names under which `%%time` compiles a cell's body."""
@@ -248,49 +245,29 @@ class SessionMode:
 
         Raises
         ------
-        NotDeployedError
-            If nothing of it has begun.
-        ActionCancelledError
-            If its job was cancelled elsewhere: what it should have written is not there, or not all.
+        NotDeployedError, ActionCancelledError, ActionFailedError, PySparkException
+            As `carry_out`.
         """
-        from flinkmagic.magics.live import raise_failure, wait_or_cancel
-
-        assert cell.card is not None
+        card = cell.card
+        assert card is not None
         write = program.writes[-1]
         line = write.location.called_from or write.location
         name = cell.job_name()
-        act = cell.card.begin(write.text, line.line)
+        written = session.SessionWrite(program, name, JobOptions(**self._options()))
+        act, is_shown = card.begin(write.text, line.line), False
+
+        def watch(job: Job) -> None:
+            nonlocal act, is_shown
+            self._magics.cell_jobs.add(job, cell.number, write.location)
+            act, is_shown = card.follow(act, written.graph, job), True
+
         try:
-            written = session.SessionWrite(program, name, JobOptions(**self._options()))
-            job = written.graph.run(wait=False)
-        except BaseException as error:
-            cell.card.drop(act)
-            if not isinstance(error, Exception) or is_from_signal(error):
-                raise
-            raise NotDeployedError(name) from error
-        is_shown = False
-        try:
-            while True:
-                self._magics.cell_jobs.add(job, cell.number, write.location)
-                act, is_shown = cell.card.follow(act, written.graph, job), True
-                try:
-                    wait_or_cancel(job)
-                    raise_failure(written.graph, job)
-                    break
-                except JobFailedError:
-                    if not written.without_keeping(job):
-                        raise
-                    job = written.graph.run(wait=False)
-        except BaseException:
-            job.cancel()  # nothing, if it has failed by itself
-            job.wait()
-            raise
+            written.run(watch)
         finally:
             if is_shown:
-                cell.card.finish(act, written.remarks(job))
-        if job.status is JobStatus.CANCELED:
-            raise ActionCancelledError(write.text, str(write.location))
-        written.note(job)
+                card.finish(act, written.remarks())
+            else:
+                card.drop(act)
 
     def _options(self) -> dict[str, Any]:
         """Return the options of a line's graph."""
@@ -360,10 +337,5 @@ class _Lines(CaptureListener):
         return self._actions.read(call)
 
     def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
-        """Say which line plain Spark has run because it could not be deployed: a rule of ours, or a mistake."""
         reason = refusal.__cause__ or refusal if isinstance(refusal, NotDeployedError) else refusal
-        told = ran_plainly(text, str(location), reason)
-        if isinstance(reason, UserError):
-            why = str(reason).splitlines()[0]
-            told = f"{location}: {text} ran as plain Spark, because it could not be deployed: {why}"
-        print(lines_visible(told), file=sys.stderr)
+        Line(text, str(location)).say_plain(reason)

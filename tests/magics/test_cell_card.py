@@ -320,7 +320,7 @@ def test_a_write_that_cannot_be_compiled_leaves_no_line(on, monkeypatch) -> None
         time.sleep(0.2)  # until the line stands
         raise RuntimeError("no graph today")
 
-    monkeypatch.setattr("flinkmagic.session.SessionWrite", refuse)
+    monkeypatch.setattr("flinkmagic.session.actions.session_writes.LineGraph", refuse)
     cell = on.run("g.write.json(f'{at}/out')")
     assert cell.error is None
     assert "no graph today" in cell.stderr

@@ -17,6 +17,8 @@ from py4j.protocol import Py4JError
 from flinkmagic import session
 from flinkmagic.capturing.hooks import current, hook_table
 from flinkmagic.errors.usage import ReservedNameError
+from flinkmagic.planning.handles import WriteStageHandle
+from flinkmagic.session.actions import session_writes
 
 GROUPED = "g = spark.range(60).selectExpr('id', 'id % 3 AS k').groupBy('k').count()"
 
@@ -153,8 +155,7 @@ def test_a_failed_write_raises_what_spark_raises_with_its_line_and_its_vertex(on
     assert type(on.names["caught"]) is type(plain.error)
     assert "bad row" in str(cell.error)
     (note,) = cell.error.__notes__
-    assert note.startswith(f"cell {number}, line 8: the write to ")
-    assert " failed in Source: Range -> " in note
+    assert note.startswith(f"cell {number}, line 8: raised in Source: Range -> ")
     shown = cell.stdout.partition("Traceback")[2]
     assert "----> 8 rows.write.parquet(f'{at}/out')" in shown
     assert "flinkmagic/" not in shown
@@ -182,7 +183,7 @@ def test_a_write_that_cannot_be_deployed_is_plain_sparks_and_told(on, monkeypatc
     def broken(*arguments: Any, **options: Any) -> None:
         raise KeyError("a mistake of ours")
 
-    monkeypatch.setattr(session, "SessionWrite", broken)
+    monkeypatch.setattr(session_writes, "LineGraph", broken)
     cell = on.run(
         f"{GROUPED}\ng.write.json(f'{{at}}/out')\nspark.sql('CREATE TABLE by_spark AS SELECT 1 AS a').count()"
     )
@@ -200,6 +201,20 @@ def test_a_write_that_cannot_be_deployed_is_plain_sparks_and_told(on, monkeypatc
     ]
     failed = on.run("g.selectExpr('no_such_column').write.json(f'{at}/out')")
     assert "plain Spark" not in failed.stderr
+
+
+def test_a_write_whose_job_fails_before_a_stage_has_run_is_plain_sparks(on, monkeypatch) -> None:
+    def broken(_: Any) -> None:
+        raise KeyError("a mistake of ours")
+
+    monkeypatch.setattr(WriteStageHandle, "plan", property(broken))
+    cell = on.run("spark.range(3).write.json(f'{at}/one_stage')\nspark.read.json(f'{at}/one_stage').count()")
+    assert (cell.error, cell.value) == (None, 3)
+    (told,) = (line for line in cell.stderr.splitlines() if "a mistake of ours" in line)
+    assert ", line 1: write.json(f'{at}/one_stage') ran as plain Spark, because flinkmagic failed (KeyError" in told
+    cell = on.run(f"{GROUPED}\ng.write.json(f'{{at}}/two_stages')")
+    assert type(cell.error).__name__ == "ActionFailedError"
+    assert "two_stages') failed after stages of it had run (VertexFailedError: " in str(cell.error)
 
 
 def test_a_cell_under_another_magic_is_captured_too(on) -> None:
@@ -283,7 +298,7 @@ def interrupt_later(spark: Any) -> Any:
         "flinkmagic.capturing.writes.deferral.Deferral._take",
         "flinkmagic.session.compiled_graph.CompiledGraph._compile",
         "flinkmagic.session.compiled_graph.CompiledGraph.run",
-        "flinkmagic.magics.live.wait_or_cancel",
+        "flinkmagic.magics.cell_card.CellCard.follow",
     ],
 )
 def test_an_interrupt_in_any_phase_leaves_nothing(on, monkeypatch, phase) -> None:

@@ -23,12 +23,12 @@ from flinkmagic.capturing.writes.deferred_write import DeferredWrite, SkippedWri
 from flinkmagic.capturing.writes.open_files import files_open_for_writing
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.pruned_reads import pruned_sources
-from flinkmagic.capturing.writes.sparks_errors import failed_vertex, sparks_own
+from flinkmagic.capturing.writes.sparks_errors import sparks_own
 from flinkmagic.capturing.writes.tables import named_table
 from flinkmagic.capturing.writes.targets import Source, Target, sources_of
 from flinkmagic.capturing.writes.write_facts import WriteFacts
 from flinkmagic.capturing.writes.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
-from flinkmagic.errors.base import add_note, is_from_signal
+from flinkmagic.errors.base import is_from_signal
 from flinkmagic.errors.capturing import (
     HandledWriteError,
     NotDeployedError,
@@ -166,7 +166,7 @@ class Deferral:
         return result
 
     def _deploy(self, location: SourceLocation, cause: Cause, write: DeferredWrite) -> None:
-        """Deploy what is pending; raise what Spark raised, with the line and the vertex that failed."""
+        """Deploy what is pending; raise what Spark raised."""
         try:
             self._pending.deploy(location, cause, "is", write)
             self._ran += 1
@@ -175,10 +175,7 @@ class Deferral:
         except Exception as error:  # noqa: BLE001 - raised again as what Spark raised
             self._ran += 1
             self._pending.unheeded = None
-            raised, vertex = sparks_own(error), failed_vertex(error)
-            if vertex is not None and cause is Cause.SESSION:
-                add_note(raised, f"{location}: the write to {write.path} failed in {vertex}.")
-            raise raised.with_traceback(None) from None
+            raise sparks_own(error).with_traceback(None) from None
 
     def _take(self, df: Any, call: WriterCall, text: str, location: SourceLocation) -> None:
         recorder = self._recorder

@@ -134,20 +134,5 @@ class ActionGraph(LineGraph):
         """What the vertex of that stage is called."""
         return self.last_vertex.name
 
-    def run_stages(self, started: Callable[[Job], object] = lambda _job: None) -> Job:
-        """Run all stages except the last, and return when they have ended; an interrupt cancels them.
-
-        `started` is called with their job.
-        """
-        job = self.run(wait=False)
-        try:
-            started(job)
-            job.wait()
-        except BaseException:
-            job.cancel()
-            job.wait()
-            raise
-        return job
-
     def _part(self, run: frozenset[int]) -> JobGraph:
         return with_ancestors(self.job_graph, [edge.producer.id for edge in self.last_vertex.inputs])

@@ -4,13 +4,12 @@ The rules, as the code keeps them:
 
 1. An action whose query is one stage is made as it is, and so is one that only Spark itself can carry out.
 2. The stages of any other query run as a job, except the last one; the action itself runs that.
-3. If something of ours fails before a stage has run, the action is made as it is, and a line says so: unless plain
-   Spark fails as well, whose error is the user's then.
-4. What Spark raises in a stage is raised as the plain call raises it, with a note that names the line and the vertex.
+3. Of what fails, the rules are those of any line (`carrying_out`). What plain Spark is to carry out is the action as it
+   is, and the line that says so is left out if that fails as well.
+4. What fails in the last stage is raised so, too.
 5. If a job that keeps rows for later actions fails, the query runs again without keeping any: what plain Spark does not
    compute for the action must not make it fail. What fails then, too, is plain Spark's own error. If the last stage
-   fails, which may keep columns of text files, the action is made as it is. A job that was cancelled at Spark does not
-   run again.
+   fails, which may keep columns of text files, the action is made as it is.
 6. What the action itself runs, all of it or its last stage, has a job tag of its own, so that it can be followed and
    cancelled.
 7. An action whose small answer is known, because the same was asked before, runs nothing (`asked_answers`).
@@ -25,14 +24,13 @@ import time
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.hooks.call_hooks import is_lazy
-from flinkmagic.capturing.writes.sparks_errors import is_cancelled, sparks_own
+from flinkmagic.capturing.writes.sparks_errors import is_cancelled
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.deployment.stages.finished_queries import FinishedQuery
 from flinkmagic.deployment.watching.call_work import CallWork
@@ -43,13 +41,11 @@ from flinkmagic.errors.actions import (
     failed_in,
     not_kept,
     not_noted,
-    ran_plainly,
 )
 from flinkmagic.errors.base import add_note, is_from_signal
-from flinkmagic.errors.deployment import VertexFailedError
+from flinkmagic.errors.capturing import NotDeployedError
 from flinkmagic.options import JobOptions
 from flinkmagic.planning.java_classes import CLASSES
-from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, query_name
 from flinkmagic.session.actions.action_report import ONE_STAGE, ROWS_ON_DEMAND, ActionListener, ActionReport
@@ -58,6 +54,7 @@ from flinkmagic.session.actions.known_schemas import read_files
 from flinkmagic.session.actions.ledger import Ledger
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
+from flinkmagic.session.carrying_out import Line, carry_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,9 +148,11 @@ class SessionActions:
             graph: ActionGraph | str = self._graph(call, texts)
         except PlainCallError:
             return _run_plainly(call)
-        except Exception as error:  # noqa: BLE001 - rule 3
-            self._raise_of_signal(report, started, error)
-            return self._fall_back(call, replace(report, reason=str(error)), started, error)
+        except Exception as error:  # rule 3
+            if is_from_signal(error):  # rule 8
+                self._note(report, started, error)
+                raise
+            return self._answer_plainly(call, replace(report, reason=str(error)), started, error)
         except BaseException as interrupt:
             self._note(report, started, interrupt)
             raise
@@ -234,31 +233,31 @@ class SessionActions:
                 return self._answer(call, df, graph, replace(report, reason=ONE_STAGE), texts, started)
             finally:
                 graph.release()
+        failed, given_up = graph, ""
+
+        def again(_: Job, error: BaseException) -> Job | None:
+            nonlocal graph, given_up
+            if graph is not failed or not (graph.boundaries or texts.are_columns):
+                return None
+            names = [*(boundary.name for boundary in failed.boundaries), *texts.names]
+            given_up = not_kept(", ".join(dict.fromkeys(names)), error)
+            texts.give_up()
+            graph = self._without_keeping(call, graph)
+            return graph.run(wait=False)
+
         try:
-            job = graph.run_stages(partial(self._tell, call, graph))
-            failed, error = graph, _root_error(job)
-            if error is not None and (graph.boundaries or texts.are_columns) and not is_cancelled(error):
-                given_up = [*(boundary.name for boundary in failed.boundaries), *texts.names]
-                texts.give_up()
-                graph = self._without_keeping(call, graph)
-                job = graph.run_stages(partial(self._tell, call, graph))
-                if job.status is JobStatus.FINISHED:  # else it fails in plain Spark, too
-                    RereadFrames.of(df.sparkSession.sparkContext).give_up(failed)
-                    report = replace(report, note=not_kept(", ".join(dict.fromkeys(given_up)), error))
-        except Exception as error:  # noqa: BLE001 - rule 3: nothing was submitted
-            self._raise_of_signal(replace(report, is_driven=True, graph=graph), started, error)
-            return self._fall_back(call, replace(report, reason=str(error)), started, error)
-        except BaseException as interrupt:
-            self._note(replace(report, is_driven=True, graph=graph), started, interrupt)
-            raise
-        if job.status is not JobStatus.FINISHED:
-            raised = _error_of(call, job)
+            job = carry_out(_line(call), lambda: graph.run(wait=False), lambda job: self._tell(call, graph, job), again)
+        except NotDeployedError as refusal:  # rule 3
+            report = replace(report, reason=str(refusal.__cause__))
+            return self._answer_plainly(call, report, started, refusal.__cause__)
+        except BaseException as raised:
             if isinstance(raised, SPARKS_ERRORS):
                 _finished(call, df, graph).tell_of_failure(query_name(call), raised)
-            if isinstance(raised, (*SPARKS_ERRORS, ActionCancelledError)) or job.tasks():
-                self._note(replace(report, is_driven=True, graph=graph), started, raised)
-                raise raised
-            return self._fall_back(call, replace(report, reason=str(raised)), started, raised)
+            self._note(replace(report, is_driven=True, graph=graph), started, raised)
+            raise
+        if given_up:  # else it fails in plain Spark, too
+            RereadFrames.of(df.sparkSession.sparkContext).give_up(failed)
+            report = replace(report, note=given_up)
         try:
             answer = self._answer(call, df, graph, _driven(report, graph, job), texts, started)
             with _noting(call):
@@ -298,20 +297,19 @@ class SessionActions:
             raise
         return answer
 
-    def _answer_plainly(self, call: ActionCall, report: ActionReport, started: float, told: str = "") -> Any:
-        """Make an action as it is, as ours has failed; what is told of that is told if plain Spark does not fail."""
+    def _answer_plainly(
+        self, call: ActionCall, report: ActionReport, started: float, error: BaseException | None = None
+    ) -> Any:
+        """Make an action as it is, as ours has failed; `error` is told if plain Spark does not fail."""
         try:
             with self._watched(call):
                 answer = _run_plainly(call)
         except BaseException as raised:
             self._note(replace(report, note=""), started, raised)
             raise
-        if told:
-            print(lines_visible(told), file=sys.stderr)
+        if error is not None:
+            _line(call).say_plain(error)
         return self._noted(call, report, started, answer)
-
-    def _fall_back(self, call: ActionCall, report: ActionReport, started: float, error: Exception) -> Any:
-        return self._answer_plainly(call, report, started, ran_plainly(call.text, str(call.location), error))
 
     @contextmanager
     def _watched(self, call: ActionCall) -> Iterator[CallWork]:
@@ -336,14 +334,14 @@ class SessionActions:
             raise
 
     def _tell(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
-        if self._listener is not None:
+        if self._listener is None:
+            return
+        try:
             self._listener.job_started(call, graph, job)
-
-    def _raise_of_signal(self, report: ActionReport, started: float, error: Exception) -> None:
-        """Raise an error if it is none of ours (rule 8)."""
-        if is_from_signal(error):
-            self._note(report, started, error)
-            raise error
+        except Exception as error:
+            if is_from_signal(error):
+                raise
+            raise NotDeployedError(call.text) from error
 
     def _noted(self, call: ActionCall, report: ActionReport, started: float, answer: Any) -> Any:
         """Note what became of an action, and return what it returns."""
@@ -429,6 +427,10 @@ def _stack_of(call: ActionCall, sc: SparkContext) -> Iterator[None]:
         sc.setLocalProperty(_LONG_CALL_SITE, before)  # type: ignore[arg-type] # None removes it
 
 
+def _line(call: ActionCall) -> Line:
+    return Line(call.text, str(call.location))
+
+
 def _kind_of(call: ActionCall) -> ActionKind:
     kind = action_kind(call.method)
     assert kind is not None
@@ -453,26 +455,3 @@ def _driven(report: ActionReport, graph: ActionGraph, job: Job) -> ActionReport:
         saved_seconds=job.saved_seconds,
         note="; ".join(filter(None, [report.note, *graph.remarks(job)])),
     )
-
-
-def _root_error(job: Job) -> BaseException | None:
-    """Return why a job has failed; None if it has not."""
-    entries = job.exceptions() if job.status is JobStatus.FAILED else ()
-    return entries[-1].root.error if entries else None
-
-
-def _error_of(call: ActionCall, job: Job) -> Exception:
-    """Return what a job that did not finish raises: Spark's own error, if it was Spark that raised one."""
-    entries = job.exceptions()
-    if job.status is JobStatus.CANCELED or not entries:
-        return ActionCancelledError(call.text, str(call.location))
-    failed = entries[-1].root.error
-    error = sparks_own(failed)
-    if error is failed:
-        wrapped = ActionFailedError(call.text, str(call.location), failed)
-        wrapped.__cause__ = failed
-        return wrapped
-    vertex = failed.vertex if isinstance(failed, VertexFailedError) else str(entries[-1].root.task_name or "")
-    add_note(error, failed_in(str(call.location), vertex))
-    assert isinstance(error, Exception)
-    return error

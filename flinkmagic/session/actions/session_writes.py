@@ -10,16 +10,17 @@ The rules are those of actions (`reread_frames`), and two more:
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from flinkmagic.capturing.merging import spanning
 from flinkmagic.errors.actions import not_kept
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.actions.action_graph import LineGraph
 from flinkmagic.session.actions.ledger import Ledger
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
+from flinkmagic.session.carrying_out import Line, carry_out
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class SessionWrite:
-    """One write of a session, compiled.
+    """One write of a session.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ class SessionWrite:
     Attributes
     ----------
     graph : LineGraph
-        Its graph; another one after `without_keeping`.
+        Its graph; another one if it has run again.
     """
 
     def __init__(self, program: Program, name: str, options: JobOptions) -> None:
@@ -51,19 +52,25 @@ class SessionWrite:
         self._started = time.monotonic()
         self._reread = RereadFrames.of(program.spark.sparkContext)
         self._texts = TextReads(program.spark.sparkContext, "write")
-        if options.retain == "session" and len(program.writes) == 1 and not spanning(program).selections:
+        self.graph: LineGraph
+
+    def _first(self) -> Job:
+        """Compile it, and run it."""
+        program, keeps = self._program, self._options.retain == "session"
+        if keeps and len(program.writes) == 1 and not spanning(program).selections:
             self._reread.leave_to_spark(program.spark)
             self._look_for_kept()
-        self.graph = LineGraph(program, name, options)
+        self.graph = LineGraph(program, self._name, self._options)
         while self._reread.revise(self.graph):
             self._look_for_kept()
-            self.graph = LineGraph(program, name, options, self.graph.unused)
+            self.graph = LineGraph(program, self._name, self._options, self.graph.unused)
+        return self.graph.run(wait=False)
 
     def _look_for_kept(self) -> None:
         self._program.reread = self._reread.within_reach()
         self._program.sources = self._texts.of(self._program.writes[-1].df)
 
-    def note(self, job: Job) -> None:
+    def _note(self, job: Job) -> None:
         """Note what its job has read and kept."""
         seconds = time.monotonic() - self._started
         Ledger.of(self._program.spark.sparkContext).note(seconds, job.saved_seconds)
@@ -71,22 +78,39 @@ class SessionWrite:
         if self._options.retain == "session":
             self._reread.note(self.graph, job, self._program.writes[-1].df, seconds, None)
 
-    def remarks(self, job: Job) -> list[str]:
+    def remarks(self) -> list[str]:
         """Return what the user should know of its last job."""
+        job = self.graph.jobs[-1]
         texts = [self._texts.note] if self._texts.note else []
         return [*self._remarks, *texts, *self.graph.remarks(job)]
 
-    def without_keeping(self, job: Job) -> bool:
-        """Compile it again if its job has failed because of rule 1; return whether that is so."""
+    def run(self, watch: Callable[[Job], object]) -> Job:
+        """Run it, and return its job when it has finished; `watch` is called with each job that runs.
+
+        Raises
+        ------
+        NotDeployedError, ActionCancelledError, ActionFailedError, PySparkException
+            As `carry_out`.
+        """
+        write = self._program.writes[-1]
+        line = Line(write.text, str(write.location))
+        job = carry_out(line, self._first, watch, self._without_keeping)
+        self._note(job)
+        return job
+
+    def _without_keeping(self, job: Job, error: BaseException) -> Job | None:
+        """Run it again without keeping rows, if its job has failed because of rule 1."""
         kept = [*(boundary.name for boundary in self.graph.boundaries), *self._texts.names]
-        if job.status is not JobStatus.FAILED or not kept or self._has_begun():
-            return False
+        if not kept or self._has_begun():
+            return None
         self._reread.give_up(self.graph)
         self._texts.give_up()
-        self._remarks.append(not_kept(", ".join(dict.fromkeys(kept)), job.exceptions()[-1].root.error))
+        self._remarks.append(not_kept(", ".join(dict.fromkeys(kept)), error))
         self._program.reread, self._program.sources = {}, None
-        self.graph = LineGraph(self._program, self._name, self._options)
-        return True
+        graph = LineGraph(self._program, self._name, self._options)
+        again = graph.run(wait=False)
+        self.graph = graph
+        return again
 
     def _has_begun(self) -> bool:
         graph = self.graph.execution_graph

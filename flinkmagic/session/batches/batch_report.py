@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from flinkmagic.graph.job_graph import JobGraph
-    from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
-    from flinkmagic.scheduling.job_status import JobStatus
-
-
-class BatchJob(Protocol):
-    """What a batch asks of the job that writes it."""
-
-    @property
-    def status(self) -> JobStatus: ...
-
-    def wait(self, timeout: float | None = None) -> JobStatus: ...
-
-    def cancel(self) -> None: ...
-
-    def release(self) -> None: ...
-
-    def tasks(self) -> Sequence[object]: ...
-
-    def exceptions(self) -> Sequence[RootExceptionHistoryEntry]: ...
+    from flinkmagic.session.carrying_out import LineJob
 
 
 class BatchGraph(Protocol):
@@ -34,9 +15,9 @@ class BatchGraph(Protocol):
 
     job_graph: JobGraph
 
-    def run(self, wait: bool = True) -> BatchJob: ...
+    def run(self, wait: bool = True) -> LineJob: ...
 
-    def run_apart(self) -> BatchJob | None: ...
+    def run_apart(self) -> LineJob | None: ...
 
     def to_svg(self) -> str: ...
 

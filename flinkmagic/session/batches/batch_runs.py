@@ -4,9 +4,9 @@ The rules, as the code keeps them:
 
 1. Spark commits a batch when its function has returned: it returns only when all that it wrote is done.
 2. Lines of the function that need its earlier writes done (`count()`, a file that is read) get them there.
-3. What Spark raises in a stage is raised as plain Spark raises it, with a note that names the line: the batch fails,
-   and the checkpoint repeats it.
-4. If something of ours fails before a stage has run, plain Spark runs the same writes, and a line says so.
+3. Of what fails, the rules are those of any line (`carrying_out`). What is raised fails the batch, and the checkpoint
+   repeats it.
+4. What plain Spark is to carry out are the same writes, each with the settings of its line. Why is told once.
 5. The stages run under the query's own job group, by which Spark's `stop()` ends them; the job that waits between two
    stages sees that the query's thread was interrupted, and ends too.
 6. Nothing of a batch remains: neither rows nor shuffle files. Of the last one the graph is kept, to be shown.
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import functools
 import linecache
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -31,25 +30,26 @@ from flinkmagic.capturing.capture_listener import CaptureListener
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource
-from flinkmagic.capturing.writes.sparks_errors import failed_vertex, sparks_own
-from flinkmagic.display.printable import lines_visible
+from flinkmagic.errors.actions import ActionCancelledError, ActionFailedError, ran_plainly
 from flinkmagic.errors.base import add_note
-from flinkmagic.errors.deployment import VertexFailedError
-from flinkmagic.errors.streaming import BatchFailedError, BatchStoppedError, batch_ran_plainly
+from flinkmagic.errors.capturing import NotDeployedError
+from flinkmagic.errors.streaming import BatchFailedError, BatchStoppedError
 from flinkmagic.jvm.java import static_method
 from flinkmagic.options import NO_RETENTION, JobOptions
 from flinkmagic.planning.clones import KeptClones
 from flinkmagic.planning.origin import Origin
-from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.batches.batch_report import BatchReport
 from flinkmagic.session.batches.plain_writes import write_plainly
+from flinkmagic.session.carrying_out import Line, carry_out
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.capturing.streams.batch_function import BatchCall
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
-    from flinkmagic.session.batches.batch_report import BatchGraph, BatchJob
+    from flinkmagic.session.batches.batch_report import BatchGraph
+    from flinkmagic.session.carrying_out import LineJob
 
 MakeGraph = Callable[[Program, str | None, JobOptions, Origin], "BatchGraph"]
 
@@ -104,7 +104,8 @@ class BatchRuns:
     """
 
     def __init__(self, query: str, cell: CellSource | None, options: JobOptions, make: MakeGraph) -> None:
-        self._query, self._cell, self._options, self._make = query, cell, options, make
+        self.query = query
+        self._cell, self._options, self._make = cell, options, make
         self._reports: deque[BatchReport] = deque(maxlen=_MOST_REPORTS)
         self._told: set[str] = set()
         self._clones = KeptClones()
@@ -124,7 +125,7 @@ class BatchRuns:
         try:
             with capture(
                 batch.sparkSession,
-                name=self._query,
+                name=self.query,
                 location=self._source(function),
                 namespace={},
                 mode=CaptureMode.FOREACH_BATCH,
@@ -136,27 +137,26 @@ class BatchRuns:
             status = "FINISHED"
         except Exception as error:
             status = "CANCELED" if one.is_cancelled else "FAILED"
-            add_note(error, f"batch {batch_id} of {self._query}")
+            add_note(error, f"batch {batch_id} of {self.query}")
             raise
         finally:
             if self._reports:
                 self._reports[-1] = replace(self._reports[-1], graphs=())
             seconds = time.monotonic() - started
             self._reports.append(
-                BatchReport(self._query, batch_id, seconds, status, tuple(one.graphs), "; ".join(one.reasons))
+                BatchReport(self.query, batch_id, seconds, status, tuple(one.graphs), "; ".join(one.reasons))
             )
 
     def compiled(self, program: Program) -> BatchGraph:
         """Return the graph of what a batch has written so far."""
         return self._make(program, None, self._options, Origin(is_line=True, is_part=True, clones=self._clones))
 
-    def tell(self, program: Program, error: Exception) -> str:
+    def tell(self, line: Line, error: BaseException) -> str:
         """Say, once for each reason, that plain Spark writes a batch; return the reason."""
-        location = program.writes[0].location
-        told = batch_ran_plainly(self._query, str(location), error)
+        told = ran_plainly(line.text, line.where, error)
         if told not in self._told:
             self._told.add(told)
-            print(lines_visible(told), file=sys.stderr)
+            line.say_plain(error)
         return told
 
     def _source(self, function: BatchCall) -> CellSource | None:
@@ -185,43 +185,55 @@ class _Batch(CaptureListener):
 
     def run_pending(self, program: Program) -> None:
         """Write what is pending, and return when that is done."""
-        try:
-            graph = self._runs.compiled(program)
-            job = graph.run(wait=False)
-        except Exception as error:  # noqa: BLE001 - rule 4: nothing was submitted
-            self._write_plainly(program, error)
-            return
-        self._wait(job, program)
-        if (apart := graph.run_apart()) is not None:
-            job.release()
-            job = apart
-            self._wait(job, program)
-        if job.status is JobStatus.FINISHED:
-            job.release()
-            self.graphs.append(graph)
-            return
-        failure, has_run = self._error(job, program), bool(job.tasks())
-        job.release()
-        if isinstance(failure, BatchFailedError) and failure.__cause__ is not None and not has_run:
-            self._write_plainly(program, failure)
-            return
-        self.graphs.append(graph)
-        raise failure.with_traceback(None)
+        location = program.writes[0].location
+        job: LineJob | None = None
+        graph: BatchGraph | None = None
 
-    def _wait(self, job: BatchJob, program: Program) -> None:
-        """Wait for the end of a job, or of the query; the tasks of a stopped one end by themselves, as Spark's do."""
-        try:
+        def run() -> LineJob:
+            nonlocal graph
+            graph = self._runs.compiled(program)
+            return graph.run(wait=False)
+
+        def watch(running: LineJob) -> None:
+            nonlocal job
+            job = running
             while not job.wait(_LOOK_S).is_terminal:
                 if self._is_interrupted():
-                    raise self._stopped(program)
-            job.wait()  # its status is known a moment before it has ended
-        except BaseException:
-            job.cancel()
-            raise
+                    raise self._stopped(location)
 
-    def _stopped(self, program: Program) -> BatchStoppedError:
+        def apart(failed: LineJob, _: BaseException) -> LineJob | None:
+            assert graph is not None
+            following = graph.run_apart()
+            if following is not None:
+                failed.release()
+            return following
+
+        plain: BaseException | None = None
+        raised: Exception | None = None
+        line = Line(f"a batch of {self._runs.query}", str(location), is_several=True)
+        try:
+            carry_out(line, run, watch, apart)
+        except NotDeployedError as refusal:  # rule 4
+            plain = refusal.__cause__
+        except Exception as error:  # noqa: BLE001 - raised below, where it brings no other one along
+            raised = error
+        if job is not None:
+            if (plain or raised) and self._is_stopped(plain or raised):
+                plain, raised = None, self._stopped(location)
+            job.release()
+        if plain is not None:
+            self.reasons.append(self._runs.tell(line, plain))
+            for write in program.writes:
+                write_plainly(write)
+            return
+        if graph is not None:
+            self.graphs.append(graph)
+        if raised is not None:
+            raise self._of_batch(raised, line).with_traceback(None)
+
+    def _stopped(self, location: SourceLocation) -> BatchStoppedError:
         self.is_cancelled = True
-        return BatchStoppedError(str(program.writes[0].location))
+        return BatchStoppedError(str(location))
 
     def _is_interrupted(self) -> bool:
         """Return whether Spark stops the query: this thread's half in the JVM is the query's own."""
@@ -234,30 +246,14 @@ class _Batch(CaptureListener):
             time.sleep(_INTERRUPT_S / 20)
         return is_interrupted
 
-    def _error(self, job: BatchJob, program: Program) -> Exception:
-        """Return what plain Spark raises, or an error of ours if none of Spark's ended the job."""
-        location = program.writes[0].location
-        entries = job.exceptions()
-        failed = entries[-1].root.error if entries else None
-        if self._is_stopped(failed):
-            return self._stopped(program)
-        if failed is None:
-            self.is_cancelled = True
-            return BatchFailedError(str(location), None)
-        error = sparks_own(failed)
-        if error is failed:
-            wrapped = BatchFailedError(str(location), failed)
-            wrapped.__cause__ = failed
-            return wrapped
-        where = failed.where if isinstance(failed, VertexFailedError) and failed.where else str(location)
-        add_note(error, f"{where}: raised in {failed_vertex(failed) or entries[-1].root.task_name}")
-        assert isinstance(error, Exception)
-        return error
-
-    def _write_plainly(self, program: Program, error: Exception) -> None:
-        self.reasons.append(self._runs.tell(program, error))
-        for write in program.writes:
-            write_plainly(write)
+    def _of_batch(self, error: Exception, line: Line) -> Exception:
+        """Return what the batch raises for what its line has raised."""
+        if not isinstance(error, (ActionCancelledError, ActionFailedError)):
+            return error
+        self.is_cancelled = isinstance(error, ActionCancelledError)
+        wrapped = BatchFailedError(line.where, error.__cause__)
+        wrapped.__cause__ = error.__cause__
+        return wrapped
 
 
 def _code(function: Any) -> Any:

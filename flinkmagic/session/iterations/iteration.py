@@ -38,6 +38,7 @@ from flinkmagic.errors.iterations import IterationArgumentsError, IterationCance
 from flinkmagic.jvm.java import dataset_class
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session.carrying_out import wait_or_cancel
 from flinkmagic.session.iterations.loop_checkpoint import LoopCheckpoint
 from flinkmagic.session.iterations.loop_graph import SuperstepGraph
 from flinkmagic.session.iterations.loop_view import last_measures, loop_graph, loop_view, supersteps_table
@@ -306,20 +307,15 @@ class Iteration:
     def _deployed(self, graph: SuperstepGraph, number: int) -> Job:
         self._parallelism = max(vertex.parallelism for vertex in graph.job_graph.vertices.values())
         job = graph.run(wait=False)
-        with self._lock:
-            self._job = job
-        if self._is_cancelled:
-            job.cancel()
         try:
-            status = job.wait()
+            wait_or_cancel(job, self._watch)
         except BaseException:  # an interrupt
-            job.cancel()
-            job.wait()
             job.release()
             raise
         finally:
             with self._lock:
                 self._job = None
+        status = job.status
         if status is JobStatus.FINISHED:
             return job
         causes = [short_reason(str(entry.root.error)) for entry in job.exceptions()]
@@ -327,6 +323,12 @@ class Iteration:
         if status is JobStatus.CANCELED:
             raise IterationCancelledError(self.name, len(self.supersteps))
         raise SuperstepFailedError(self.name, number, causes)
+
+    def _watch(self, job: Job) -> None:
+        with self._lock:
+            self._job = job
+        if self._is_cancelled:
+            job.cancel()
 
     def _measured(self, previous: DataFrame, current: DataFrame) -> Mapping[str, Any]:
         """Return what `until` says; the first value is whether the loop ends."""

@@ -124,13 +124,13 @@ def test_the_users_cancelling_of_the_group_cancels_the_action(session, tmp_path)
 def test_the_session_s_interrupt_ends_an_action_which_does_not_run_again(session, begun, monkeypatch) -> None:
     if session.spark.version < "4":
         pytest.skip("a session of Spark 3 interrupts nothing")
-    run_stages = ActionGraph.run_stages
+    run = ActionGraph.run
 
-    def keeping(graph, started):
+    def keeping(graph, wait):
         graph.boundaries = ("rows for later",)
-        return run_stages(graph, started)
+        return run(graph, wait)
 
-    monkeypatch.setattr(ActionGraph, "run_stages", keeping)
+    monkeypatch.setattr(ActionGraph, "run", keeping)
     monkeypatch.setattr(SessionActions, "_without_keeping", lambda *_: pytest.fail("it runs again"))
     canceller = in_a_task(begun, session.spark.interruptAll)
     with pytest.raises(Py4JJavaError, match="cancelled"):

@@ -276,7 +276,7 @@ def test_a_mistake_of_ours_leaves_the_batch_to_plain_spark_and_is_told_once(
     assert values(spark, tmp_path / "a") == values(spark, tmp_path / "b") == list(range(20))
     # Each write has the settings of its own line.
     assert {row.h for row in spark.read.json(str(tmp_path / "a")).collect()} == {"09"}
-    told = [line for line in capfd.readouterr().err.splitlines() if "run as plain Spark" in line]
+    told = [line for line in capfd.readouterr().err.splitlines() if "ran as plain Spark" in line]
     assert len(told) == 1
     assert "KeyError: 'ours'" in told[0]
     assert f"{Path(__file__).name}, line " in told[0]

@@ -1,0 +1,165 @@
+"""How a job carries out a line: an action, a write, what a batch of a stream writes.
+
+1. If something of ours fails before a stage has run, plain Spark is to carry the line out, and a line says so.
+2. What Spark raises in a stage is raised as the plain line raises it, with a note that names the line and the vertex.
+3. What fails after a stage has run and is not Spark's is a mistake of ours.
+4. A job that has failed may have another one that does without what it has failed for. One that was cancelled has none.
+5. Whatever ends the wait for a job cancels the job, and is raised when that has ended. A superstep of a loop waits so,
+   too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from flinkmagic.capturing.writes.sparks_errors import failed_vertex, is_cancelled, sparks_own
+from flinkmagic.display.printable import lines_visible
+from flinkmagic.errors.actions import ActionCancelledError, ActionFailedError, failed_in, ran_plainly
+from flinkmagic.errors.base import add_note, is_from_signal
+from flinkmagic.errors.capturing import NotDeployedError
+from flinkmagic.errors.deployment import VertexFailedError
+from flinkmagic.scheduling.job_status import JobStatus
+
+if TYPE_CHECKING:
+    from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
+
+
+class LineJob(Protocol):
+    """What is asked of the job of a line (see `Job`)."""
+
+    @property
+    def status(self) -> JobStatus: ...
+
+    def wait(self, timeout: float | None = None) -> JobStatus: ...
+
+    def cancel(self) -> None: ...
+
+    def release(self) -> None: ...
+
+    def tasks(self) -> Sequence[object]: ...
+
+    def finished_writes(self) -> Sequence[object]: ...
+
+    def exceptions(self) -> Sequence[RootExceptionHistoryEntry]: ...
+
+
+_Job = TypeVar("_Job", bound=LineJob)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line as messages name it.
+
+    Attributes
+    ----------
+    text : str
+        The call as it was written, or what it does.
+    where : str
+        Where it stands.
+    is_several : bool
+        Whether it represents several lines: an error then names the one of the vertex that failed.
+    """
+
+    text: str
+    where: str
+    is_several: bool = False
+
+    def say_plain(self, cause: BaseException) -> None:
+        """Say that plain Spark has carried the line out, and why."""
+        print(lines_visible(ran_plainly(self.text, self.where, cause)), file=sys.stderr)
+
+
+def carry_out(
+    line: Line,
+    run: Callable[[], _Job],
+    watch: Callable[[_Job], object],
+    again: Callable[[_Job, BaseException], _Job | None],
+) -> _Job:
+    """Run the job of a line, and return it when it has finished.
+
+    Parameters
+    ----------
+    line : Line
+        The line.
+    run : callable
+        Compiles and runs the job, and returns it immediately.
+    watch : callable
+        Called with each job that runs.
+    again : callable
+        Called with a job that has failed and with why; runs another one if that may succeed, else returns None.
+
+    Raises
+    ------
+    NotDeployedError
+        If plain Spark is to carry the line out; its cause is why.
+    PySparkException, Py4JJavaError
+        What Spark has raised.
+    ActionCancelledError, ActionFailedError
+        If the job was cancelled; if something of ours has failed.
+    """
+    job = _started(line, run)
+    while True:
+        wait_or_cancel(job, watch)
+        error = root_error(job)
+        if error is None or is_cancelled(error):
+            break
+        following = _started(line, lambda failed=job, error=error: again(failed, error))  # type: ignore[misc]
+        if following is None:
+            break
+        job = following
+    if job.status is not JobStatus.FINISHED:
+        raise _failure(line, job)
+    return job
+
+
+def wait_or_cancel(job: _Job, watch: Callable[[_Job], object] = lambda _: None) -> None:
+    """Wait for the end of a job (rule 5); `watch` is called with it before."""
+    try:
+        watch(job)
+        job.wait()
+    except BaseException:
+        job.cancel()
+        job.wait()
+        raise
+
+
+def root_error(job: LineJob) -> BaseException | None:
+    """Return why a job has failed; None if it has not."""
+    entries = job.exceptions() if job.status is JobStatus.FAILED else ()
+    return entries[-1].root.error if entries else None
+
+
+_Started = TypeVar("_Started")
+
+
+def _started(line: Line, run: Callable[[], _Started]) -> _Started:
+    try:
+        return run()
+    except Exception as error:
+        if is_from_signal(error):
+            raise
+        raise NotDeployedError(line.text) from error
+
+
+def _failure(line: Line, job: LineJob) -> Exception:
+    """Return what a job that has not finished raises (rules 1 to 3)."""
+    failed = root_error(job)
+    if failed is None:
+        return ActionCancelledError(line.text, line.where)
+    error = sparks_own(failed)
+    if error is not failed:
+        of_vertex = failed.where if line.is_several and isinstance(failed, VertexFailedError) else ""
+        vertex = failed_vertex(failed) or str(job.exceptions()[-1].root.task_name or "")
+        add_note(error, failed_in(of_vertex or line.where, vertex))
+        assert isinstance(error, Exception)
+        return error
+    if job.tasks() or job.finished_writes():
+        mistake = ActionFailedError(line.text, line.where, failed)
+        mistake.__cause__ = failed
+        return mistake
+    refusal = NotDeployedError(line.text)
+    refusal.__cause__ = failed.__cause__ if isinstance(failed, VertexFailedError) and failed.__cause__ else failed
+    return refusal
