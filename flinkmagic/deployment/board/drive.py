@@ -6,7 +6,7 @@ What the scheduler calls is passed to the board as an event, and handled before 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -144,6 +144,8 @@ class BoardDrive:
         The job's.
     restart_strategy : RestartBackoffTimeStrategy
         The scheduler's.
+    more : mapping
+        By the types of instructions that only this board gives, how they are carried out.
     """
 
     scheduler: DefaultScheduler
@@ -157,6 +159,7 @@ class BoardDrive:
         clock: Clock,
         event_log: JobEventLog,
         restart_strategy: RestartBackoffTimeStrategy,
+        more: Mapping[type[Any], Callable[[Any], object]],
     ) -> None:
         self.told: list[Told] = []
         """The first `MOST_TOLD` events; kept with a job that has failed."""
@@ -177,6 +180,7 @@ class BoardDrive:
             Report: self._report,
             Later: lambda later: self._main_thread.execute(lambda: self._come_back_to(later.what)),
             NothingRuns: lambda _nothing: self._nothing_runs(),
+            **more,
         }
 
     def tell(self, event: Any) -> None:
@@ -258,10 +262,13 @@ class BoardDrive:
         """Give each slot to the request of the subtask whose task was launched in it; return the slots taken."""
         for offer in offers:
             assert offer.vertex is not None
-            request = self._requests.pop(offer.vertex)
-            self._event_log.add("slot pool", f"{request.slot_request_id} gets {offer.allocation_id}")
-            request.slot_future.complete(PhysicalSlot(offer.allocation_id, resource_id, offer.slot_index, gateway))
+            name = self._requests[offer.vertex].slot_request_id
+            self._event_log.add("slot pool", f"{name} gets {offer.allocation_id}")
+            self._fulfil(offer.vertex, PhysicalSlot(offer.allocation_id, resource_id, offer.slot_index, gateway))
         return list(offers)
+
+    def _fulfil(self, vertex: int, slot: PhysicalSlot) -> None:
+        self._requests.pop(vertex).slot_future.complete(slot)
 
     def fail_allocation(self, allocation_id: str) -> bool:
         """Refuse: a slot of Spark's is lost only with its task, which Spark reports."""
@@ -284,8 +291,9 @@ class BoardDrive:
     # -- instructions ----------------------------------------------------------------------------------
 
     def _give_slot(self, instruction: GiveSlot) -> None:
-        offer = SlotOffer(instruction.allocation_id, instruction.slot_number, instruction.vertex)
-        self.offer_slots([offer], instruction.executor, self.gateway_of(instruction.executor))
+        executor, number = instruction.executor, instruction.slot_number
+        slot = PhysicalSlot(instruction.allocation_id, executor, number, self.gateway_of(executor))
+        self._fulfil(instruction.vertex, slot)
 
     def _report(self, instruction: Report) -> None:
         attempt, at_ms = instruction.attempt, instruction.at_ms
@@ -301,10 +309,14 @@ class BoardDrive:
         """Return the time of Spark's clock, unless we ourselves dated the move before it later: news takes a while."""
         return max(at_ms, float(self._graph.timestamps(self._graph.state_of(vertex))[vertex]))
 
-    def _error(self, failure: Any) -> BaseException:
-        """Return the error of an execution that fails; of a stream's, the failure is one."""
-        assert isinstance(failure, BaseException)
-        return failure
+    def _error(self, failure: StageFailure | BaseException) -> BaseException:
+        """Return what a user is told of a failure."""
+        if isinstance(failure, BaseException):
+            return failure
+        if not failure.is_to_blame:
+            return StageAbortedError(failure.task, failure.error, short_reason(str(failure.error)))
+        metadata = self._graph.job_vertices[failure.index].job_vertex.tail.metadata or {}
+        return vertex_failed(failure.task, failure.error, failure.text, metadata)
 
     def _come_back_to(self, what: Any) -> None:
         if isinstance(what, Report):
@@ -413,6 +425,14 @@ class StageDrive(BoardDrive):
             clock=clock,
             event_log=event_log,
             restart_strategy=restart_strategy,
+            more={
+                Submit: self._submit,
+                CancelStage: lambda instruction: self._stages[instruction.tag].cancel(),
+                TasksOver: lambda instruction: self._stages[instruction.tag].tasks_over(),
+                RefuseSlot: self._refuse_slot,
+                Replace: self._replace,
+                FailJob: lambda instruction: self.scheduler.handle_global_failure(instruction.cause),
+            },
         )
         self.state = board.state
         self.partition_bytes: dict[str, tuple[int, ...]] = {}
@@ -430,14 +450,6 @@ class StageDrive(BoardDrive):
         self._stages: dict[str, StageRun] = {}
         """By tag; empty once the job is over."""
         self._threads = StageThreads()
-        self._carry_out |= {
-            Submit: self._submit,
-            CancelStage: lambda instruction: self._stages[instruction.tag].cancel(),
-            TasksOver: lambda instruction: self._stages[instruction.tag].tasks_over(),
-            RefuseSlot: self._refuse_slot,
-            Replace: self._replace,
-            FailJob: lambda instruction: self.scheduler.handle_global_failure(instruction.cause),
-        }
 
     # -- what Spark reports ----------------------------------------------------------------------------
 
@@ -573,23 +585,17 @@ class StageDrive(BoardDrive):
     def _give_slot(self, instruction: GiveSlot) -> None:
         """Offer a slot that no other execution ever had."""
         executor, allocation_id = instruction.executor, instruction.allocation_id
+        offers = [SlotOffer(allocation_id, instruction.slot_number, instruction.vertex)]
         if executor == NO_TASK:
-            super()._give_slot(instruction)
+            self.offer_slots(offers, executor, self.gateway_of(executor))
             return
         self._event_log.add("slots", f"{executor} offers {allocation_id}, where Spark has launched a task")
         self._job_master.register_task_manager(executor, self.gateway_of(executor))
-        self._job_master.offer_slots(executor, [SlotOffer(allocation_id, instruction.slot_number, instruction.vertex)])
+        self._job_master.offer_slots(executor, offers)
 
     def _refuse_slot(self, instruction: RefuseSlot) -> None:
         request = self._requests.pop(instruction.vertex)
         request.slot_future.complete_exceptionally(self._error(instruction.failure))
-
-    def _error(self, failure: StageFailure) -> BaseException:
-        """Return what a user is told of a failure."""
-        if not failure.is_to_blame:
-            return StageAbortedError(failure.task, failure.error, short_reason(str(failure.error)))
-        metadata = self._graph.job_vertices[failure.index].job_vertex.tail.metadata or {}
-        return vertex_failed(failure.task, failure.error, failure.text, metadata)
 
     def _replace(self, instruction: Replace) -> None:
         """Have new executions made, and for what runs within the same task too."""

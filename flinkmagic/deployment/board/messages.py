@@ -223,7 +223,7 @@ class Report:
 
     attempt: ExecutionAttemptID
     state: ExecutionState
-    failure: StageFailure | None = None
+    failure: StageFailure | BaseException | None = None
     at_ms: float | None = None
 
 

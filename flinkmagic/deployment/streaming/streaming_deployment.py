@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.deployment.board.drive import BoardDrive
 from flinkmagic.deployment.deployment import Deployment
 from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
 from flinkmagic.deployment.failures import vertex_failed
 from flinkmagic.deployment.stages.stage_threads import StageThreads
-from flinkmagic.deployment.streaming.query_executor import QueryTasks, SessionExecutor, SessionSlotPool
+from flinkmagic.deployment.streaming.query_board import QueryBoard, QueryEnded, QueryStarted, StartQuery, StopQuery
 from flinkmagic.deployment.streaming.query_progress import QueryProgress, QuerySeen
 from flinkmagic.deployment.streaming.query_run import QueryRun
 from flinkmagic.deployment.streaming.query_starter import QueryStarter
@@ -24,25 +25,18 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.jvm.java import is_gone
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedSink
-from flinkmagic.scheduling.clock import Clock
-from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.failover.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
-from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.main_thread import MainThreadExecutor
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
-from flinkmagic.scheduling.slot_pool_service import SlotPoolService
-from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from flinkmagic.capturing.streams.deferred_stream import DeferredStream
 
 _PROGRESS = "=== Streaming Query ==="
 """From here on, the text of a StreamingQueryException says how far the query had come (on 3.5.9 and 4.3.0)."""
@@ -98,35 +92,6 @@ class StartedQuery:
         return bool(self.java_query.isActive())
 
 
-@dataclass(frozen=True)
-class StreamingSchedulerFactory:
-    """Makes the slots of a streaming job, and Flink's scheduler over them (a `SlotPoolServiceSchedulerFactory`)."""
-
-    execution_graph: ExecutionGraph
-    slot_pool: SessionSlotPool
-    main_thread: MainThreadExecutor
-    clock: Clock
-    event_log: JobEventLog
-    restart_strategy: RestartBackoffTimeStrategy
-
-    def create_slot_pool_service(self, declare: Callable[[int], None]) -> SessionSlotPool:
-        """Return the pool."""
-        return self.slot_pool
-
-    def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> DefaultScheduler:
-        """Make the scheduler over the pool."""
-        return DefaultScheduler(
-            self.execution_graph,
-            main_thread=self.main_thread,
-            clock=self.clock,
-            slot_provider=slot_pool,
-            restart_strategy=self.restart_strategy,
-            listeners=listeners,
-            event_log=self.event_log,
-            release_partitions=False,
-        )
-
-
 class StreamingDeployment(Deployment):
     """Runs the queries of a compiled job, which have started: whoever starts them is told by Spark what it refuses.
 
@@ -158,7 +123,12 @@ class StreamingDeployment(Deployment):
         restart_strategy: RestartBackoffTimeStrategy | None = None,
     ) -> None:
         super().__init__(planned_job, execution_graph, spark, slots)
-        self._streams = planned_job.streams
+        self._own = {
+            stream.index: (stream, vertex)
+            for stream, vertex in zip(planned_job.streams, self._vertices, strict=True)
+            if vertex is not None
+        }
+        """The streams of this run, each with its sink's vertex, by the index of the sink."""
         self._starters = {index: one.starter for index, one in started.items()}
         self._queries = {index: one.java_query for index, one in started.items()}
         """Spark's queries, by the index of their sink: at first those to take over."""
@@ -166,20 +136,20 @@ class StreamingDeployment(Deployment):
         self._restart_strategy = SessionRestarts(restart_strategy or NoRestartBackoffTimeStrategy())
         self._threads = StageThreads()
         self._failures: dict[int, BaseException] = {}
-        self._tasks: dict[int, QueryTasks] = {}
-        self._progress = {stream.index: QueryProgress(spark) for stream in self._own_streams()}
+        self._runs: dict[int, QueryRun] = {}
+        self._progress = {index: QueryProgress(spark) for index in self._own}
 
     # -- the course of the job -------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin, and return immediately."""
-        for stream in self._own_streams():
+        for stream, _ in self._own.values():
             stream.query.taken_over()
         try:
             self._submit()
         except BaseException:
             self.main_thread.stop()
-            for stream in self._own_streams():
+            for stream, _ in self._own.values():
                 stream.query.taken_over(has_job=False)
             raise
 
@@ -191,26 +161,28 @@ class StreamingDeployment(Deployment):
         on_over: OnCompletion,
     ) -> JobMaster:
         """Make the job's master (`JobMasterServiceFactory`)."""
-        query_of: dict[int, QueryTasks] = {}
-        for stream, sink in zip(self._streams, self._vertices, strict=True):
-            if sink is None:
-                continue
-            vertices = [vertex for one in _with_inputs(sink) for vertex in one.vertices]
-            # The sink's last task is the last of all: job vertices are in topological order.
-            tasks = QueryTasks(vertices, partial(self._start_query, stream, sink), self._report)
-            self._tasks[stream.index] = tasks
-            query_of.update(dict.fromkeys(vertices, tasks))
-        executor = SessionExecutor(query_of, self.main_thread.execute)
-        slots = SessionSlotPool(executor, lambda: not any(one.is_running for one in self._tasks.values()))
-        factory = StreamingSchedulerFactory(
-            self.execution_graph, slots, self.main_thread, self._clock, self.event_log, self._restart_strategy
+        # Job vertices are in topological order: the last execution vertex of a query is its sink's last task.
+        queries = {
+            index: [vertex for one in _with_inputs(sink) for vertex in one.vertices]
+            for index, (_, sink) in self._own.items()
+        }
+        self._drive = BoardDrive(
+            self.execution_graph,
+            QueryBoard(self.execution_graph, queries),
+            main_thread=self.main_thread,
+            clock=self._clock,
+            event_log=self.event_log,
+            restart_strategy=self._restart_strategy,
+            more={
+                StartQuery: lambda instruction: self._start_query(instruction.index),
+                StopQuery: lambda instruction: self._runs[instruction.index].stop(),
+            },
         )
-        self._slot_pool = slots
         self._job_master = JobMaster(
             self.execution_graph,
             main_thread=self.main_thread,
             clock=self._clock,
-            factory=factory,
+            factory=self._drive,
             resource_manager=self._cluster.resource_manager,
             event_log=self.event_log,
             listeners=listeners,
@@ -263,11 +235,8 @@ class StreamingDeployment(Deployment):
 
     # -- inside ----------------------------------------------------------------------------------------
 
-    def _own_streams(self) -> list[DeferredStream]:
-        return [stream for stream, vertex in zip(self._streams, self._vertices, strict=True) if vertex is not None]
-
-    def _start_query(self, stream: DeferredStream, sink: ExecutionJobVertex, tasks: QueryTasks) -> QueryRun:
-        index, starter = stream.index, self._starters[stream.index]
+    def _start_query(self, index: int) -> None:
+        (stream, _), starter = self._own[index], self._starters[index]
 
         def start() -> Any:
             if index in self._to_take_over:
@@ -279,39 +248,33 @@ class StreamingDeployment(Deployment):
 
         def started(java_query: Any) -> None:
             self._progress[index].follow(java_query)
-            self._run(lambda: self._started(stream, tasks))
+            self._run(lambda: self._started(index))
 
         def ended(error: BaseException | None) -> None:
             self._progress[index].end()
-            self._run(lambda: self._query_ended(stream, sink, tasks, error))
+            self._run(lambda: self._query_ended(index, error))
 
-        run = QueryRun(stream.name, start, on_started=started, on_ended=ended)
+        self._runs[index] = QueryRun(stream.name, start, on_started=started, on_ended=ended)
         self.event_log.add("queries", f"{stream.name} goes to Spark")
-        run.start(self._threads)
-        return run
+        self._runs[index].start(self._threads)
 
-    def _started(self, stream: DeferredStream, tasks: QueryTasks) -> None:
-        self.event_log.add("queries", f"{stream.name} has started")
-        tasks.started()
+    def _started(self, index: int) -> None:
+        self.event_log.add("queries", f"{self._own[index][0].name} has started")
+        self._drive.tell(QueryStarted(index))
 
-    def _query_ended(
-        self, stream: DeferredStream, sink: ExecutionJobVertex, tasks: QueryTasks, error: BaseException | None
-    ) -> None:
+    def _query_ended(self, index: int, error: BaseException | None) -> None:
+        stream, sink = self._own[index]
         self.event_log.add("queries", f"{stream.name} has ended" + ("" if error is None else " with an error"))
         failure: BaseException | None = None
         if error is not None:
-            self._failures[stream.index] = error
+            self._failures[index] = error
             facts = sink.job_vertex.operators[0].metadata or {}  # the sink is the last of its chain, listed first
             failure = vertex_failed(stream.name, error, str(error).partition(_PROGRESS)[0], facts)
             if is_gone(self._spark):
                 failure = SessionLostError(self._name, type(error).__name__)
         else:
-            self._failures.pop(stream.index, None)
-        tasks.ended(failure)
-        self._slot_pool.query_ended()
-
-    def _report(self, attempt: Any, state: ExecutionState, error: BaseException | None) -> None:
-        self._job_master.update_task_execution_state(TaskExecutionStateTransition(attempt, state, error))
+            self._failures.pop(index, None)
+        self._drive.tell(QueryEnded(index, failure))
 
     def _give_up(self, error: BaseException) -> None:
         self._restart_strategy.is_session_gone = True
@@ -322,10 +285,11 @@ class StreamingDeployment(Deployment):
         try:
             for index in self._to_take_over:  # the job was over before it came to them
                 self._queries[index].stop()
+            self._drive.close()
             self._threads.close()
             for starter in self._starters.values():
                 starter.close()
-            for stream in self._own_streams():
+            for stream, _ in self._own.values():
                 is_failed = info.job_status is JobStatus.FAILED
                 stream.query.ended(self._failures.get(stream.index) if is_failed else None)
         finally:  # whoever waits for the job hears of its end, whatever fails here
