@@ -249,6 +249,28 @@ def test_what_another_reader_makes_too_is_not_asked_for_again():
     assert [stage.handle.name for stage in spark.stages].count("Map") == 1
 
 
+def test_another_reader_makes_one_output_while_the_vertex_itself_makes_another():
+    vertices = {"Map": (2, []), "A": (1, ["Map"]), "B": (1, ["Map"])}
+    spark = FakeSpark(vertices, restart_strategy=FixedDelayRestartBackoffTimeStrategy(1, 100.0))
+    spark.run("Map")
+    first = Recovery(spark, "A", "Map").launch(0)
+    recovery = Recovery(spark, "B", "Map", 700)
+    spark.end(spark.launch("A", 0), "FAILED")
+    spark.conclude("A", RuntimeError("aborted"))
+    spark.end(first, "KILLED")
+    assert spark.running() == ["B", "Map"]
+    spark.job_started("Map")
+    own, others = spark.launch("Map", 0), recovery.launch(1)
+    assert spark.state("Map") == ["RUNNING", "RUNNING"]
+    spark.end(others)
+    spark.end(own)
+    spark.conclude("Map")
+    assert (story(spark, "Map", 0), story(spark, "Map", 1)) == (
+        ["FINISHED", "FAILED", "FINISHED"],
+        ["FINISHED", "FINISHED"],
+    )
+
+
 def test_a_restarted_stage_makes_lost_outputs_of_finished_subtasks_too():
     spark = FakeSpark(
         {"Map": (2, []), "Write": (1, ["Map"])}, restart_strategy=FixedDelayRestartBackoffTimeStrategy(1, 1.0)

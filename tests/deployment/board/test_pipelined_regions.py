@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from fake_spark import FakeSpark
 
+from flinkmagic.deployment.board.drive import LONGEST_SILENCE_MS
 from flinkmagic.deployment.watching.task_events import ExecutorAdded, TaskEnded
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
@@ -163,6 +164,17 @@ def test_a_failure_before_all_tasks_were_launched_fails_the_region(n_launched):
     spark.conclude("Write", error=RuntimeError("stage failed"))
     assert spark.scheduler.job_status is JobStatus.FAILED
     assert spark.overs == 1
+
+
+def test_ends_that_spark_never_tells_of_end_all_vertices():
+    spark = restarting()
+    tasks = launched(spark)
+    spark.end(tasks["Source", 1], "FAILED")
+    spark.conclude("Write", error=RuntimeError("stage failed"))
+    assert spark.running() == []
+    spark.pass_time(LONGEST_SILENCE_MS + 20)
+    assert spark.running() == ["Write"]
+    assert states(spark) == all_in("SCHEDULED")
 
 
 def test_cancelling_ends_the_one_job():
