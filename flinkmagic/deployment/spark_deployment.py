@@ -338,7 +338,7 @@ class SparkDeployment(Deployment):
                 self._drive.partition_bytes,
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001 - the job is over, and must not hang for what is kept of it
-            if self._drive.is_lost:
+            if self._drive.state.is_lost:
                 _LOG.debug("nothing of the job %r is retained, its session is gone: %s", self._name, error)
             else:
                 _LOG.exception("A bug in flinkmagic: nothing of the job %r is retained; please report it.", self._name)

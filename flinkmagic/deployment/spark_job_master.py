@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from flinkmagic.deployment.board.drive import MakeStage, StageDrive
+from flinkmagic.deployment.board.messages import SessionLost
 from flinkmagic.deployment.board.rules import StageBoard
 from flinkmagic.deployment.board.state import BoardState
 from flinkmagic.deployment.independent_regions import FinishIndependentRegions
@@ -33,10 +34,8 @@ class SparkJobMaster(JobMaster):
 
     Parameters
     ----------
-    execution_graph, main_thread, clock, event_log, resource_manager, listeners
-        As of a `JobMaster`.
-    job_name, monitor, session_slots, make_stage
-        As of a `StageDrive`.
+    job_name : str
+        For descriptions in Spark's UI.
     prefix : str
         How the tags of the job's Spark jobs begin.
     slots : int, optional
@@ -126,7 +125,7 @@ class SparkJobMaster(JobMaster):
         """End the job because Spark is gone: nothing runs any more, and no news will come."""
         if not self.scheduler.job_status.is_terminal:
             self._endgame.give_up()
-            self.drive.lose_session(cause)
+            self.drive.tell(SessionLost(cause))
 
     def _on_idle(self) -> None:
         """Handle that nothing runs: the job is over, or can go no further, or waits for a restart."""

@@ -28,7 +28,6 @@ from flinkmagic.deployment.board.messages import (
     Report,
     RequestCanceled,
     ResultTakenUp,
-    SessionLost,
     SlotFreed,
     SlotRequested,
     StageEnded,
@@ -122,7 +121,7 @@ class Board(Protocol):
 
 
 class BoardDrive:
-    """Stands between a board and Flink's scheduler, to which it is the slot pool (`SlotPoolService`).
+    """Stands between the board of a job and Flink's scheduler, to which it is the slot pool (`SlotPoolService`).
 
     It is not Flink's `DeclarativeSlotPool` because a slot of Spark's is a launched task. It is never idle, is never
     lent a second time, and only one request can use it. So there is no pool of free slots to match requests with: the
@@ -132,18 +131,8 @@ class BoardDrive:
 
     Parameters
     ----------
-    execution_graph : ExecutionGraph
-        The job.
-    board : Board
-        Is told what happens.
-    main_thread : ComponentMainThreadExecutor
-        The thread on which all of it happens.
     clock : Clock
         Dates what Spark does not.
-    event_log : JobEventLog
-        The job's.
-    restart_strategy : RestartBackoffTimeStrategy
-        The scheduler's.
     more : mapping
         By the types of instructions that only this board gives, how they are carried out.
     """
@@ -345,8 +334,6 @@ class SparkTaskExecutorGateway:
     ----------
     resource_id : str
         Spark's id of the executor.
-    drive : BoardDrive
-        Passes the calls to the board.
     """
 
     def __init__(self, resource_id: str, drive: BoardDrive) -> None:
@@ -382,20 +369,10 @@ class StageDrive(BoardDrive):
 
     Parameters
     ----------
-    job_master : JobMaster
-        The job's.
-    execution_graph, main_thread, clock, event_log, restart_strategy
-        As of a `BoardDrive`.
-    board : StageBoard
-        Is told what happens.
     job_name : str
         For descriptions in Spark's UI.
     monitor : TaskMonitor
         Is asked what Spark has received, and to mark that all was reported.
-    session_slots : SessionSlots
-        The slots of the session.
-    make_stage : callable
-        A `MakeStage`.
     on_idle : callable
         Called after a decision that leaves nothing at Spark.
     """
@@ -493,10 +470,6 @@ class StageDrive(BoardDrive):
         if isinstance(handle, ShuffleMapStageHandle):
             self.tell(ResultTakenUp(job_vertex.index, handle.shuffle_dependency.shuffleId()))
 
-    def lose_session(self, cause: BaseException) -> None:
-        """Handle the end of Spark: nothing runs any more, and no news will come."""
-        self.tell(SessionLost(cause))
-
     def _outcome(self, stage: StageRun, outcome: StageOutcome) -> None:
         """Take an outcome, on the stage's thread: a marker follows all that Spark has reported about its tasks."""
         self._main_thread.execute(lambda: self._stage_ended(stage, outcome))
@@ -515,7 +488,7 @@ class StageDrive(BoardDrive):
         if outcome.adaptation:
             self._adapted(job_vertex, outcome.adaptation)
         self.tell(StageEnded(stage.tag, outcome.error))
-        if not self.is_lost:
+        if not self.state.is_lost:
             self._main_thread.schedule(lambda: self._overdue(stage.tag), LONGEST_SILENCE_MS)
 
     def _adapted(self, job_vertex: ExecutionJobVertex, how: StageAdaptation) -> None:
@@ -630,11 +603,6 @@ class StageDrive(BoardDrive):
             return ""
         stages = list(self._stages.values())
         return self.state.waiting_for or next((one.waiting_for for one in stages if one.waiting_for), "")
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether Spark is gone."""
-        return self.state.is_lost
 
     def release(self) -> None:
         """Release what refers to the JVM."""

@@ -1,4 +1,6 @@
-"""What a stage board is told, and what it tells to do: plain values, so that a run can be told again (`replay`).
+"""What a stage board is told, and what it tells to do.
+
+These are plain values, so that what a run was told can be told again (`BoardDrive.told`).
 
 What Spark reports comes as it is: `TaskEnded`, `JobEnded`, `ExecutorAdded`, `ExecutorRemoved` and `Marker` are events,
 too (`watching.task_events`). A vertex is named by its index, a submission by its tag, an execution by its attempt.

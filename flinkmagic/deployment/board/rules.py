@@ -55,7 +55,7 @@ from flinkmagic.deployment.board.messages import (
     TaskLaunched,
     TasksOver,
 )
-from flinkmagic.deployment.board.state import BoardState, RemadeRun, Role, Run, Subtask, VertexRun
+from flinkmagic.deployment.board.state import BoardState, RemadeRun, Role, Run, Subtask, SubtaskEnd, VertexRun
 from flinkmagic.deployment.board.submission import decide, decide_soon
 from flinkmagic.deployment.board.subtask_states import SubtaskAction, SubtaskEvent, SubtaskState
 from flinkmagic.deployment.stages.write_retries import EarlierRun
@@ -94,13 +94,7 @@ _PLAIN = Occasion()
 
 
 class StageBoard:
-    """The rules, over the state of one job.
-
-    Parameters
-    ----------
-    state : BoardState
-        Is changed by `handle` alone.
-    """
+    """The rules, over the state of one job, which `handle` alone changes."""
 
     def __init__(self, state: BoardState) -> None:
         self.state = state
@@ -128,9 +122,15 @@ class StageBoard:
             SubtaskAction.GIVE_SLOT: self._give_slot,
             SubtaskAction.GIVE_SLOT_WITHOUT_TASK: self._give_slot_without_task,
             SubtaskAction.ANNOUNCE: lambda _run, one, _occasion: self._announce(one),
-            SubtaskAction.TELL_FINISHED: self._tell_finished,
-            SubtaskAction.TELL_FAILED: self._tell_failed,
-            SubtaskAction.TELL_CANCELED: self._tell_canceled,
+            SubtaskAction.TELL_FINISHED: lambda _run, one, _occasion: self._tell(
+                one, (ExecutionState.FINISHED, None, one.succeeded_ms)
+            ),
+            SubtaskAction.TELL_FAILED: lambda _run, one, occasion: self._tell(
+                one, (ExecutionState.FAILED, occasion.failure, occasion.at_ms)
+            ),
+            SubtaskAction.TELL_CANCELED: lambda _run, one, _occasion: self._tell(
+                one, (ExecutionState.CANCELED, None, None)
+            ),
             SubtaskAction.REFUSE: self._refuse,
             SubtaskAction.HAND_BACK: self._hand_back,
             SubtaskAction.ASK_AGAIN: self._ask_again,
@@ -223,7 +223,7 @@ class StageBoard:
         if run is None or one is None:  # it was called about twice
             return
         if one.end is not None:
-            yield from self._tell(one)
+            yield from self._tell(one, one.end)
         elif isinstance(run, RemadeRun) and one.is_cancelling and not one.running:
             yield from self._fire(run, one, SubtaskEvent.TASKS_OVER)
         elif not one.is_over and not one.is_cancelling:
@@ -595,31 +595,18 @@ class StageBoard:
             yield Report(attempt, ExecutionState.INITIALIZING, at_ms=one.launched_ms)
             yield Report(attempt, ExecutionState.RUNNING, at_ms=one.launched_ms)
 
-    def _tell_finished(self, _run: Run, one: Subtask, _occasion: Occasion) -> Iterator[Instruction]:
-        one.end = (ExecutionState.FINISHED, None, one.succeeded_ms)
-        yield from self._tell(one)
-
-    def _tell_failed(self, _run: Run, one: Subtask, occasion: Occasion) -> Iterator[Instruction]:
-        one.end = (ExecutionState.FAILED, occasion.failure, occasion.at_ms)
-        yield from self._tell(one)
-
-    def _tell_canceled(self, _run: Run, one: Subtask, _occasion: Occasion) -> Iterator[Instruction]:
-        one.end = (ExecutionState.CANCELED, None, None)
-        yield from self._tell(one)
-
-    def _tell(self, one: Subtask) -> Iterator[Instruction]:
+    def _tell(self, one: Subtask, end: SubtaskEnd) -> Iterator[Instruction]:
         """Report a subtask's end, that of the upstream vertices first.
 
         A failure is reported for the vertex itself: its companions are in its region, so the scheduler cancels them.
         """
-        assert one.end is not None
-        state, failure, at_ms = one.end
+        one.end = end
         yield from self._announce(one)
         own = [one.attempt] if one.attempt is not None else []
-        for attempt in own if state is ExecutionState.FAILED else one.attempts():
+        for attempt in own if end[0] is ExecutionState.FAILED else one.attempts():
             if attempt not in one.told:
                 one.told.add(attempt)
-                yield Report(attempt, state, failure, at_ms)
+                yield Report(attempt, *end)
 
     def _refuse(self, run: Run, one: Subtask, occasion: Occasion) -> Iterator[Instruction]:
         assert occasion.failure is not None

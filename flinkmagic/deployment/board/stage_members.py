@@ -42,11 +42,6 @@ class Stage(NamedTuple):
 class StageMembers:
     """The stages of a job, by the vertices that run in them.
 
-    Parameters
-    ----------
-    graph : ExecutionGraph
-        The job.
-
     Raises
     ------
     TypeError

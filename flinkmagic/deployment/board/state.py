@@ -38,6 +38,10 @@ STORY = 50
 """How many of its last events the story of a subtask holds."""
 
 
+SubtaskEnd = tuple[ExecutionState, StageFailure | None, float | None]
+"""How an execution is reported to have ended: its state, the cause of a failure, and the time by Spark's clocks."""
+
+
 @dataclass(eq=False)
 class Subtask:
     """One execution of a subtask, from its request to its end; its replacement has a record of its own."""
@@ -62,8 +66,8 @@ class Subtask:
     """When Spark launched its first task."""
     succeeded_ms: float | None = None
     """The end of the task that counts; never None in one of `HELD`."""
-    end: tuple[ExecutionState, StageFailure | None, float | None] | None = None
-    """The last report: state, cause, time."""
+    end: SubtaskEnd | None = None
+    """The last report."""
     told: set[ExecutionAttemptID] = field(default_factory=set)
     """The executions that got it; empty while there is none."""
 
@@ -295,7 +299,7 @@ class BoardState:
     Parameters
     ----------
     graph : ExecutionGraph
-        The job; read for its shape alone.
+        Is read for its shape alone.
     prefix : str
         How the tags of its submissions begin.
     event_log : JobEventLog

@@ -17,13 +17,10 @@ class StageOutcome:
         Why it failed; None if it is done.
     bytes_by_partition : tuple of int or None
         For a shuffle the real size of each partition, over all map tasks.
-    skipped : bool
-        Whether Spark had nothing to run: the outputs existed, or there are no partitions.
     adaptation : StageAdaptation
         How the stage's run differed from its plan.
     """
 
     error: BaseException | None = None
     bytes_by_partition: tuple[int, ...] | None = None
-    skipped: bool = False
     adaptation: StageAdaptation = AS_PLANNED

@@ -130,7 +130,7 @@ class StageRunner:
     ) -> StageOutcome:
         session = self._session_of(handle)
         if isinstance(handle, ShuffleMapStageHandle) and handle.tasks == 0:
-            return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions, skipped=True)
+            return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions)
         if any(one.calls_python for one in (handle, *handle.upstream)):
             self._watch.start(self.sc, lambda tag, description: self.properties.enter(tag, description, session))
         self.properties.enter(tag + EARLY if handle.starts_jobs_early else tag, description, session)
@@ -219,9 +219,9 @@ class StageRunner:
         dependency = handle.shuffle_dependency
         tasks = dependency.rdd().getNumPartitions()
         if tasks == 0:
-            return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions, skipped=True)
+            return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions)
         if self._map_outputs.are_complete(dependency, tasks):
-            return self._written(handle, self._map_outputs.statistics(dependency), skipped=True)
+            return self._written(handle, self._map_outputs.statistics(dependency))
         ready()
         future = self._jsc.submitMapStage(dependency)
         static_method(self.sc._jvm, "org.apache.spark.util.ThreadUtils", "awaitReady")(future, _forever(self.sc._jvm))
@@ -230,13 +230,13 @@ class StageRunner:
             raise self._as_python(answer.failed().get())
         return self._written(handle, answer.get())
 
-    def _written(self, handle: ShuffleMapStageHandle, statistics: JavaObject, *, skipped: bool = False) -> StageOutcome:
+    def _written(self, handle: ShuffleMapStageHandle, statistics: JavaObject) -> StageOutcome:
         if handle.written is not None:
             handle.written(statistics)
         # As text: each number of an array would cost a call.
         text = static_method(self.sc._jvm, "java.util.Arrays", "toString")(statistics.bytesByPartitionId())
         numbers = tuple(int(number) for number in text.strip("[]").split(",") if number)
-        return StageOutcome(bytes_by_partition=numbers, skipped=skipped)
+        return StageOutcome(bytes_by_partition=numbers)
 
     def _in_sql_execution(
         self,

@@ -87,8 +87,6 @@ class QueryBoard:
 
     Parameters
     ----------
-    graph : ExecutionGraph
-        The job.
     queries : mapping of int to iterable of int
         By the index of a query's sink, its execution vertices.
     """

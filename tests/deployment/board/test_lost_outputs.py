@@ -179,7 +179,7 @@ def test_a_result_of_an_earlier_job_is_made_once_more_by_its_own_vertex():
     handle = spark.by_name["Map"].job_vertex.operator_factory
     object.__setattr__(handle, "dependency", lambda: dependency)
     spark.drive.take_up(spark.by_name["Map"])
-    spark.conclude("Map", skipped=True)
+    spark.conclude("Map")
     spark.stage("Map").stage_id = 4711
     spark.end(Recovery(spark, "Write", "Map").launch(1))
     assert story(spark, "Map", 1) == ["FINISHED", "FINISHED"]

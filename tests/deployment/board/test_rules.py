@@ -88,7 +88,7 @@ def test_the_first_success_of_a_speculated_task_counts():
 
 def test_what_spark_skips_is_finished_without_a_task():
     spark = FakeSpark(CHAIN)
-    spark.conclude("Map", bytes_by_partition=(1, 2), skipped=True)
+    spark.conclude("Map", bytes_by_partition=(1, 2))
     assert spark.state("Map") == ["FINISHED", "FINISHED"]
     assert {execution(spark, "Map", subtask).resource_id for subtask in range(2)} == {NO_TASK}
     assert spark.drive.state.log.records() == []
