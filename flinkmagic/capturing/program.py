@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
     from flinkmagic.capturing.writes.awaited_metrics import AwaitedMetrics
-    from flinkmagic.capturing.writes.deferred_write import DeferredWrite, Settlement, SkippedWrite
+    from flinkmagic.capturing.writes.deferred_write import DeferredWrite, ImmediateStatement, Settlement, SkippedWrite
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,6 @@ class RecordedCall:
     inputs: tuple[int, ...]
     output: int
     output_expr_ids: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class ImmediateStatement:
-    """A line that changed rows while the cell was running, because it could not be put off."""
-
-    text: str
-    location: SourceLocation
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,27 +12,27 @@ from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.capture_listener import CaptureListener
 from flinkmagic.capturing.capture_mode import CaptureMode
-from flinkmagic.capturing.driver import capture_reader
 from flinkmagic.capturing.frames import FrameRegistry
 from flinkmagic.capturing.merging import link
 from flinkmagic.capturing.operator_options import OperatorOptions
-from flinkmagic.capturing.program import ImmediateStatement, Program, RecordedCall
+from flinkmagic.capturing.program import Program, RecordedCall
 from flinkmagic.capturing.results import name_results
 from flinkmagic.capturing.selections import Selected, Selection
 from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.source_code.source_location import SourceLocation
-from flinkmagic.capturing.source_code.source_reader import SourceReader, expr_ids, user_frame
+from flinkmagic.capturing.source_code.source_reader import SourceReader, expr_ids
 from flinkmagic.capturing.streams.pending_streams import PendingStreams
 from flinkmagic.capturing.writes.awaited_metrics import await_metrics
+from flinkmagic.capturing.writes.captured_session import CapturedSession
 from flinkmagic.capturing.writes.deferral import Deferral
-from flinkmagic.capturing.writes.deferred_write import DeferredWrite, SkippedWrite
-from flinkmagic.capturing.writes.pending import Cause, Effects, PendingWrites, check_overwrites
-from flinkmagic.capturing.writes.targets import PathResolver, Source
+from flinkmagic.capturing.writes.deferred_write import DeferredWrite, ImmediateStatement
+from flinkmagic.capturing.writes.pending import Cause, check_overwrites
+from flinkmagic.capturing.writes.targets import Source
 from flinkmagic.errors.base import add_note
 from flinkmagic.jvm.java import is_stopped
 
 
-class Recorder:
+class Recorder(CapturedSession):
     """Notes the calls of one `capture`, and decides of each write and each line that touches one.
 
     Only the user's own calls come here, not those that PySpark makes to serve them: `hooks.patches` sees to that.
@@ -54,6 +54,8 @@ class Recorder:
         listener: CaptureListener,
         earlier: tuple[Program, ...] = (),
     ) -> None:
+        deploy = self._deploy_pending if mode.deploys else None
+        super().__init__(program.spark, SourceReader(program.cell), deploy)
         self.program = program
         self.mode = mode
         self.listener = listener
@@ -61,21 +63,15 @@ class Recorder:
         self.observations: list[Any] = []
         self.awaited: list[DeferredWrite] = list(listener.awaited())
         self._earlier = earlier
-        self.spark: Any = program.spark
-        self.thread = threading.get_ident()
         self.ended = False
         self.threads = {self.thread}
         self._depths = threading.local()
-        self.source = SourceReader(program.cell)
         self.frames: FrameRegistry = program.registry
         self.grouped_text: MutableMapping[Any, str] = weakref.WeakKeyDictionary()
         self.views: dict[str, DataFrame] = {}
-        self.tables: MutableMapping[Any, str] = weakref.WeakKeyDictionary()
-        deploy = self._deploy_pending if mode.deploys else None
-        self.pending = PendingWrites(self.spark, deploy)
         begin = listener.start_stream if mode is CaptureMode.STREAMING_RUN else None
         self.streams = PendingStreams(self.spark, self.frames, program.name, mode.is_streaming, begin, deploy)
-        self.writes = Deferral(self)
+        self.writes = Deferral(self, self.frames, mode, listener.write_deferred, listener.ran_plainly)
         self._recording = threading.Lock()  # a cell's threads make calls simultaneously
         self._calls: list[RecordedCall] = []
         self._seen_ids: set[int] = set()
@@ -83,11 +79,7 @@ class Recorder:
         self._selections: dict[int, Selection] = {}
         self._used: set[int] = set()
         self._actions = 0
-        self._skipped: list[SkippedWrite] = []
-        self._immediate: list[ImmediateStatement] = []
         self._started: list[ImmediateStatement] = []
-        self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
-        self._resolver: PathResolver | None = None
         self._closing: SessionSnapshot | None = None
 
     @property
@@ -99,33 +91,9 @@ class Recorder:
     def depth(self, depth: int) -> None:
         self._depths.depth = depth
 
-    @property
-    def resolver(self) -> PathResolver:
-        if self._resolver is None:
-            self._resolver = PathResolver(self.spark)
-        return self._resolver
-
     def begin(self, frame: FrameType | None) -> None:
         """Note the frame in which the captured code runs."""
         self.source.begin(frame)
-
-    def handler(self) -> SourceLocation | None:
-        """Return the ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""
-        return self.source.handler(user_frame())
-
-    def location(self) -> SourceLocation:
-        """Return the user's line that is running."""
-        return self.source.location(user_frame())
-
-    def settle(self, effects: Effects) -> bool:
-        """Make sure that a line with these effects may run now; return True if pending writes were deployed for it.
-
-        Raises
-        ------
-        PendingWriteError
-            If they may not be deployed.
-        """
-        return bool(self.pending) and self.pending.settle(effects, self.location)
 
     def record(
         self, method: str, text: str, location: SourceLocation, inputs: Iterable[DataFrame], output: DataFrame
@@ -196,42 +164,10 @@ class Recorder:
         """Return whether a function of a pending write may touch files, clocks or chance."""
         return any(write.impure for write in self.pending.writes)
 
-    def skip(self, write: SkippedWrite) -> None:
-        """Note a write that has nothing to do."""
-        self._skipped.append(write)
-
-    def note_immediate(self, text: str) -> None:
-        """Note that a line has changed rows already."""
-        self._immediate.append(ImmediateStatement(text, self.location()))
-
-    def writes_streams(self) -> bool:
-        """Return whether streaming queries are the sinks of the capture, and the running line is its own."""
-        return self.streams.is_deferred_here()
-
     def note_stream(self, text: str, location: SourceLocation) -> None:
         """Note that a line has started a streaming query."""
         with self._recording:
             self._started.append(ImmediateStatement(text, location))
-
-    def deferred(self, pending: int) -> None:
-        """Note that a write was put off, and how many are pending now."""
-        self.listener.write_deferred(pending)
-
-    def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
-        """Note that plain Spark has done what could not be deployed."""
-        self.listener.ran_plainly(location, text, refusal)
-
-    def snapshot(self, spark: Any) -> SessionSnapshot:
-        """Return the session's state now; the same object as before if nothing changed."""
-        state = capture_reader.session_facts(spark)
-        known = self._snapshots.get(id(spark))
-        if known is not None and known[0] == state:
-            return known[1]
-        facts = capture_reader.as_json(state)
-        namespace = ".".join(facts["namespace"])
-        snapshot = SessionSnapshot(facts["conf"], facts["catalog"], namespace, facts["hadoop"])
-        self._snapshots[id(spark)] = (state, snapshot)
-        return snapshot
 
     def _deploy_pending(self) -> None:
         check_overwrites(self.pending.writes)
@@ -252,8 +188,8 @@ class Recorder:
         program.writes = tuple(self.pending.writes)
         program.calls = tuple(self._calls)
         program.used, program.actions = frozenset(self._used), self._actions
-        program.skipped, program.settlements = tuple(self._skipped), tuple(self.pending.settlements)
-        program.immediate = tuple(self._immediate)
+        program.skipped, program.settlements = tuple(self.writes.skipped), tuple(self.pending.settlements)
+        program.immediate = tuple(self.writes.immediate)
         program.streams, program.started_streams = tuple(self.streams.waiting), tuple(self._started)
         program.local_rdds = frozenset(self.local_rdds)
         program.marks = dict(self._marks)

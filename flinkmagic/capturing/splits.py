@@ -27,7 +27,7 @@ from flinkmagic.jvm.java import items
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
 
 def split(df: DataFrame, conditions: Mapping[str, Column | str]) -> Split:
@@ -176,7 +176,7 @@ class _Parent:
         with serving(recorder):
             self._df = self._decided(df, recorder)
 
-    def _decided(self, df: DataFrame, recorder: CallRecorder | None) -> DataFrame:
+    def _decided(self, df: DataFrame, recorder: Recorder | None) -> DataFrame:
         """Return the DataFrame with a column for each condition that depends on chance."""
         for name, condition in list(self.conditions.items()):
             asked = items(df.where(condition)._jdf.queryExecution().analyzed().expressions())

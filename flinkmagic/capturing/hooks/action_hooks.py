@@ -12,11 +12,11 @@ from flinkmagic.capturing.capture_listener import ActionCall
 from flinkmagic.capturing.source_code.source_reader import user_frame
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
 
 def carried_out(
-    recorder: CallRecorder,
+    recorder: Recorder,
     method: str,
     original: Callable[..., Any],
     args: Sequence[Any],

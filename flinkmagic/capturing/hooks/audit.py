@@ -32,7 +32,7 @@ from flinkmagic.capturing.writes.real_paths import forget, real_path
 from flinkmagic.capturing.writes.targets import Source, Target
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _IMPORTS = "<frozen importlib"
@@ -81,11 +81,11 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def _is_apart(recorder: CallRecorder, path: Any) -> bool:
+def _is_apart(recorder: Recorder, path: Any) -> bool:
     return isinstance(path, str) and os.path.isabs(path) and recorder.pending.are_apart_from(path)
 
 
-def _opened(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+def _opened(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     path, mode, flags = args
     if isinstance(mode, str):
         changes = any(letter in mode for letter in "wax+")
@@ -97,42 +97,42 @@ def _opened(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     return _changes(recorder, path) if changes else _reads(recorder, path)
 
 
-def _listed(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+def _listed(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     """Judge a folder that is listed or made the working directory."""
     path = args[0] if args and args[0] is not None else "."
     # Imports look into every folder of `sys.path`, the working directory included.
     return None if _caller().startswith(_IMPORTS) else _reads(recorder, path)
 
 
-def _made(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+def _made(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     """Judge a new folder; a folder above a target is there already, or the write makes it."""
     path = _absolute(args[0], args[2] if len(args) > 2 else None)
     return None if path is not None and os.path.isdir(path) else _changes(recorder, args[0], dir_fd=args[-1])
 
 
-def _both_changed(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+def _both_changed(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     folders = args[2:4] if len(args) >= 4 else (None, None)
     return _changes(recorder, args[0], args[1], dir_fd=folders)
 
 
-def _removed(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+def _removed(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     """Judge `os.remove`, `os.rmdir`, `shutil.rmtree`: a path, and the folder that it is relative to."""
     return _changes(recorder, args[0], dir_fd=args[1] if len(args) > 1 else None)
 
 
-def _copied(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+def _copied(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     """Judge `shutil.copytree`: events of its own report what it reads, folder by folder."""
     return _changes(recorder, args[1])
 
 
-def _reads(recorder: CallRecorder, *paths: Any) -> Effects | None:
+def _reads(recorder: Recorder, *paths: Any) -> Effects | None:
     places = _places(recorder, paths, (None,) * len(paths))
     if places is None:
         return Effects(unknown=True, cause=Cause.FILE)
     return Effects(reads=tuple(Source(path=place) for place in places), cause=Cause.FILE) if places else None
 
 
-def _changes(recorder: CallRecorder, *paths: Any, dir_fd: Any = None) -> Effects | None:
+def _changes(recorder: Recorder, *paths: Any, dir_fd: Any = None) -> Effects | None:
     folders = dir_fd if isinstance(dir_fd, tuple) else (dir_fd,) * len(paths)
     places = _places(recorder, paths, folders)
     if places is None:
@@ -142,7 +142,7 @@ def _changes(recorder: CallRecorder, *paths: Any, dir_fd: Any = None) -> Effects
     return Effects(changes=tuple(Target(path=place) for place in places), cause=Cause.FILE, apart=True)
 
 
-def _places(recorder: CallRecorder, paths: tuple[Any, ...], folders: tuple[Any, ...]) -> list[str] | None:
+def _places(recorder: Recorder, paths: tuple[Any, ...], folders: tuple[Any, ...]) -> list[str] | None:
     """Return qualified paths as Spark has them; None if a path cannot be told, or any may be touched (rule 2)."""
     found = []
     for path, folder in zip(paths, folders, strict=True):
@@ -213,7 +213,7 @@ _STANDARD = (*(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "plat
 # -- what cannot be judged -----------------------------------------------------------------------------------------
 
 
-def _process(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+def _process(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     command = args[0] if args else None
     name = os.path.basename(os.fsdecode(command)) if isinstance(command, (str, bytes, os.PathLike)) else ""
     caller = _caller()
@@ -222,7 +222,7 @@ def _process(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     return Effects(unknown=True, cause=Cause.PROCESS)
 
 
-def _signal(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+def _signal(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     """Judge a signal; one for which this process has a handler only makes the main thread run that."""
     pid, number = args
     if pid == os.getpid() and number in signal.valid_signals() and callable(signal.getsignal(number)):
@@ -230,12 +230,12 @@ def _signal(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     return Effects(unknown=True, cause=Cause.PROCESS)
 
 
-def _thread_signal(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+def _thread_signal(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     """Judge a signal to a thread of this process."""
     return _signal(recorder, (os.getpid(), args[1]))
 
 
-def _socket(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+def _socket(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     """Judge a socket: py4j's, and those by which PySpark fetches rows, are Spark's; the kernel has its own."""
     for frame in _frames():
         name = frame.f_code.co_filename
@@ -250,7 +250,7 @@ def _package(filename: str) -> str:
     return filename.rpartition(f"{os.sep}site-packages{os.sep}")[2].split(os.sep)[0]
 
 
-def _database(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
+def _database(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     """Judge `sqlite3.connect`: a file, or the database that a pending write reaches through JDBC."""
     name = os.fsdecode(args[0]) if isinstance(args[0], (str, bytes, os.PathLike)) else ""
     if name in ("", ":memory:"):
@@ -261,7 +261,7 @@ def _database(recorder: CallRecorder, args: tuple[Any, ...]) -> Effects | None:
     return _changes(recorder, name)
 
 
-_EVENTS: dict[str, Callable[[CallRecorder, tuple[Any, ...]], Effects | None]] = {
+_EVENTS: dict[str, Callable[[Recorder, tuple[Any, ...]], Effects | None]] = {
     "open": _opened,
     "os.listdir": _listed,
     "os.scandir": _listed,
@@ -318,7 +318,7 @@ class Look(Hook):
             if self.original in functions:
                 functions.add(hooked)
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         path = args[0] if args else kwargs.get("path")
         if not recorder.pending or kwargs.get("dir_fd") is not None or isinstance(path, int) or path is None:
             return
@@ -335,7 +335,7 @@ class Look(Hook):
 class Leave(Hook):
     """`os._exit` and the like, after which nothing of this process runs."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         recorder.settle(Effects(unknown=True, cause=Cause.PROCESS))
 
 

@@ -21,7 +21,7 @@ from flinkmagic.capturing.writes.targets import Source, sources_of, temp_views_o
 from flinkmagic.capturing.writes.writer_calls import DeferringTableWriter, DeferringWriter, WriterCall, writer_field
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
 Args = Sequence[Any]
 Kwargs = Mapping[str, Any]
@@ -53,18 +53,18 @@ class Hook:
     def made(self, hooked: Any) -> None:
         """Run once, when the function that replaces the method is made."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         """Run before the call; an exception raised here replaces the call."""
 
-    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """Return the arguments that the method is called with."""
         return args, kwargs
 
-    def call(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Any:
+    def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
         """Make the call."""
         return self.original(*args, **kwargs)
 
-    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         """Run after a call that returned; return what the user gets."""
         return result
 
@@ -75,7 +75,7 @@ class Hook:
 class LazyCall(Hook):
     """A call that makes a DataFrame and reads nothing: it is recorded."""
 
-    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         inputs = [*frames_in(args), *frames_in(kwargs.values())]
         outputs = result if isinstance(result, list) else [result]
         made = [df for df in outputs if isinstance(df, DataFrame) and all(df is not i for i in inputs)]
@@ -89,12 +89,12 @@ class LazyCall(Hook):
                 recorder.record(self.method, text, recorder.source.location(frame), inputs, df)
         return result
 
-    def text(self, recorder: CallRecorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
+    def text(self, recorder: Recorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
         text = recorder.source.call_text(frame, self.method, args[1:], kwargs)
         grouped = recorder.grouped_text.get(args[0]) if args and is_grouped(args[0]) else None
         return text if grouped is None else f"{grouped}.{text}"
 
-    def hidden_inputs(self, recorder: CallRecorder, made: Sequence[DataFrame]) -> list[DataFrame]:
+    def hidden_inputs(self, recorder: Recorder, made: Sequence[DataFrame]) -> list[DataFrame]:
         """Return DataFrames that a call consumes without getting them as arguments."""
         return []
 
@@ -102,7 +102,7 @@ class LazyCall(Hook):
 class Action(LazyCall):
     """A call that runs immediately on the rows of its DataFrames, or may: it is not known to be lazy."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         frames = [*frames_in(args), *frames_in(kwargs.values())]
         recorder.use(frames)
         if recorder.pending:
@@ -115,10 +115,10 @@ class Action(LazyCall):
             return []
         return [value for value in (*args[1:], *kwargs.values()) if callable(value)]
 
-    def call(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Any:
+    def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
         return carried_out(recorder, self.method, self.original, args, kwargs)
 
-    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         if self.method in _CUTS or not is_lazy(result):
             recorder.ran()
         return super().after(recorder, args, kwargs, result)
@@ -127,33 +127,33 @@ class Action(LazyCall):
 class EagerDisplay(Hook):
     """`repr` of a DataFrame, which reads rows only if eager evaluation is on."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if self._reads_rows(recorder):
             recorder.use(args[:1])
             recorder.ran()
             if recorder.pending:
                 recorder.pending.settle(Effects(reads_of(args[:1]), fresh=False), recorder.location())
 
-    def call(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Any:
+    def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
         if not self._reads_rows(recorder):
             return super().call(recorder, args, kwargs)
         return carried_out(recorder, self.method, self.original, args, kwargs)
 
-    def _reads_rows(self, recorder: CallRecorder) -> bool:
+    def _reads_rows(self, recorder: Recorder) -> bool:
         return bool(recorder.spark.conf.get("spark.sql.repl.eagerEval.enabled", "false") == "true")
 
 
 class HandOver(Hook):
     """A call that runs nothing yet, but makes a DataFrame more than a name: it is cached, or becomes a subquery."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         recorder.use(frames_in(args[:1]))
 
 
 class JavaHalf(HandOver):
     """`_jdf`, asked for by code outside the DataFrame."""
 
-    def computed(self, recorder: CallRecorder, df: DataFrame) -> None:
+    def computed(self, recorder: Recorder, df: DataFrame) -> None:
         """Run before machine learning, which trains and measures in the JVM, gets it."""
         if recorder.pending:
             recorder.settle(Effects(reads_of([df]), unknown=_is_impure([df]), fresh=False))
@@ -164,7 +164,7 @@ class Read(LazyCall):
 
     prefix = ""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
             targets = map(recorder.resolver.target, self.paths(args, kwargs))
             reads = tuple(Source(path=target.path, pattern=True) for target in targets)
@@ -174,7 +174,7 @@ class Read(LazyCall):
         """Return the paths that the call names."""
         return list(strings_in((*args[1:2], kwargs.get("path"), kwargs.get("name"))))
 
-    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         if (
             recorder.pending
             and isinstance(result, DataFrame)
@@ -185,7 +185,7 @@ class Read(LazyCall):
             recorder.read(reads_of([result]))
         return super().after(recorder, args, kwargs, result)
 
-    def text(self, recorder: CallRecorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
+    def text(self, recorder: Recorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
         text = super().text(recorder, frame, args, kwargs)
         return text if text.startswith(self.prefix) else f"{self.prefix}.{text}"
 
@@ -204,7 +204,7 @@ class FileRead(Read):
                 paths.append(options.apply("path"))
         return paths
 
-    def call(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Any:
+    def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
         if threading.get_ident() != recorder.thread:
             return super().call(recorder, args, kwargs)
         return recorder.listener.read(ReadCall(self.method, args[0], tuple(args[1:]), dict(kwargs), self.original))
@@ -226,12 +226,12 @@ class StreamRead(Read):
 class TableRead(Read):
     """`table(name)`: a table's folder is known before its files are listed, the rest once the DataFrame exists."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
             name = args[1] if len(args) > 1 else kwargs.get("tableName", "")
             recorder.pending.settle(commands.table_effects(recorder, str(name)), recorder.location())
 
-    def hidden_inputs(self, recorder: CallRecorder, made: Sequence[DataFrame]) -> list[DataFrame]:
+    def hidden_inputs(self, recorder: Recorder, made: Sequence[DataFrame]) -> list[DataFrame]:
         if not recorder.views:
             return []
         names = {name for df in made for name in temp_views_of(df._jdf.queryExecution().analyzed())}
@@ -241,21 +241,21 @@ class TableRead(Read):
 class ForeignRead(Read):
     """`jdbc` and `changes`: they read no files."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         pass
 
 
 class Sql(TableRead):
     """`SparkSession.sql`: a query, a write that is taken over, or a command that runs once it may."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         pass
 
-    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         text = self.text(recorder, user_frame(), args, kwargs)
         return (sql_session(recorder, args, kwargs, text), *args[1:]), kwargs
 
-    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         answer = sql_answer(args[0], result)
         if answer.is_deferred:
             return answer.df
@@ -270,12 +270,12 @@ class TempView(Hook):
     Cached rows of the view that it replaces are released.
     """
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending and "Replace" in self.method:
             name = str(args[1] if len(args) > 1 else kwargs.get("name"))
             recorder.settle(view_cache_effects(recorder, name, everywhere="Global" in self.method))
 
-    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         name = args[1] if len(args) > 1 else kwargs.get("name")
         recorder.use(args[:1])
         recorder.views[str(name).lower()] = args[0]
@@ -288,7 +288,7 @@ class Save(Hook):
     half = "_jwrite"
     """Where PySpark's writer keeps its Java half."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         writer = args[0]
         frame = user_frame()
 
@@ -299,7 +299,7 @@ class Save(Hook):
         stand_in = self.stand_in(recorder, writer, on_write)
         setattr(writer, self.half, stand_in)
 
-    def stand_in(self, recorder: CallRecorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
+    def stand_in(self, recorder: Recorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
         """Return what replaces the Java half."""
         return DeferringWriter(recorder.spark._jvm, writer._jwrite, on_write)
 
@@ -314,7 +314,7 @@ class SaveToTable(Save):
 
     half = "_jwriter"
 
-    def stand_in(self, recorder: CallRecorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
+    def stand_in(self, recorder: Recorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
         stand_in = DeferringTableWriter(recorder.spark._jvm, writer._jwriter, on_write)
         stand_in.table = recorder.tables.get(writer, "")
         return stand_in
@@ -323,7 +323,7 @@ class SaveToTable(Save):
 class TableWriter(Hook):
     """`writeTo` and `mergeInto`: remembers the table's name for the call that writes."""
 
-    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         recorder.tables[result] = str(args[1] if len(args) > 1 else kwargs.get("table"))
         return result
 
@@ -341,12 +341,12 @@ class Command(Hook):
         self,
         method: str,
         original: Callable[..., Any],
-        effects: Callable[[CallRecorder, Args, Kwargs], Effects],
+        effects: Callable[[Recorder, Args, Kwargs], Effects],
     ) -> None:
         super().__init__(method, original)
         self._effects = effects
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
             recorder.pending.settle(self._effects(recorder, args, kwargs), recorder.location())
 

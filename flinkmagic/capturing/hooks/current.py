@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
-_recorder: ContextVar[CallRecorder | None] = ContextVar("flinkmagic_recorder", default=None)
+_recorder: ContextVar[Recorder | None] = ContextVar("flinkmagic_recorder", default=None)
 
 # PySpark's errors name the innermost frame outside its own folder as the user's: hooks must not be that frame.
 HOOK_FILE = os.path.join(os.path.dirname(pyspark.__file__), "flinkmagic_hook.py")
 
-active: list[CallRecorder] = []
+active: list[Recorder] = []
 """The captures that run now, in the order in which they began."""
 
 
-def listening() -> CallRecorder | None:
+def listening() -> Recorder | None:
     """Return the recorder of a cell's call; None for calls that serve such a call, and for calls from elsewhere."""
     if not active:
         return None
@@ -39,7 +39,7 @@ def listening() -> CallRecorder | None:
     return recorder if recorder in active else None
 
 
-def enter(recorder: CallRecorder) -> Token[Any]:
+def enter(recorder: Recorder) -> Token[Any]:
     """Make a recorder note the calls of this thread and context; return a token that ends it (see `leave`)."""
     return _recorder.set(recorder)
 
@@ -68,7 +68,7 @@ def apart() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def serving(recorder: CallRecorder | None, by: int = 1) -> Iterator[None]:
+def serving(recorder: Recorder | None, by: int = 1) -> Iterator[None]:
     """Let the calls of the block be ours, not the user's; within such a block -1 lets them be the user's again."""
     if recorder is None:
         yield
@@ -80,7 +80,7 @@ def serving(recorder: CallRecorder | None, by: int = 1) -> Iterator[None]:
         recorder.depth -= by
 
 
-def working_for(recorder: CallRecorder, work: Callable[..., Any]) -> Callable[..., Any]:
+def working_for(recorder: Recorder, work: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that makes its thread one of the cell's while it runs."""
 
     @functools.wraps(work)

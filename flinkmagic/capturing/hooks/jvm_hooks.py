@@ -33,7 +33,7 @@ from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.targets import Source, Target, resolve_uri, sources_of
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
 _UNKNOWN = Effects(unknown=True, cause=Cause.JVM)
 _HARMLESS = Effects(cause=Cause.JVM)
@@ -53,11 +53,11 @@ class JavaCall(Hook):
 
     only_pending = True
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if not is_ours(sys._getframe(2).f_code.co_filename):
             recorder.settle(effects_of(args[0], args[1:]))
 
-    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         """Remember which file an open file is."""
         if isinstance(result, JavaObject) and not is_ours(sys._getframe(2).f_code.co_filename):
             effects = _file_effects(args[0], args[1:])

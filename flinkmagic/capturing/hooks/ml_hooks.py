@@ -21,7 +21,7 @@ from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.capturing.writes.targets import Source
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
 Make = Callable[[str, Any], Hook]
 
@@ -69,11 +69,11 @@ def _models(
             yield owner, method, functools.partial(call_hooks.Command, effects=effects)
 
 
-def _loads(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def _loads(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     path = args[1] if len(args) > 1 else kwargs.get("path")
     return Effects(reads=(Source(path=recorder.resolver.target(str(path)).path),))
 
 
-def _saves(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def _saves(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     path = args[2] if len(args) > 2 else kwargs.get("path")
     return Effects(changes=(recorder.resolver.target(str(path)),))

@@ -22,7 +22,7 @@ from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.targets import Source, Target
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
 Entry = tuple[Any, str, Callable[[str, Any], Watched]]
 
@@ -70,7 +70,7 @@ class Native(Watched):
         super().__init__(method, original, lambda recorder, args, kwargs: _effects(recorder, call, args, kwargs))
 
 
-def _effects(recorder: CallRecorder, call: NativeCall, args: Args, kwargs: Kwargs) -> Effects:
+def _effects(recorder: Recorder, call: NativeCall, args: Args, kwargs: Kwargs) -> Effects:
     if call.paths is not None:
         value = call.paths(args[0])
         if value is None:
@@ -92,7 +92,7 @@ def _is_local(file_system: Any) -> bool:
     return "LocalFileSystem" in type(file_system).__name__
 
 
-def _targets(recorder: CallRecorder, value: Any) -> Iterator[Target]:
+def _targets(recorder: Recorder, value: Any) -> Iterator[Target]:
     """Return the places that a path, or a list of paths, names; an open file is no path: its opening was reported."""
     if isinstance(value, (str, bytes, os.PathLike)):
         text = os.fsdecode(value)

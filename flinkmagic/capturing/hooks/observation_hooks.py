@@ -10,13 +10,13 @@ from flinkmagic.capturing.writes.awaited_metrics import observes
 from flinkmagic.capturing.writes.pending import Cause
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
 
 class ObservationGet(Hook):
     """A request for the metrics of a pending write: the write is deployed first, or the line is refused."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         observation = args[0]._jo
         if not recorder.pending or observation is None or observation.future().isCompleted():
             return
@@ -30,7 +30,7 @@ class ObservationGet(Hook):
 class Observe(LazyCall):
     """`DataFrame.observe`: remembers the observation, if it is given one."""
 
-    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         observation = args[1] if len(args) > 1 else kwargs.get("observation")
         if getattr(observation, "_jo", None) is not None:
             recorder.observations.append(observation)

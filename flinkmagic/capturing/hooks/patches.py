@@ -26,7 +26,7 @@ from flinkmagic.capturing.hooks.current import HOOK_FILE, active, enter, leave, 
 from flinkmagic.capturing.writes.real_paths import forget
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
 _lock = threading.RLock()
 _installed: list[tuple[type, str, Any, Any]] = []
@@ -43,7 +43,7 @@ _FRAME_FILES = tuple(
 _LEARNING = tuple(os.path.join(os.path.dirname(pyspark.__file__), name) + os.sep for name in ("ml", "mllib"))
 
 
-def activate(recorder: CallRecorder) -> Token[Any]:
+def activate(recorder: Recorder) -> Token[Any]:
     """Make a recorder note the calls of this thread and context; return a token that ends it (see `deactivate`)."""
     with _lock:
         if not active:
@@ -56,7 +56,7 @@ def activate(recorder: CallRecorder) -> Token[Any]:
     return enter(recorder)
 
 
-def deactivate(recorder: CallRecorder, token: Token[Any]) -> None:
+def deactivate(recorder: Recorder, token: Token[Any]) -> None:
     """End what `activate` began; the hooks are removed with the last recorder."""
     with contextlib.suppress(ValueError):  # ended in a context other than the one it began in, where it is not set
         leave(token)
@@ -171,7 +171,7 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
     return functools.wraps(original)(call)
 
 
-def _called(hook: Hook, recorder: CallRecorder, args: Any, kwargs: Any) -> Any:
+def _called(hook: Hook, recorder: Recorder, args: Any, kwargs: Any) -> Any:
     if not hook.runs_users_code:
         return hook.call(recorder, args, kwargs)
     recorder.depth -= 1
@@ -217,7 +217,7 @@ class _JavaHalf:
         except KeyError:
             raise AttributeError("_jdf") from None
 
-    def _computed(self, recorder: CallRecorder, df: Any) -> None:
+    def _computed(self, recorder: Recorder, df: Any) -> None:
         recorder.depth += 1
         try:
             self._hook.computed(recorder, df)

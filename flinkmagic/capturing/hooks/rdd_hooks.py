@@ -23,7 +23,7 @@ from flinkmagic.capturing.writes.targets import Source, Target, resolve_uri, sou
 from flinkmagic.jvm.java import simple_name
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
 _INPUTS = ("mapreduce.input.fileinputformat.inputdir", "mapred.input.dir")
 _OUTPUTS = ("mapreduce.output.fileoutputformat.outputdir", "mapred.output.dir")
@@ -72,12 +72,12 @@ class FrameOfRows(LazyCall):
 
     runs_users_code = True
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         data = args[1] if len(args) > 1 else kwargs.get("data")
         if recorder.pending and isinstance(data, RDD):
             recorder.settle(rdd_effects([data]))
 
-    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         data = args[1] if len(args) > 1 else kwargs.get("data")
         if isinstance(result, DataFrame) and not isinstance(data, RDD):
             leaf = result._jdf.queryExecution().analyzed()
@@ -86,12 +86,12 @@ class FrameOfRows(LazyCall):
         return super().after(recorder, args, kwargs, result)
 
 
-def job_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def job_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     """Judge a job of the RDD itself."""
     return rdd_effects(args[:1])
 
 
-def listing_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def listing_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     """Judge a call that looks for the partitions of the RDDs that it gets, alone or in a list."""
     given = [*args, *kwargs.values()]
     given += [item for value in given if isinstance(value, list) for item in value]
@@ -99,13 +99,13 @@ def listing_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effec
     return Effects(tuple(reads), fresh=False, cause=Cause.RDD)
 
 
-def run_job_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def run_job_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     """Judge ``SparkContext.runJob(rdd, function, ...)``."""
     given = [*args[1:3], *(kwargs[name] for name in ("rdd", "partitionFunc") if name in kwargs)]
     return rdd_effects(given)
 
 
-def java_function_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def java_function_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     """Judge what MLlib runs on the RDDs and DataFrames that it is given."""
     return rdd_effects(args[2:])
 
@@ -151,18 +151,18 @@ def _impurity_of_rdd(rdd: Any) -> str | None:
     return reason if reason is not None or _is_made(rdd) else impure_function(rdd.func)
 
 
-def read_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def read_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     """Judge readers that take paths, which Hadoop separates by commas, and look at the first rows."""
     return _reads(recorder, args[1] if len(args) > 1 else kwargs.get("path", kwargs.get("name")))
 
 
-def read_conf_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def read_conf_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     """Judge readers that find their paths in a dictionary of Hadoop's settings."""
     conf = args[6] if len(args) > 6 else kwargs.get("conf")
     return _reads(recorder, _setting(conf, _INPUTS))
 
 
-def _reads(recorder: CallRecorder, paths: Any) -> Effects:
+def _reads(recorder: Recorder, paths: Any) -> Effects:
     if not isinstance(paths, str):
         return Effects(unknown=True, cause=Cause.RDD)
     named = [path for path in paths.split(",") if path]
@@ -170,19 +170,19 @@ def _reads(recorder: CallRecorder, paths: Any) -> Effects:
     return Effects(reads, cause=Cause.RDD)
 
 
-def save_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def save_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     """Judge ``saveAs…File(path)``: a job of the RDD that writes to a path."""
     path = next(strings_in((*args[1:2], kwargs.get("path"))), None)
     return _saves(recorder, args[0], path)
 
 
-def save_conf_effects(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def save_conf_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     """Judge ``saveAs…Dataset(conf)``: the path is one of Hadoop's settings, if it writes to files."""
     conf = args[1] if len(args) > 1 else kwargs.get("conf")
     return _saves(recorder, args[0], _setting(conf, _OUTPUTS))
 
 
-def _saves(recorder: CallRecorder, rdd: RDD[Any], path: str | None) -> Effects:
+def _saves(recorder: Recorder, rdd: RDD[Any], path: str | None) -> Effects:
     if path is None:
         return Effects(unknown=True, cause=Cause.RDD)
     return rdd_effects([rdd], (recorder.resolver.target(path),))

@@ -21,7 +21,7 @@ from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.targets import Source
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
 Make = Callable[[str, Any], Hook]
 
@@ -74,7 +74,7 @@ def _streams() -> Iterator[tuple[type, str, Make]]:
         yield streaming.StreamingContext, "stop", Stop
 
 
-def _command(effects: Callable[[CallRecorder, Args, Kwargs], Effects]) -> Make:
+def _command(effects: Callable[[Recorder, Args, Kwargs], Effects]) -> Make:
     return functools.partial(Watched, effects=effects)
 
 
@@ -84,19 +84,19 @@ class Stop(Command):
     def __init__(self, method: str, original: Callable[..., Any]) -> None:
         super().__init__(method, original, lambda recorder, args, kwargs: Effects(unknown=True, cause=Cause.STOP))
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if _is_running(recorder, args[0]):
             super().before(recorder, args, kwargs)
             if recorder.streams.waiting:
                 recorder.streams.start()
             recorder.close()
 
-    def after(self, recorder: CallRecorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         recorder.closed()
         return result
 
 
-def _is_running(recorder: CallRecorder, stopped: Any) -> bool:
+def _is_running(recorder: Recorder, stopped: Any) -> bool:
     """Return whether this would stop the context of the captured session for the first time."""
     context = getattr(stopped, "_sc", stopped)
     return context is recorder.spark.sparkContext and context._jsc is not None
@@ -106,36 +106,36 @@ def _first(args: Args, kwargs: Kwargs) -> Any:
     return args[1] if len(args) > 1 else next(iter(kwargs.values()), None)
 
 
-def _unpersist(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def _unpersist(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     return cache_effects(recorder, args[0]._jdf.queryExecution().analyzed())
 
 
-def _unpersist_rdd(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def _unpersist_rdd(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     return rdd_cache_effects(recorder, args[0])
 
 
-def _clear_cache(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def _clear_cache(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     return cache_effects(recorder)
 
 
-def _uncache_table(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def _uncache_table(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     return table_cache_effects(recorder, str(_first(args, kwargs)))
 
 
-def _drop_view(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def _drop_view(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     return view_cache_effects(recorder, str(_first(args, kwargs)))
 
 
-def _drop_global_view(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def _drop_global_view(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     return view_cache_effects(recorder, str(_first(args, kwargs)), everywhere=True)
 
 
-def _accumulator(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def _accumulator(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     adds = any(functions_of(write.command).may_accumulate() for write in recorder.pending.writes)
     return Effects(unknown=adds, cause=Cause.ACCUMULATOR)
 
 
-def _broadcast(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def _broadcast(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     broadcast = args[0]._jbroadcast
     used = broadcast is not None and any(
         broadcast.id() in functions_of(write.command).broadcasts for write in recorder.pending.writes
@@ -143,16 +143,16 @@ def _broadcast(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
     return Effects(unknown=used, cause=Cause.BROADCAST)
 
 
-def _stream(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def _stream(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     return Effects(unknown=True, cause=Cause.STREAM)
 
 
-def _added_file(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def _added_file(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     """Judge files that are shipped to the executors as they are now."""
     paths = strings_in((*args[1:], kwargs.get("path")))
     reads = tuple(Source(path=recorder.resolver.target(path).path) for path in paths)
     return Effects(reads, cause=Cause.FILE)
 
 
-def _changed_path(recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Effects:
+def _changed_path(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
     return Effects(changes=(recorder.resolver.target(str(_first(args, kwargs))),))

@@ -10,7 +10,7 @@ from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.capturing.writes.pending import Cause, Effects
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
 
 def entries() -> Iterator[tuple[type, str, type[Hook]]]:
@@ -27,11 +27,11 @@ def entries() -> Iterator[tuple[type, str, type[Hook]]]:
 class StreamStart(Hook):
     """`start` and `toTable`: deferred in a capture of mode streaming; otherwise they settle what is pending."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
             recorder.pending.settle(Effects(unknown=True, cause=Cause.STREAM), recorder.location())
 
-    def call(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> Any:
+    def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
         location, text = recorder.location(), recorder.source.call_text(user_frame(), self.method, args[1:], kwargs)
         recorder.use([args[0]._df])
         if not recorder.streams.is_deferred_here():
@@ -50,7 +50,7 @@ class StreamStart(Hook):
 class ForeachBatch(Hook):
     """`foreachBatch` in a capture of mode streaming: the job that runs the query carries its function out."""
 
-    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         given = args[1] if len(args) > 1 else kwargs.get("func")
         if not callable(given) or not recorder.streams.is_deferred_here():
             return args, kwargs
@@ -61,7 +61,7 @@ class ForeachBatch(Hook):
 class StreamWait(Hook):
     """What looks at the session's queries, or waits for one of them: those of the cell must have started."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending and self.method == "awaitAnyTermination":
             recorder.pending.settle(Effects(unknown=True, cause=Cause.STREAM), recorder.location())
         has_begun = recorder.streams.have_begun and self.method != "awaitAnyTermination"

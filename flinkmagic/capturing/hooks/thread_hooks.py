@@ -21,7 +21,7 @@ from flinkmagic.capturing.hooks.current import working_for
 from flinkmagic.capturing.writes.pending import Cause, Effects
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
+    from flinkmagic.capturing.recorder import Recorder
 
 _POOL_METHODS = (
     "apply",
@@ -38,7 +38,7 @@ _POOL_METHODS = (
 class ThreadStart(Hook):
     """`Thread.start`: what the thread runs is the cell's."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         thread = args[0]
         # `Thread` calls `run` of the instance; a subclass may have a `run` of its own.
         thread.run = working_for(recorder, thread.run)
@@ -47,14 +47,14 @@ class ThreadStart(Hook):
 class BareThread(Hook):
     """`_thread.start_new_thread`: the same without an object."""
 
-    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         return (working_for(recorder, args[0]), *args[1:]), kwargs
 
 
 class ThreadWork(Hook):
     """A thread pool gets a function: it runs as part of the cell."""
 
-    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         name = next((name for name in ("func", "fn") if name in kwargs), None)
         if name is not None:
             return args, {**kwargs, name: working_for(recorder, kwargs[name])}
@@ -66,25 +66,25 @@ class ThreadWork(Hook):
 class ProcessWork(Hook):
     """Another process is started or given work: what it touches is not seen."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         recorder.settle(Effects(unknown=True, cause=Cause.PROCESS))
 
 
 class LoopWork(Hook):
     """Another thread's loop gets a coroutine, as with IPython's ``%%bash``: what it touches is not seen."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         recorder.settle(Effects(unknown=True, cause=Cause.THREAD))
 
 
 class PoolWork(ThreadWork):
     """A pool of `multiprocessing` gets a function; its workers are processes or threads."""
 
-    def before(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> None:
+    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if not isinstance(args[0], multiprocessing.pool.ThreadPool):
             recorder.settle(Effects(unknown=True, cause=Cause.PROCESS))
 
-    def arguments(self, recorder: CallRecorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         if not isinstance(args[0], multiprocessing.pool.ThreadPool):
             return args, kwargs
         return super().arguments(recorder, args, kwargs)

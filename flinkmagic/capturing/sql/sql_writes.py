@@ -10,16 +10,15 @@ PySpark's own ``sql`` formats the text and binds the arguments; in place of the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.driver.sql_reader import SqlNode, constant, nodes_of, parsed
 from flinkmagic.capturing.sql.sql_effects import SqlEffects, changes_rows, immediate_plan
 from flinkmagic.capturing.writes import write_commands
-from flinkmagic.capturing.writes.captured_session import CapturedSession
 from flinkmagic.capturing.writes.command_facts import facts_of
 from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.capturing.writes.tables import name_parts, table_target
@@ -29,8 +28,7 @@ from flinkmagic.capturing.writes.writer_calls import WriterCall, is_transactiona
 from flinkmagic.jvm.java import dataset_class, items, java_class, option, simple_name
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.source_code.source_location import SourceLocation
-    from flinkmagic.capturing.writes.deferral import Deferral
+    from flinkmagic.capturing.recorder import Recorder
 
 _MAY_CHANGE = re.compile(
     r"insert|create|replace|execute|begin|merge|update|delete|truncate|load|call|\$\{", re.IGNORECASE
@@ -42,31 +40,6 @@ _INSERTS = frozenset(
 )
 _MAKES_TABLE = frozenset({"CreateTableAsSelect", "ReplaceTableAsSelect"})
 _DEFERRABLE = _INSERTS | _MAKES_TABLE | {"InsertIntoDir"}
-
-
-class StatementRecorder(CapturedSession, Protocol):
-    """What a statement asks of a capture's recorder, and tells it.
-
-    Attributes
-    ----------
-    writes : Deferral
-        Takes writes over.
-    views : dict of str to DataFrame
-        The temporary views that the cell has made, by their names in small letters.
-    """
-
-    writes: Deferral
-    views: dict[str, DataFrame]
-
-    def record(
-        self, method: str, text: str, location: SourceLocation, inputs: Iterable[DataFrame], output: DataFrame
-    ) -> None:
-        """Note that a call made a DataFrame."""
-        ...
-
-    def note_immediate(self, text: str) -> None:
-        """Note that a line has changed rows already."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -88,12 +61,12 @@ class SqlAnswer:
     is_deferred: bool = False
 
 
-def sql_session(recorder: StatementRecorder, args: Sequence[Any], kwargs: Mapping[str, Any], text: str) -> Any:
+def sql_session(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any], text: str) -> Any:
     """Return the session on which PySpark's ``sql`` is called: the user's own if the call touches nothing.
 
     Parameters
     ----------
-    recorder : StatementRecorder
+    recorder : Recorder
         Of the capture.
     args, kwargs
         Of the call, the session first.
@@ -144,7 +117,7 @@ class _JavaSession:
 class _Statement:
     """One call of ``sql``."""
 
-    def __init__(self, recorder: StatementRecorder, spark: Any, text: str, frames: Sequence[DataFrame]) -> None:
+    def __init__(self, recorder: Recorder, spark: Any, text: str, frames: Sequence[DataFrame]) -> None:
         self.is_query = False
         self.is_deferred = False
         self._recorder = recorder
@@ -190,7 +163,7 @@ class _Statement:
         finally:
             # A script that fails has run up to the failure.
             if is_change and (is_done or nodes[0].kind == "CompoundBody"):
-                self._recorder.note_immediate(self._text)
+                self._recorder.writes.note_immediate(self._text)
 
     def _immediate(self, nodes: Sequence[SqlNode]) -> Any:
         """Return the statement that an ``EXECUTE IMMEDIATE`` without parameters is."""

@@ -1,42 +1,87 @@
-"""What decides whether a line of a cell may run now: the cell's session, and its pending writes."""
+"""A session while a cell's use of it is captured: what decides whether a line of the cell may run now."""
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, Any, Protocol
+import threading
+import weakref
+from collections.abc import Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.capturing.driver import capture_reader
+from flinkmagic.capturing.session_snapshot import SessionSnapshot
+from flinkmagic.capturing.source_code.source_reader import user_frame
+from flinkmagic.capturing.writes.pending import Effects, PendingWrites
+from flinkmagic.capturing.writes.targets import PathResolver
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import SourceLocation
-    from flinkmagic.capturing.writes.pending import Effects, PendingWrites
-    from flinkmagic.capturing.writes.targets import PathResolver
+    from flinkmagic.capturing.source_code.source_reader import SourceReader
 
 
-class CapturedSession(Protocol):
+class CapturedSession:
     """A session while a cell's use of it is captured.
 
-    Attributes
+    Parameters
     ----------
     spark : SparkSession
         The session.
+    source : SourceReader
+        Reads the user's source.
+    deploy : callable, optional
+        Runs all that is pending (see `PendingWrites`).
+
+    Attributes
+    ----------
+    thread : int
+        The cell's own thread, which makes this object.
     pending : PendingWrites
         The writes that nothing has run yet.
     tables : mutable mapping of DataFrameWriterV2 to str
         The table that each writer was made for, as it was written.
     """
 
-    spark: Any
-    pending: PendingWrites
-    tables: MutableMapping[Any, str]
+    def __init__(self, spark: Any, source: SourceReader, deploy: Callable[[], None] | None) -> None:
+        self.spark = spark
+        self.source = source
+        self.thread = threading.get_ident()
+        self.pending = PendingWrites(spark, deploy)
+        self.tables: MutableMapping[Any, str] = weakref.WeakKeyDictionary()
+        self._resolver: PathResolver | None = None
+        self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
 
     @property
     def resolver(self) -> PathResolver:
         """Makes paths comparable, as this session understands them."""
-        ...
+        if self._resolver is None:
+            self._resolver = PathResolver(self.spark)
+        return self._resolver
 
     def location(self) -> SourceLocation:
         """Return the user's line that is running."""
-        ...
+        return self.source.location(user_frame())
+
+    def handler(self) -> SourceLocation | None:
+        """Return the ``try`` whose handlers wait for the running line to raise, in the cell or in what it calls."""
+        return self.source.handler(user_frame())
 
     def settle(self, effects: Effects) -> bool:
-        """Make sure that a line with these effects may run now; True if pending writes were deployed for it."""
-        ...
+        """Make sure that a line with these effects may run now; return True if pending writes were deployed for it.
+
+        Raises
+        ------
+        PendingWriteError
+            If they may not be deployed.
+        """
+        return bool(self.pending) and self.pending.settle(effects, self.location)
+
+    def snapshot(self, spark: Any) -> SessionSnapshot:
+        """Return a session's state now; the same object as before if nothing changed."""
+        state = capture_reader.session_facts(spark)
+        known = self._snapshots.get(id(spark))
+        if known is not None and known[0] == state:
+            return known[1]
+        facts = capture_reader.as_json(state)
+        namespace = ".".join(facts["namespace"])
+        snapshot = SessionSnapshot(facts["conf"], facts["catalog"], namespace, facts["hadoop"])
+        self._snapshots[id(spark)] = (state, snapshot)
+        return snapshot

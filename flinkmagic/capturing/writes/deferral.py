@@ -19,7 +19,7 @@ from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.capturing.writes import write_commands
 from flinkmagic.capturing.writes.command_facts import facts_of, in_full
-from flinkmagic.capturing.writes.deferred_write import DeferredWrite, SkippedWrite
+from flinkmagic.capturing.writes.deferred_write import DeferredWrite, ImmediateStatement, SkippedWrite
 from flinkmagic.capturing.writes.open_files import files_open_for_writing
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.pruned_reads import pruned_sources
@@ -41,7 +41,8 @@ from flinkmagic.jvm.java import simple_name
 from flinkmagic.names import free_name
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.writes.write_recorder import WriteRecorder
+    from flinkmagic.capturing.frames import FrameRegistry
+    from flinkmagic.capturing.writes.captured_session import CapturedSession
 
 _T = TypeVar("_T")
 _COARSE = 5
@@ -53,13 +54,38 @@ class Deferral:
 
     Parameters
     ----------
-    recorder : WriteRecorder
-        Of the capture.
+    session : CapturedSession
+        The capture's.
+    frames : FrameRegistry
+        Numbers what is written, and keeps it.
+    mode : CaptureMode
+        What becomes of writes.
+    on_deferred : callable
+        Called for each deferred write with the number of those that are pending.
+    on_plain : callable
+        Called with the line and the text of a write that plain Spark has done, and why.
+
+    Attributes
+    ----------
+    skipped : list of SkippedWrite
+        The writes that had nothing to do.
+    immediate : list of ImmediateStatement
+        The lines that have changed rows already.
     """
 
-    def __init__(self, recorder: WriteRecorder) -> None:
-        self._recorder = recorder
-        self._pending = recorder.pending
+    def __init__(
+        self,
+        session: CapturedSession,
+        frames: FrameRegistry,
+        mode: CaptureMode,
+        on_deferred: Callable[[int], None],
+        on_plain: Callable[[SourceLocation, str, Exception], None],
+    ) -> None:
+        self._session, self._frames, self._mode = session, frames, mode
+        self._on_deferred, self._on_plain = on_deferred, on_plain
+        self.skipped: list[SkippedWrite] = []
+        self.immediate: list[ImmediateStatement] = []
+        self._pending = session.pending
         self._names: set[str] = set()
         self._checked: dict[tuple[object, ...], SessionSnapshot] = {}
         self._ran = 0
@@ -75,12 +101,16 @@ class Deferral:
         ThreadWriteError, HandledWriteError
             If it would have to run immediately, and may not.
         """
-        location = self._recorder.location()
+        location = self._session.location()
         if self.must_run(call.method, location):
             call.run()
-            self._recorder.note_immediate(text)
+            self.note_immediate(text)
         else:
             self.arrange(location, text, lambda: self._take(df, call, text, location), call.run)
+
+    def note_immediate(self, text: str) -> None:
+        """Note that the running line has changed rows already."""
+        self.immediate.append(ImmediateStatement(text, self._session.location()))
 
     def must_run(self, method: str, location: SourceLocation) -> bool:
         """Return whether a write has to run now because it is on another thread; what is pending has run then.
@@ -90,7 +120,7 @@ class Deferral:
         ThreadWriteError
             If it may not.
         """
-        if threading.get_ident() == self._recorder.thread:
+        if threading.get_ident() == self._session.thread:
             return False
         if not self._pending.can_deploy:
             raise self._pending.refused(ThreadWriteError(method, location))
@@ -118,12 +148,12 @@ class Deferral:
         BatchWriteInStreamError
             If the sinks of the capture are streaming queries.
         """
-        if self._recorder.writes_streams():
+        if self._mode.is_streaming and threading.get_ident() == self._session.thread:
             raise self._pending.refused(BatchWriteInStreamError(location))
         with self._pending.lock:
-            if self._recorder.mode is CaptureMode.LINES:
+            if self._mode is CaptureMode.LINES:
                 return self._arrange_immediate(location, text, take, run)
-            handler = self._recorder.handler()
+            handler = self._session.handler()
             return take() if handler is None else self._arrange_handled(location, handler, take)
 
     def _arrange_immediate(
@@ -146,7 +176,7 @@ class Deferral:
         pending.writes.clear()
         pending.unheeded = None
         result = run()
-        self._recorder.ran_plainly(location, text, refusal)
+        self._on_plain(location, text, refusal)
         return result
 
     def _arrange_handled(self, location: SourceLocation, handler: SourceLocation, take: Callable[[], _T]) -> _T:
@@ -178,21 +208,20 @@ class Deferral:
             raise sparks_own(error).with_traceback(None) from None
 
     def _take(self, df: Any, call: WriterCall, text: str, location: SourceLocation) -> None:
-        recorder = self._recorder
         spark: Any = df.sparkSession
         try:
             command = self._command(spark, df, call, location)
         except NoCommandError:
-            if recorder.mode is not CaptureMode.FOREACH_BATCH:
+            if self._mode is not CaptureMode.FOREACH_BATCH:
                 raise UndeferrableWriteError(call.method, spark.version, location) from None
             self._run_now(df, call, location, None)
-            recorder.note_immediate(text)
+            self.note_immediate(text)
             return
         kind = "" if command is None else simple_name(command)
         facts = facts_of(kind, spark, df, call, command)
         if facts is None or facts.runs_now:
             self._run_now(df, call, location, None if facts is None else facts.target)
-            recorder.note_immediate(text)
+            self.note_immediate(text)
             return
         self.defer(df, call, command, facts, text)
 
@@ -212,16 +241,15 @@ class Deferral:
         text : str
             The call as it was written.
         """
-        recorder = self._recorder
-        location = recorder.location()
+        location = self._session.location()
         if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts, location):
             if facts.mode == "errorifexists":
                 raise facts.taken() from None
-            recorder.skip(SkippedWrite(facts.label, text, location))
+            self.skipped.append(SkippedWrite(facts.label, text, location))
             return
         write = self._deferred(df, call, command, facts, text, location)
         self._pending.writes.append(write)
-        recorder.deferred(len(self._pending.writes))
+        self._on_deferred(len(self._pending.writes))
         if any(_lies_in(file, write.sources) for file in files_open_for_writing()):
             # No event reports what is written through an open file.
             self._pending.deploy(location, Cause.FILE, "has a file open that is read by", write)
@@ -229,9 +257,8 @@ class Deferral:
     def _deferred(
         self, df: Any, call: WriterCall, command: Any, facts: WriteFacts, text: str, location: SourceLocation
     ) -> DeferredWrite:
-        recorder = self._recorder
         analysed = df._jdf.queryExecution().analyzed()
-        session = recorder.snapshot(df.sparkSession)
+        session = self._session.snapshot(df.sparkSession)
         sources = sources_of(analysed)
         impure = functions_of(analysed).impure()
         after, pruned = self._checked_order(df, facts, sources, session, location, impure)
@@ -239,7 +266,7 @@ class Deferral:
             index=len(self._pending.writes),
             name=self._sink_name(facts.name),
             df=df,
-            frame=recorder.frames.keep(df),
+            frame=self._frames.keep(df),
             jwrite=call.jwrite,
             command=command,
             kind=simple_name(command),
@@ -287,7 +314,7 @@ class Deferral:
         if call.table is None:
             made = call.command(spark, df)
         else:
-            table = named_table(self._recorder.spark, call.table)
+            table = named_table(self._session.spark, call.table)
             if is_transactional(spark, str(table.table).split(".")[0]):
                 return None
             if call.method != "saveAsTable":
@@ -328,9 +355,9 @@ class Deferral:
         if path is None and options is not None and options.contains("path"):
             path = options.apply("path")
         if path is not None:
-            places.append(self._recorder.resolver.target(path))
+            places.append(self._session.resolver.target(path))
         if call.table is not None:
-            places.append(named_table(self._recorder.spark, call.table))
+            places.append(named_table(self._session.spark, call.table))
         return tuple(places) or None
 
     def _is_taken(self, facts: WriteFacts, location: SourceLocation) -> bool:

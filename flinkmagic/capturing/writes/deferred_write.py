@@ -117,6 +117,14 @@ class SkippedWrite:
 
 
 @dataclass(frozen=True)
+class ImmediateStatement:
+    """A line that changed rows while the cell was running, because it could not be put off."""
+
+    text: str
+    location: SourceLocation
+
+
+@dataclass(frozen=True)
 class Settlement:
     """Pending writes that were deployed before the end of the cell, because a line needed them done.
 

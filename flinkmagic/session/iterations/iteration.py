@@ -47,8 +47,8 @@ from flinkmagic.session.iterations.superstep_rows import SuperstepRows, hold
 from flinkmagic.session.known_loops import KnownLoop, remember
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.hooks.call_recorder import CallRecorder
     from flinkmagic.capturing.program import Program
+    from flinkmagic.capturing.recorder import Recorder
     from flinkmagic.graph.stream_graph import StreamGraph
     from flinkmagic.options import JobOptions
     from flinkmagic.session.job import Job
@@ -82,7 +82,7 @@ class Iteration:
         until: Until | None,
         most: int,
         options: JobOptions,
-        recorder: CallRecorder | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.name = name
         self.supersteps: list[Superstep] = []
@@ -366,7 +366,7 @@ def _takes_number(step: Callable[..., Any]) -> bool:
     return _NUMBER in parameters and not is_given
 
 
-def _settle(recorder: CallRecorder | None, df: DataFrame) -> None:
+def _settle(recorder: Recorder | None, df: DataFrame) -> None:
     """Let pending writes run that a superstep would read; it runs now, as an action does."""
     if recorder is not None:
         recorder.use([df])
