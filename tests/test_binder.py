@@ -49,10 +49,28 @@ def test_the_image_runs_post_build(dockerfile: str) -> None:
     assert os.access(ROOT / "binder" / "postBuild", os.X_OK)
 
 
-def test_a_server_opens_the_quickstart(tmp_path: Path) -> None:
-    environment = {**os.environ, "NB_PYTHON_PREFIX": str(tmp_path)}
-    subprocess.run([ROOT / "binder" / "postBuild"], env=environment, check=True, cwd=tmp_path)
-    settings = json.loads((tmp_path / "etc/jupyter/jupyter_server_config.json").read_text())
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment after `postBuild`, with a cache folder of its own."""
+    prefix = tmp_path_factory.mktemp("prefix")
+    (prefix / "bin").mkdir()
+    python = prefix / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    environment = {**os.environ, "NB_PYTHON_PREFIX": str(prefix), "XDG_CACHE_HOME": str(prefix / "cache")}
+    subprocess.run([ROOT / "binder" / "postBuild"], env=environment, check=True, cwd=prefix)
+    return prefix
+
+
+@pytest.mark.long
+def test_our_java_classes_are_compiled(built: Path) -> None:
+    names = {path.name.rpartition("-")[0] for path in (built / "cache/flinkmagic/classes").iterdir()}
+    assert {f"flinkmagic.{part}" for part in ("capturing.driver", "planning", "reuse", "deployment")} <= names
+
+
+@pytest.mark.long
+def test_a_server_opens_the_quickstart(built: Path) -> None:
+    settings = json.loads((built / "etc/jupyter/jupyter_server_config.json").read_text())
     for app in ("ServerApp", "LabApp", "JupyterNotebookApp"):
         url = settings[app]["default_url"]
         assert url.startswith("/lab/tree/")

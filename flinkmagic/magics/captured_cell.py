@@ -107,6 +107,7 @@ class CapturedCell:
         """Keep the graph, if there is one, and show or run it."""
         if self._graph is None:
             return
+        session.warm_up(self._graph.spark)  # later kernels need not compile our Java classes again
         self._magics.define(self._graph)
         if not self._is_run:
             if self._output is None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from flinkmagic.magics import HINT
 
 SCRIPT = """
@@ -51,3 +53,33 @@ def test_a_new_profile_is_told_once_where_to_begin(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert told == [f"{HINT}\n", ""]
+
+
+GRAPH = """
+import threading
+from IPython.core.interactiveshell import InteractiveShell
+from pyspark.sql import SparkSession
+from flinkmagic.planning.java_classes import CLASSES
+shell = InteractiveShell.instance()
+shell.run_line_magic("load_ext", "flinkmagic")
+shell.user_ns["spark"] = spark = SparkSession.builder.master("local[1]").getOrCreate()
+assert shell.run_cell("%%flinkgraph rows\\nrows = spark.range(9).groupBy('id').count()").success
+[thread.join() for thread in threading.enumerate() if thread.name == "flinkmagic-warm-up"]
+print(CLASSES._compiled[spark.sparkContext._gateway].is_loaded)
+spark.stop()
+"""
+
+
+@pytest.mark.long
+def test_the_java_classes_of_a_captured_cell_are_compiled_for_later_kernels_too(tmp_path: Path) -> None:
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", GRAPH],
+            env={**os.environ, "IPYTHONDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()[-1]
+        for _ in range(2)
+    ]
+    assert told == ["False", "True"]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flinkmagic.capturing.program import Program
-    from flinkmagic.planning.boundaries import Boundary
+    from flinkmagic.planning.sinks import PlannedBoundary
     from flinkmagic.session.actions.action_graph import LineGraph
     from flinkmagic.session.job import Job
 
@@ -136,7 +136,7 @@ class RereadFrames:
                     rows = count if one is df and count is not None else graph.rows_of(one)
                     self._measure(one, rows, seconds)
 
-    def _account(self, boundary: Boundary, job: Job) -> None:
+    def _account(self, boundary: PlannedBoundary, job: Job) -> None:
         """Note what keeping a DataFrame has cost, or has saved; several objects may have its plan."""
         name = next((self._keys[df].digest for df in boundary.dataframes if df in self._keys), "")
         if all(self._kept.get(df) is None for df in boundary.dataframes):
