@@ -1,10 +1,18 @@
 """Our own Java classes, compiled inside the session's driver.
 
 Their sources are in ``java/`` of a package and are compiled by Janino, the compiler that Spark ships for the code that
-it generates for queries: no jar to build, nothing to put on the class path. One call of such a class does the work of
-tens or hundreds of gateway calls. They also do what py4j cannot: a SparkListener implemented in Python lags by seconds
-and throws at exit, and some of Spark's functions take a Scala function. What was compiled once is kept for later
-kernels (`class_files`). Seen on Spark 3.5.9 and 4.3.0 (Janino 3.1.9).
+it generates for queries. One call of such a class does the work of tens or hundreds of gateway calls. They also do what
+py4j cannot: a SparkListener implemented in Python lags by seconds and throws at exit, and some of Spark's functions
+take a Scala function. What was compiled once is kept for later kernels (`class_files`). Seen on Spark 3.5.9 and 4.3.0
+(Janino 3.1.9).
+
+Why when they are needed, and not into a jar: the user's session is there already when we are loaded, and its class path
+is closed; and they use Spark's internals, whose types differ from version to version (Scala 2.12 and 2.13 alone make
+two jars of each). The same source compiles against what is there.
+
+How to write them: no lambdas and no inferred types. Collections of Java's may be typed and walked by for-each; Scala's
+signatures are raw to Janino, so what comes from them needs a cast. `tests/java_lint.py` has javac look at them against
+the jars of one Spark, `tests/smoke/test_java_classes.py` compiles each of them as it will be.
 """
 
 from __future__ import annotations

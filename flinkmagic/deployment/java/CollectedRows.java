@@ -22,6 +22,7 @@ public class CollectedRows extends AbstractFunction0 {
         this.output = output;
     }
 
+    @Override
     public Object apply() {
         Seq rows = PythonUtils.toSeq(Arrays.asList((Object[]) plan.executeCollect()));
         Constructor constructor = LocalRelation.class.getConstructors()[0];

@@ -14,6 +14,7 @@ public class FailedQuery extends AbstractFunction0 {
         this.error = error;
     }
 
+    @Override
     public Object apply() {
         Platform.throwException(error);
         return null;

@@ -21,6 +21,7 @@ public class InSession extends AbstractFunction0 {
         this.body = body;
     }
 
+    @Override
     public Object apply() {
         try {
             method("org.apache.spark.sql.SparkSession", "setActiveSession", 1).invoke(null, new Object[] {session});

@@ -15,6 +15,7 @@ public class StageBody extends AbstractFunction0 {
         this.target = target;
     }
 
+    @Override
     public Object apply() {
         if (target instanceof SparkPlan) {
             return ((SparkPlan) target).executeCollect();

@@ -35,7 +35,6 @@ import org.apache.spark.storage.RDDInfo;
  *
  * A line's fields are separated by tabs, the first names the kind; deployment/watching/task_events.py reads them.
  * Only jobs with a tag that begins with `prefix` are noted, so that the session's other work costs nothing.
- * Janino compiles this: no generics, no lambdas, no for-each over Scala collections.
  */
 public class TaskMonitor extends SparkListener {
     private static final int LONGEST_ERROR = 65536;
@@ -142,6 +141,7 @@ public class TaskMonitor extends SparkListener {
         urgent.release();
     }
 
+    @Override
     public void onJobStart(SparkListenerJobStart event) {
         String tag = tagOf(event.properties());
         if (tag == null) {
@@ -164,6 +164,7 @@ public class TaskMonitor extends SparkListener {
         lines.add(line.toString());
     }
 
+    @Override
     public void onJobEnd(SparkListenerJobEnd event) {
         if (!jobs.remove(Integer.valueOf(event.jobId()))) {
             return;
@@ -172,6 +173,7 @@ public class TaskMonitor extends SparkListener {
         lines.add("j\t" + event.jobId() + "\t" + event.time() + "\t" + (failed ? "FAILED" : "SUCCEEDED"));
     }
 
+    @Override
     public void onStageSubmitted(SparkListenerStageSubmitted event) {
         String tag = tagOf(event.properties());
         if (tag != null && rowMetrics.containsKey(tag) && readsPersisted(event.stageInfo())) {
@@ -179,12 +181,14 @@ public class TaskMonitor extends SparkListener {
         }
     }
 
+    @Override
     public void onTaskStart(SparkListenerTaskStart event) {
         if (stages.contains(Integer.valueOf(event.stageId()))) {
             lines.add(head("S", event.stageId(), event.stageAttemptId(), event.taskInfo()));
         }
     }
 
+    @Override
     public void onTaskEnd(SparkListenerTaskEnd event) {
         TaskInfo info = event.taskInfo();
         if (info == null || !stages.contains(Integer.valueOf(event.stageId()))) {
@@ -205,21 +209,25 @@ public class TaskMonitor extends SparkListener {
         lines.add(line.toString());
     }
 
+    @Override
     public void onExecutorAdded(SparkListenerExecutorAdded event) {
         lines.add("A\t" + event.time() + "\t" + event.executorId() + "\t" + event.executorInfo().totalCores() + "\t"
             + event.executorInfo().executorHost());
     }
 
+    @Override
     public void onExecutorRemoved(SparkListenerExecutorRemoved event) {
         lines.add("D\t" + event.time() + "\t" + event.executorId() + "\t" + escape(event.reason()));
     }
 
     /** The last that Spark reports, except the ends of what it breaks off: its bus passes on no marker from here on. */
+    @Override
     public void onApplicationEnd(SparkListenerApplicationEnd event) {
         lines.add("Z\t" + event.time());
         urgent.release();
     }
 
+    @Override
     public void onOtherEvent(SparkListenerEvent event) {
         if (event instanceof Marker && ((Marker) event).owner == this) {
             lines.add("M\t" + ((Marker) event).token);
@@ -312,6 +320,7 @@ public class TaskMonitor extends SparkListener {
             this.token = token;
         }
 
+        @Override
         public boolean logEvent() {
             return false;
         }

@@ -371,6 +371,7 @@ public class AdaptiveJoins {
             this.value = value;
         }
 
+        @Override
         public Object apply() {
             return Long.valueOf(value);
         }

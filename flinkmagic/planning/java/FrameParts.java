@@ -179,7 +179,8 @@ public class FrameParts {
                 Attribute column = (Attribute) output.get(i);
                 output.set(i, new Alias(
                     Literal$.MODULE$.create(null, column.dataType()), column.name(), NamedExpression$.MODULE$.newExprId(),
-                    Nil$.MODULE$, scala.Option.empty(), Nil$.MODULE$));
+                    (scala.collection.immutable.Seq) (Object) Nil$.MODULE$, scala.Option.empty(),
+                    (scala.collection.immutable.Seq) (Object) Nil$.MODULE$));
             }
         }
         return analysed(new Project(PlanNodes.vector(output), plan));

@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.package$;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.QueryPlan$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -95,8 +96,8 @@ public class KeptColumns {
         for (int i = 0; i < slots.size(); i++) {
             Expression value = (Expression) values.get(slots.get(i));
             columns.add(value == null ? leaf.output().apply(((Integer) slots.get(i)).intValue()) : new Alias(
-                value, "computed", NamedExpression$.MODULE$.newExprId(), Nil$.MODULE$, scala.Option.empty(),
-                Nil$.MODULE$));
+                value, "computed", NamedExpression$.MODULE$.newExprId(), (scala.collection.immutable.Seq) (Object) Nil$.MODULE$,
+                scala.Option.empty(), (scala.collection.immutable.Seq) (Object) Nil$.MODULE$));
         }
         LogicalPlan query = new Project(PlanNodes.vector(columns), leaf);
         query.setAnalyzed();
@@ -179,6 +180,8 @@ public class KeptColumns {
     }
 
     private static Expression normalised(Expression expression, LogicalRelation leaf) {
-        return QueryPlan$.MODULE$.normalizeExpressions(expression, package$.MODULE$.AttributeSeq(leaf.output()));
+        // LogicalRelation says that it has AttributeReferences, which javac does not take for Attributes.
+        return QueryPlan$.MODULE$.normalizeExpressions(
+            expression, package$.MODULE$.AttributeSeq(((QueryPlan) leaf).output()));
     }
 }

@@ -196,7 +196,7 @@ public class KeptSlices {
             }
             Object reader = relation.fileFormat().buildReaderWithPartitionValues(
                 relation.sparkSession(), relation.dataSchema(), relation.partitionSchema(), relation.dataSchema(),
-                Nil$.MODULE$, relation.options(), configuration(relation));
+                (scala.collection.immutable.Seq) (Object) Nil$.MODULE$, relation.options(), configuration(relation));
             RDD rows = fileScan(scan, files, reader, relation.dataSchema(), ranges(layout, from, to));
             // To compress columns takes longer than to parse them, and the text bounds what they need without.
             SQLConf uncompressed = scan.conf().clone();
@@ -281,6 +281,7 @@ public class KeptSlices {
         }
 
         /** The scans stay in the plan, as its key is made of them: what differs is where their rows come from. */
+        @Override
         public synchronized void readIn(SparkPlan plan) throws Exception {
             if (plan instanceof FileSourceScanExec) {
                 FileSourceScanExec scan = (FileSourceScanExec) plan;
@@ -355,6 +356,7 @@ public class KeptSlices {
         }
 
         /** The plan that runs for a scan of files; one of cached rows stays as it is. */
+        @Override
         public synchronized Object apply(Object plan) {
             if (plan instanceof InMemoryTableScanExec) {
                 madeOfCaches.put(((InMemoryTableScanExec) plan).relation().cacheBuilder(), null);

@@ -101,6 +101,7 @@ public class LeafPartitions {
             this.scans = scans;
         }
 
+        @Override
         public void run() {
             for (FileSourceScanExec scan = next(); scan != null; scan = next()) {
                 try {

@@ -361,6 +361,7 @@ public class LogicalCuts {
             this.replaced = replaced;
         }
 
+        @Override
         public Object of(Object expression) {
             if (!(expression instanceof SubqueryExpression)) {
                 return null;

@@ -58,6 +58,7 @@ public class ObservedMetrics {
             this.root = root;
         }
 
+        @Override
         public Object apply() {
             return add(root, (Map) Map$.MODULE$.empty());
         }

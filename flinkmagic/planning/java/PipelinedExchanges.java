@@ -75,6 +75,7 @@ public class PipelinedExchanges {
             this.exchange = exchange;
         }
 
+        @Override
         public Object apply() {
             return exchange.shuffleDependency();
         }

@@ -105,6 +105,7 @@ public class PlanNodes {
             this.replaced = replaced;
         }
 
+        @Override
         public Object of(Object expression) {
             if (!(expression instanceof ExecSubqueryExpression)) {
                 return null;

@@ -36,7 +36,7 @@ import scala.collection.Iterator;
  * Reads the physical plans of one job, each in one call from Python: over the gateway a tree of a hundred nodes costs
  * hundreds of round trips. Structure and text are read; nothing is executed.
  *
- * Nodes are numbered over all plans of the job. Written for Janino: no lambdas, no type inference, raw collections.
+ * Nodes are numbered over all plans of the job.
  */
 public class PlanReader {
     private static final ObjectMapper JSON = new ObjectMapper();

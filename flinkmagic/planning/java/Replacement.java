@@ -11,10 +11,12 @@ public class Replacement extends AbstractPartialFunction {
         this.rule = rule;
     }
 
+    @Override
     public boolean isDefinedAt(Object expression) {
         return rule.of(expression) != null;
     }
 
+    @Override
     public Object applyOrElse(Object expression, Function1 otherwise) {
         Object other = rule.of(expression);
         return other == null ? otherwise.apply(expression) : other;

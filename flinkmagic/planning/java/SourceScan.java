@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.LambdaFunction;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -312,7 +313,7 @@ public class SourceScan {
         if (project != null) {
             made = projected(made, computed);
         } else if (aggregate == null) {
-            made = new Project(leaf.output(), made);  // nobody above expects more
+            made = new Project(((QueryPlan) leaf).output(), made);  // nobody above expects more
         }
         if (aggregate == null) {
             return made;
@@ -357,6 +358,7 @@ public class SourceScan {
             this.columns = columns;
         }
 
+        @Override
         public Object of(Object expression) {
             return columns.get(expression);
         }

@@ -23,7 +23,7 @@ import scala.collection.Iterator;
 /**
  * Names the columns of an operator by their places, so that two plans agree even if their expression ids differ.
  *
- * Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
+ * Seen on Spark 3.5 and 4.3.
  */
 public class ColumnNames {
     /** What may be an expression's id in the name of a column, or another number of Spark's. */

@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.Path;
 /**
  * What digests are made from: bytes, texts, and the identities of objects.
  *
- * Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
+ * Seen on Spark 3.5 and 4.3.
  */
 public class Digests {
     /** Objects that were met in this JVM, as long as they live: their number represents their identity. */

@@ -16,7 +16,7 @@ import scala.collection.Iterator;
 /**
  * The files that DataFrames have listed: by path, length and modification time.
  *
- * Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
+ * Seen on Spark 3.5 and 4.3.
  */
 public class FileListings {
     private static final ObjectMapper JSON = new ObjectMapper();

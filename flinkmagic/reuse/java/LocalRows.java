@@ -24,7 +24,7 @@ import scala.collection.Seq;
  * such rows, with the functions of Spark's that convert these. Each call of it makes another object of the same rows.
  *
  * A function of Scala's counts by its class, of which there is one for each place in Spark's code, and by the values
- * that it holds. Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
+ * that it holds. Seen on Spark 3.5 and 4.3.
  */
 public class LocalRows {
     /** Rows of more bytes count by their identity. */

@@ -10,7 +10,7 @@ import org.apache.spark.scheduler.SparkListenerUnpersistRDD;
 /**
  * How often an RDD was unpersisted: persisted again it keeps its id, but its rows are computed anew.
  *
- * Written for Janino. Seen on Spark 3.5 and 4.3.
+ * Seen on Spark 3.5 and 4.3.
  */
 public class PersistedRdds extends SparkListener {
     private static final long PATIENCE_MS = 2000;
@@ -32,6 +32,7 @@ public class PersistedRdds extends SparkListener {
         return context;
     }
 
+    @Override
     public void onUnpersistRDD(SparkListenerUnpersistRDD event) {
         Integer id = Integer.valueOf(event.rddId());
         Integer known = (Integer) counts.get(id);

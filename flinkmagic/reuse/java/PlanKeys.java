@@ -73,7 +73,7 @@ import scala.collection.Iterator;
  * fingerprint that Python computes. Cached relations and RDDs count by the identity of the object, and persisted RDDs
  * also by how often they were unpersisted.
  *
- * Written for Janino: no lambdas, no type inference, raw collections. Seen on Spark 3.5 and 4.3.
+ * Seen on Spark 3.5 and 4.3.
  */
 public class PlanKeys {
     private static final ObjectMapper JSON = new ObjectMapper();

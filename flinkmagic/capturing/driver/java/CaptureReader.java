@@ -32,8 +32,6 @@ import scala.collection.Iterator;
 
 /**
  * Answers what a capture asks the driver, each question in one call from Python. Executes nothing.
- *
- * Written for Janino: no lambdas, no type inference, raw collections.
  */
 public class CaptureReader {
     private static final ObjectMapper JSON = new ObjectMapper();

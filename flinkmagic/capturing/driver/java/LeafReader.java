@@ -22,8 +22,6 @@ import scala.collection.Iterator;
 
 /**
  * Reads what the leaves of analysed plans are, and which files they read. Executes nothing.
- *
- * Written for Janino: no lambdas, no type inference, raw collections.
  */
 public class LeafReader {
     /**

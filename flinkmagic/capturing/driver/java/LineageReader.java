@@ -21,8 +21,6 @@ import scala.collection.Iterator;
 
 /**
  * Reads what the lineage of an RDD reads. Executes nothing.
- *
- * Written for Janino: no lambdas, no type inference, raw collections.
  */
 public class LineageReader {
     /**

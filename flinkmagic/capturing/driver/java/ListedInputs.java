@@ -21,8 +21,6 @@ import scala.collection.Iterator;
 
 /**
  * Compares the files that a plan's DataFrames have listed with those there now: one listing for each folder.
- *
- * Written for Janino: no lambdas, no type inference, raw collections.
  */
 public class ListedInputs {
     private static final ObjectMapper JSON = new ObjectMapper();

@@ -30,8 +30,6 @@ import scala.collection.Iterator;
  *
  * Spark's own closures hold what they were given in fields: those are followed through closures and the operators that
  * run Python.
- *
- * Written for Janino: no lambdas, no type inference, raw collections.
  */
 public class PlanFunctions {
     private static final ObjectMapper JSON = new ObjectMapper();

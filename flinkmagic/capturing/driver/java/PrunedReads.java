@@ -25,8 +25,6 @@ import scala.runtime.AbstractFunction1;
 /**
  * Tells which of the files that were listed when DataFrames were made a query is going to read: Spark leaves out
  * partitions that a filter excludes. Executes nothing and lists nothing.
- *
- * Written for Janino: no lambdas, no type inference, raw collections.
  */
 public class PrunedReads {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -63,7 +61,8 @@ public class PrunedReads {
         while (roots.hasNext()) {
             named.add(((Path) roots.next()).toUri().getPath());
         }
-        scala.collection.immutable.List known = (scala.collection.immutable.List) filters.filter(WITHOUT_PLANS);
+        scala.collection.immutable.List known =
+            (scala.collection.immutable.List) ((scala.collection.Iterable) filters).filter(WITHOUT_PLANS);
         scala.collection.immutable.List none = (scala.collection.immutable.List) ((Object) Nil$.MODULE$);
         Iterator partitions = index.listFiles(known, none).iterator();
         while (partitions.hasNext()) {
@@ -83,6 +82,7 @@ public class PrunedReads {
     }
 
     private static final Function1 WITHOUT_PLANS = new AbstractFunction1() {
+        @Override
         public Object apply(Object filter) {
             return Boolean.valueOf(!((Expression) filter).containsPattern(TreePattern.PLAN_EXPRESSION()));
         }

@@ -26,8 +26,6 @@ import scala.collection.Iterator;
 /**
  * Lists the plans that a parsed statement is made of, also those that are not its children, such as the table of an
  * INSERT, a query that is explained, common table expressions, subqueries, and all statements of a script.
- *
- * Written for Janino: no lambdas, no type inference, raw collections.
  */
 public class SqlReader {
     private static final ObjectMapper JSON = new ObjectMapper();
