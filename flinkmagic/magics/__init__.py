@@ -21,7 +21,7 @@ _HINTED = "flinkmagic/hinted"
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics with a shell (`%load_ext flinkmagic` calls this)."""
-    from flinkmagic.magics.cell_text import CellText
+    from flinkmagic.magics.cell_text import CellTextTransformer
     from flinkmagic.magics.completion import register_completion
     from flinkmagic.magics.flink_magics import FlinkMagics
     from flinkmagic.magics.loops import LoopViews
@@ -33,7 +33,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     register_completion(shell, magics)
     # The extension may be loaded again: what it registered before is removed.
     texts = shell.input_transformers_cleanup
-    texts[:] = [*(one for one in texts if not isinstance(one, CellText)), CellText(shell)]
+    texts[:] = [*(one for one in texts if not isinstance(one, CellTextTransformer)), CellTextTransformer(shell)]
     SessionMode(magics).register()
     LoopViews().register(shell)
     events = shell.events

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.displayhook import DisplayHook
 
-from flinkmagic.magics.cell_runs import running_again
+from flinkmagic.magics.noted_cells import running_again
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 
 @dataclass(frozen=True)
-class CellBody:
+class CompiledBody:
     """A cell's body, compiled.
 
     Attributes
@@ -70,7 +70,7 @@ class CellBody:
         return None if self.is_silenced or self.last_expression is None else value
 
 
-def compile_body(shell: InteractiveShell, magic_line: str, body: str, number: int | None = None) -> CellBody:
+def compile_body(shell: InteractiveShell, magic_line: str, body: str, number: int | None = None) -> CompiledBody:
     """Compile a cell's body under a name by which tracebacks and provenance can find it.
 
     Parameters
@@ -102,7 +102,7 @@ def compile_body(shell: InteractiveShell, magic_line: str, body: str, number: in
             last = shell.compile(ast.Expression(tree.body.pop().value), filename, "eval")
         statements = shell.compile(tree, filename, "exec") if tree.body else None
     is_silenced = DisplayHook.semicolon_at_end_of_expression(body)
-    return CellBody(filename, raw, statements, last, is_silenced, awaits_at)
+    return CompiledBody(filename, raw, statements, last, is_silenced, awaits_at)
 
 
 def _transformed(shell: InteractiveShell, raw: str) -> str:

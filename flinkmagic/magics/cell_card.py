@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from IPython.display import DisplayHandle, display
 
-from flinkmagic.capturing.hooks.current import apart
+from flinkmagic.capturing.hooks.current import outside_captures
 from flinkmagic.display.card import CardLine, card_bundle
 from flinkmagic.magics.card_lines import Act, LiveLine
 from flinkmagic.magics.newest import Newest
@@ -234,7 +234,7 @@ class CellCard:
         return any(act.is_working() for act in self._works) or any(act is not None and act.job for act in acts)
 
     def _tick(self) -> None:
-        with apart():  # what is asked of Spark is no call of the cell's
+        with outside_captures():  # what is asked of Spark is no call of the cell's
             begun = time.monotonic() - WORK_S
             seen = [act for act in self._works if act.work_since <= begun and act.look()]
             with self._lock:

@@ -25,7 +25,7 @@ _AROUND = re.compile(r"%%(capture|prun|time|timeit)\b")
 """IPython's cell magics that run the rest of the cell as a cell, whatever magic that begins with."""
 
 
-class CellText:
+class CellTextTransformer:
     """An input transformer (one of `InteractiveShell.input_transformers_cleanup`)."""
 
     def __init__(self, shell: InteractiveShell) -> None:

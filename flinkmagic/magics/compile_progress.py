@@ -81,9 +81,9 @@ class CompileProgress:
         """Note that the cell has reached its write of this number; how many there will be is unknown."""
         self._tell(writes, None, f"{self._name}: {writes} writes captured")
 
-    def planned(self, sinks: int, of: int) -> None:
+    def planned(self, sinks: int, total: int) -> None:
         """Note how many of all sinks are planned."""
-        self._tell(sinks, of, f"{self._name}: {sinks} of {of} sinks planned")
+        self._tell(sinks, total, f"{self._name}: {sinks} of {total} sinks planned")
 
     def _tell(self, done: int, total: int | None, text: str) -> None:
         now = self._clock()

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from traitlets import Bool, Enum
 
 from flinkmagic import session
-from flinkmagic.capturing.hooks.current import apart
+from flinkmagic.capturing.hooks.current import outside_captures
 from flinkmagic.capturing.merging import over_frames
 from flinkmagic.capturing.results import last_frames
 from flinkmagic.display import to_table
@@ -29,10 +29,10 @@ from flinkmagic.errors.usage import (
 )
 from flinkmagic.magics.captured_cell import CapturedCell
 from flinkmagic.magics.cell import is_blank
-from flinkmagic.magics.cell_jobs import CellJobs
-from flinkmagic.magics.cell_runs import CellRuns
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
 from flinkmagic.magics.jobs import cancelled, errors_text, jobs_table, retained_table
+from flinkmagic.magics.line_jobs import LineJobs
+from flinkmagic.magics.noted_cells import NotedCells
 from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.stale_runs import check_stale_words, run_or_list_stale
@@ -74,8 +74,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
         self.graphs = NotebookGraphs()
-        self.cell_jobs = CellJobs()
-        self.cells = CellRuns(shell)
+        self.line_jobs = LineJobs()
+        self.cells = NotedCells(shell)
         self.session_programs: Callable[[SparkContext], list[Program]] = lambda context: []
 
     @with_help
@@ -112,7 +112,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         """Run a cell that awaits at its top level (see `cell_text`)."""
         __tracebackhide__ = True
         run = CapturedCell(self, line, cell)
-        with apart(), plainly_interrupted(self.shell):
+        with outside_captures(), plainly_interrupted(self.shell):
             with run.captured():
                 value = await run.body.run_awaiting(self.shell.user_ns)
             run.finish()
@@ -204,7 +204,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def flinkcancel(self, line: str) -> None:
         """Cancel a graph's running job: all of its Spark work ends, and nothing else of the session's."""
         name = parsed(self.flinkcancel, line).name
-        print("\n".join(self.cell_jobs.cancel(name) or [cancelled(self._job(name))]))
+        print("\n".join(self.line_jobs.cancel(name) or [cancelled(self._job(name))]))
 
     @with_help
     @no_var_expand
@@ -230,7 +230,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
     def flinkjobs(self, line: str) -> None:
         """List the session's jobs, or describe the last one of a graph."""
         options = parsed(self.flinkjobs, line)
-        submitted = self.cell_jobs.submitted(options.name)
+        submitted = self.line_jobs.submitted(options.name)
         graphs = list(self.graphs.values())
         if options.name:
             graphs = [self._graph(options.name)] if not submitted or options.name in self.graphs else []
@@ -242,7 +242,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
                 log = lines_visible("\n".join(job.log())) if options.log else ""
                 print(log or errors_text(job, full=options.full))
         else:
-            print(jobs_table(graphs, submitted, self.cell_jobs.place))
+            print(jobs_table(graphs, submitted, self.line_jobs.place))
             if options.name and graphs and graphs[0].jobs:
                 print("\n".join(graphs[0].jobs[-1].report()))
                 print(to_table(graphs[0].view("job"), replace(graphs[0].jobs[-1].snapshot(), errors=())))

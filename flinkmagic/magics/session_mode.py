@@ -22,15 +22,15 @@ from pyspark.sql import SparkSession
 from flinkmagic import session
 from flinkmagic.capturing.capture_listener import CaptureListener
 from flinkmagic.capturing.capture_mode import CaptureMode
-from flinkmagic.capturing.hooks.current import apart
+from flinkmagic.capturing.hooks.current import outside_captures
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
 from flinkmagic.jvm.java import is_gone
 from flinkmagic.magics.cell import cell_labels, is_blank
-from flinkmagic.magics.cell_jobs import NotedActions
-from flinkmagic.magics.cell_runs import CellRun, running_again
 from flinkmagic.magics.graphs import cell_id
+from flinkmagic.magics.line_jobs import NotedActions
+from flinkmagic.magics.noted_cells import NotedCell, running_again
 from flinkmagic.magics.spark_session import running_session, say_other_python
 from flinkmagic.options import NO_RETENTION, OPTIONS, JobOptions
 from flinkmagic.session.carrying_out import Line
@@ -69,7 +69,7 @@ class RunningCell:
         What is captured.
     jobs : int
         How many jobs its lines have needed.
-    noted : CellRun, optional
+    noted : NotedCell, optional
         What is noted of it, to tell later whether its results are stale.
     raised : bool
         Whether it has ended in an exception.
@@ -81,7 +81,7 @@ class RunningCell:
     capture: AbstractContextManager[Program] | None = None
     program: Program | None = None
     jobs: int = 0
-    noted: CellRun | None = None
+    noted: NotedCell | None = None
     raised: bool = False
 
     def job_name(self) -> str:
@@ -186,7 +186,7 @@ class SessionMode:
         if cell.card is None:
             cell.card = CellCard(in_notebook=in_notebook(), widget=self._magics.progress == "widget")
         cell.noted = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))
-        listener = NotedActions(self._magics.cell_jobs, cell.number, cell.card)
+        listener = NotedActions(self._magics.line_jobs, cell.number, cell.card)
         actions = session.SessionActions(JobOptions(**self._options()), listener)
         entered = session.capture(
             spark,
@@ -199,7 +199,7 @@ class SessionMode:
         )
         cell.program = entered.__enter__()
         cell.capture = entered
-        with apart():  # its thread is none of the cell's
+        with outside_captures():  # its thread is none of the cell's
             session.warm_up(spark)
 
     def _leave(self, cell: RunningCell) -> None:
@@ -258,7 +258,7 @@ class SessionMode:
 
         def watch(job: Job) -> None:
             nonlocal act, is_shown
-            self._magics.cell_jobs.add(job, cell.number, write.location)
+            self._magics.line_jobs.add(job, cell.number, write.location)
             act, is_shown = card.follow(act, written.graph, job), True
 
         try:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from flinkmagic.capturing.hooks.current import HOOK_FILE
-from flinkmagic.magics.cell import CellBody
+from flinkmagic.magics.cell import CompiledBody
 
 _OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -65,4 +65,4 @@ def _up_to_ours(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _is_body(trace: TracebackType) -> bool:
-    return trace.tb_frame.f_code in (CellBody.run.__code__, CellBody.run_awaiting.__code__)
+    return trace.tb_frame.f_code in (CompiledBody.run.__code__, CompiledBody.run_awaiting.__code__)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from IPython.core.error import UsageError
 
-from flinkmagic.capturing.hooks.current import apart
+from flinkmagic.capturing.hooks.current import outside_captures
 
 _Magic = TypeVar("_Magic", bound=Callable[..., Any])
 
@@ -32,7 +32,7 @@ def with_help(magic: _Magic) -> _Magic:
             # IPython's help is text for its documentation, where it is an indented block.
             print(magic.parser.format_help().removeprefix("::").strip("\n"))  # type: ignore[attr-defined]
             return None
-        with apart():
+        with outside_captures():
             return magic(magics, line, *cell)
 
     return call  # type: ignore[return-value]

@@ -139,7 +139,7 @@ def _changes(recorder: Recorder, *paths: Any, dir_fd: Any = None) -> Effects | N
         return Effects(unknown=True, cause=Cause.FILE)
     if not places:
         return None
-    return Effects(changes=tuple(Target(path=place) for place in places), cause=Cause.FILE, apart=True)
+    return Effects(changes=tuple(Target(path=place) for place in places), cause=Cause.FILE, unseen_by_functions=True)
 
 
 def _places(recorder: Recorder, paths: tuple[Any, ...], folders: tuple[Any, ...]) -> list[str] | None:

@@ -56,7 +56,7 @@ def leave(token: Token[Any]) -> None:
 
 
 @contextlib.contextmanager
-def apart() -> Iterator[None]:
+def outside_captures() -> Iterator[None]:
     """Let calls of this thread and context belong to no capture, as those of a magic's own that a cell calls."""
     around = _recorder.get()
     _recorder.set(None)
@@ -68,8 +68,21 @@ def apart() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def serving(recorder: Recorder | None, by: int = 1) -> Iterator[None]:
-    """Let the calls of the block be ours, not the user's; within such a block -1 lets them be the user's again."""
+def serving(recorder: Recorder | None) -> Iterator[None]:
+    """Let the calls of the block be ours, not the user's."""
+    with _deeper(recorder, 1):
+        yield
+
+
+@contextlib.contextmanager
+def calling_the_user(recorder: Recorder | None) -> Iterator[None]:
+    """Let the calls of the block be the user's again; it stands within a block of `serving`."""
+    with _deeper(recorder, -1):
+        yield
+
+
+@contextlib.contextmanager
+def _deeper(recorder: Recorder | None, by: int) -> Iterator[None]:
     if recorder is None:
         yield
         return

@@ -70,7 +70,7 @@ class Effects:
         It lists files again, so it would miss what pending writes only add.
     cause : Cause
         What kind of line it is.
-    apart : bool
+    unseen_by_functions : bool
         What it changes is nothing that functions which are not known to be pure could read, or that was asked already.
     """
 
@@ -79,7 +79,7 @@ class Effects:
     unknown: bool = False
     fresh: bool = True
     cause: Cause = Cause.SPARK
-    apart: bool = False
+    unseen_by_functions: bool = False
 
 
 def adds_only(write: DeferredWrite) -> bool:
@@ -207,7 +207,7 @@ class PendingWrites:
         for target in effects.changes:
             if any(target.overlaps(source) for source in write.sources):
                 return f"changes {target}, which is an input of the write to"
-        if effects.changes and write.impure and not effects.apart:
+        if effects.changes and write.impure and not effects.unseen_by_functions:
             return f"changes {effects.changes[0]}, which may be read by a Python function of the write to"
         return None
 

@@ -28,7 +28,7 @@ from pyspark.sql.types import BooleanType
 from flinkmagic.amounts import count, duration
 from flinkmagic.capturing.driver.impurity import impure_reason
 from flinkmagic.capturing.hooks.call_hooks import reads_of
-from flinkmagic.capturing.hooks.current import serving
+from flinkmagic.capturing.hooks.current import calling_the_user
 from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.display import GraphView, mime_bundle, to_svg
@@ -40,9 +40,9 @@ from flinkmagic.planning.clones import SessionClones
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.carrying_out import wait_or_cancel
 from flinkmagic.session.iterations.loop_checkpoint import LoopCheckpoint
-from flinkmagic.session.iterations.loop_graph import SuperstepGraph
-from flinkmagic.session.iterations.loop_view import last_measures, loop_graph, loop_view, supersteps_table
+from flinkmagic.session.iterations.loop_view import last_measures, loop_stream_graph, loop_view, supersteps_table
 from flinkmagic.session.iterations.superstep import Superstep
+from flinkmagic.session.iterations.superstep_graph import SuperstepGraph
 from flinkmagic.session.iterations.superstep_rows import SuperstepRows, hold
 from flinkmagic.session.known_loops import KnownLoop, remember
 
@@ -123,7 +123,7 @@ class Iteration:
 
     def stream_graph(self) -> StreamGraph:
         """Return Flink's graph of the loop: a head and a tail around the step, and the edge that feeds back."""
-        return loop_graph(self.name, self._step_name, self._parallelism, self.outcome, data=self._n_data)
+        return loop_stream_graph(self.name, self._step_name, self._parallelism, self.outcome, data=self._n_data)
 
     def to_svg(self) -> str:
         """Return the graph as a picture."""
@@ -267,7 +267,7 @@ class Iteration:
 
     def _compiled(self, data: Sequence[DataFrame], current: DataFrame, number: int) -> tuple[SuperstepGraph, float]:
         numbered = {_NUMBER: number} if self._is_numbered else {}
-        with serving(self._recorder, -1):
+        with calling_the_user(self._recorder):
             made = self._step(*data, current, **numbered)
         if not isinstance(made, DataFrame):
             raise IterationArgumentsError(
@@ -335,7 +335,7 @@ class Iteration:
         if self._until is None:
             return {}
         self._check_cancelled()
-        with serving(self._recorder, -1):
+        with calling_the_user(self._recorder):
             answer = self._until(previous, current)
         if isinstance(answer, bool) or type(answer).__name__ in ("bool_", "bool"):  # NumPy's, before 2 and since
             return {"converged": bool(answer)}

@@ -36,7 +36,7 @@ _MOST_VALUES = 8
 """How many values of a measure are told; the others are left out in the middle."""
 
 
-def loop_graph(name: str, step: str, parallelism: int, told: str, *, data: int = 0) -> StreamGraph:
+def loop_stream_graph(name: str, step: str, parallelism: int, told: str, *, data: int = 0) -> StreamGraph:
     """Return the stream graph of a loop.
 
     Parameters

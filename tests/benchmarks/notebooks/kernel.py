@@ -39,7 +39,7 @@ _UNSTABLE = (
 
 
 @dataclass
-class CellRun:
+class NotedCell:
     """What a cell left.
 
     Attributes
@@ -86,7 +86,7 @@ class CellRun:
     def _heed_memory(self, text: str) -> None:
         self.out_of_memory |= "OutOfMemoryError" in text
 
-    def same_output(self, other: CellRun) -> bool:
+    def same_output(self, other: NotedCell) -> bool:
         return (self.text, self.value) == (other.text, other.value)
 
 
@@ -147,12 +147,12 @@ class NotebookKernel:
             process.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def run(self, cells: Sequence[str]) -> list[CellRun]:
+    def run(self, cells: Sequence[str]) -> list[NotedCell]:
         """What each cell left."""
         return [self._cell(cell) for cell in cells]
 
-    def _cell(self, cell: str) -> CellRun:
-        left = CellRun()
+    def _cell(self, cell: str) -> NotedCell:
+        left = NotedCell()
         start = time.perf_counter()
         sent = self._client.execute(cell, allow_stdin=False)
         try:

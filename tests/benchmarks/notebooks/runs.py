@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.benchmarks.notebooks.kernel import CellRun, NotebookKernel
+from tests.benchmarks.notebooks.kernel import NotebookKernel, NotedCell
 from tests.benchmarks.notebooks.notebook import Notebook
 
 EXPERT_ROUND, AGAIN_ROUND = 0, 1
 """In which round the expert's version runs, and in which all cells run a second time: not in each, for lack of time."""
 
 
-def seconds(run: Sequence[CellRun]) -> float:
+def seconds(run: Sequence[NotedCell]) -> float:
     """Of all cells."""
     return sum(cell.seconds for cell in run)
 
@@ -25,19 +25,19 @@ class Runs:
 
     Attributes
     ----------
-    plain, on : list of list of CellRun
+    plain, on : list of list of NotedCell
         A run of all cells each round.
-    expert : list of CellRun, optional
+    expert : list of NotedCell, optional
         The expert's version, beside the first runs of the others.
-    again : tuple of list of CellRun, optional
+    again : tuple of list of NotedCell, optional
         All cells a second time in the same kernel, plain and with the mode on.
     """
 
     notebook: Notebook
-    plain: list[list[CellRun]] = field(default_factory=list)
-    on: list[list[CellRun]] = field(default_factory=list)
-    expert: list[CellRun] | None = None
-    again: tuple[list[CellRun], list[CellRun]] | None = None
+    plain: list[list[NotedCell]] = field(default_factory=list)
+    on: list[list[NotedCell]] = field(default_factory=list)
+    expert: list[NotedCell] | None = None
+    again: tuple[list[NotedCell], list[NotedCell]] | None = None
 
     def add_round(self, data: Path, memory: str, *, again: bool, expert: bool) -> None:
         """Run each version once; who goes first changes from round to round."""
@@ -83,12 +83,12 @@ class Runs:
         return seconds(self.again[1]) / seconds(self.again[0]) if self.again else None
 
     @property
-    def under_mode(self) -> list[list[CellRun]]:
+    def under_mode(self) -> list[list[NotedCell]]:
         """All runs with the mode on."""
         return [*self.on, *(self.again or ())[1:]]
 
     @property
-    def without(self) -> list[list[CellRun]]:
+    def without(self) -> list[list[NotedCell]]:
         """All plain runs, but for the expert's."""
         return [*self.plain, *(self.again or ())[:1]]
 
@@ -110,13 +110,13 @@ class Differences:
     errors: dict[int, str] = field(default_factory=dict)
     outputs: dict[int, str] = field(default_factory=dict)
 
-    def add(self, notebook: Notebook, plain: Sequence[CellRun], others: Sequence[Sequence[CellRun]]) -> None:
+    def add(self, notebook: Notebook, plain: Sequence[NotedCell], others: Sequence[Sequence[NotedCell]]) -> None:
         """Compare runs with a plain one."""
         for number, cells in enumerate(zip(plain, *others, strict=True)):
             for cell in cells[1:]:
                 self._compare(notebook, number, cells[0], cell)
 
-    def _compare(self, notebook: Notebook, number: int, plain: CellRun, cell: CellRun) -> None:
+    def _compare(self, notebook: Notebook, number: int, plain: NotedCell, cell: NotedCell) -> None:
         where = f"{notebook.name}[{number}]"
         if bool(plain.error) != bool(cell.error):
             self.errors[number] = f"error {where}: plain {plain.error or 'none'} | here {cell.error or 'none'}"

@@ -12,7 +12,7 @@ import pytest
 
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.errors.actions import ActionCancelledError
-from flinkmagic.magics.cell_jobs import MOST_JOBS, CellJobs
+from flinkmagic.magics.line_jobs import MOST_JOBS, LineJobs
 from flinkmagic.scheduling.dispatcher import JobDetails
 from flinkmagic.scheduling.job_status import JobStatus
 
@@ -123,7 +123,7 @@ class Run:
 
 def test_what_is_known_is_bounded_and_holds_no_job() -> None:
     runs = [Run(number) for number in range(MOST_JOBS + 51)]
-    known = CellJobs(lambda: [run.details() for run in runs])
+    known = LineJobs(lambda: [run.details() for run in runs])
     where = SourceLocation("cell 1", "file", 4, "df.count()")
     for run in runs:
         known.add(run, 1, where)  # type: ignore[arg-type]

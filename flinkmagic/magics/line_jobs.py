@@ -29,7 +29,7 @@ _CANCEL_S = 10.0
 
 
 @dataclass(frozen=True)
-class CellJob:
+class LineJob:
     """A job of one line.
 
     Attributes
@@ -53,7 +53,7 @@ class CellJob:
 
 
 @dataclass(frozen=True)
-class CellWork:
+class LineWork:
     """What Spark runs for an action of one line itself.
 
     Attributes
@@ -71,7 +71,7 @@ class CellWork:
     work: CallWork
 
 
-class CellJobs:
+class LineJobs:
     """The jobs that the lines of cells have needed; can be called from any thread.
 
     Parameters
@@ -82,15 +82,15 @@ class CellJobs:
 
     def __init__(self, submitted: Callable[[], list[JobDetails]] | None = None) -> None:
         self._submitted = submitted or (lambda: session.submitted_jobs())
-        self._jobs: dict[tuple[str, float], CellJob] = {}
+        self._jobs: dict[tuple[str, float], LineJob] = {}
         """By id and start, the oldest first: a line that runs again may have a job of the same id."""
-        self._works: list[CellWork] = []
+        self._works: list[LineWork] = []
         self._lock = threading.Lock()
 
     def add(self, job: Job, number: int, location: SourceLocation) -> None:
         """Note the job of a line in the cell of that number."""
         line = (location.called_from or location).line
-        known = CellJob(f"cell_{number}", f"cell {number}, line {line}", weakref.ref(job))
+        known = LineJob(f"cell_{number}", f"cell {number}, line {line}", weakref.ref(job))
         with self._lock:
             self._jobs[_identity(job.details())] = known
             for key, one in list(self._jobs.items())[:-MOST_JOBS]:
@@ -102,7 +102,7 @@ class CellJobs:
         line = (location.called_from or location).line
         with self._lock:
             self._works = [one for one in self._works if not one.work.wait(0)]
-            self._works.append(CellWork(f"cell_{number}", f"{method}, cell {number}, line {line}", work))
+            self._works.append(LineWork(f"cell_{number}", f"{method}, cell {number}, line {line}", work))
 
     def place(self, details: JobDetails) -> str | None:
         """Return the cell and the line of a job; None if it is none of the mode's."""
@@ -136,7 +136,7 @@ class CellJobs:
         known = self._known(details)
         return known is not None and known.cell == cell
 
-    def _known(self, details: JobDetails) -> CellJob | None:
+    def _known(self, details: JobDetails) -> LineJob | None:
         with self._lock:
             return self._jobs.get(_identity(details))
 
@@ -146,7 +146,7 @@ class NotedActions:
 
     Parameters
     ----------
-    jobs : CellJobs
+    jobs : LineJobs
         Where they are noted.
     number : int
         The cell's.
@@ -154,7 +154,7 @@ class NotedActions:
         Whom else to tell of the actions.
     """
 
-    def __init__(self, jobs: CellJobs, number: int, listener: ActionListener) -> None:
+    def __init__(self, jobs: LineJobs, number: int, listener: ActionListener) -> None:
         self._jobs, self._number, self._listener = jobs, number, listener
 
     def action_began(self, call: ActionCall) -> None:
