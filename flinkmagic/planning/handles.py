@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 
@@ -38,6 +38,7 @@ __all__ = [
     "CacheStageHandle",
     "ObservedQuery",
     "PipelinedStageHandle",
+    "QueryStageHandle",
     "ResultStageHandle",
     "ShuffleMapStageHandle",
     "StageHandle",
@@ -139,7 +140,7 @@ class ObservedQuery:
     metrics: JavaObject = field(repr=False)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class StageHandle:
     """One Spark stage, not yet run.
 
@@ -164,8 +165,18 @@ class StageHandle:
         For a stage that reads kept rows, the ids of Spark's metrics by which its sources count rows, separated by
         commas: a task's own metrics count the batches of kept rows. Ask only once the JVM's object is made.
     upstream : tuple of PipelinedStageHandle
-        The other stages of its pipelined region, which run in the Spark job of this one.
+        The other stages of its pipelined region, which run in the Spark job of this one; set when all exchanges are
+        known.
     """
+
+    is_map_stage: ClassVar[bool] = False
+    """Whether Spark runs it as a map stage, the last one of its job."""
+    keeps_each_task: ClassVar[bool] = False
+    """Whether what a task made stays if another one fails: only those that are missing run again."""
+    counts_output: ClassVar[bool] = False
+    """Whether Spark counts the rows and bytes that its tasks write."""
+    returns_output: ClassVar[bool] = False
+    """Whether its rows go to the driver as its tasks' results."""
 
     name: str
     tasks: int
@@ -189,20 +200,25 @@ class StageHandle:
         """The same if it was asked for before; otherwise as planned."""
         return self.adaptation if self.joins.is_made and self.merged.is_made else AS_PLANNED
 
+    @property
+    def session(self) -> JavaObject | None:
+        """The Java session on which it was planned; None if any of the job's will do."""
+        return None
+
+    def make(self) -> JavaObject:
+        """Make the JVM's object, on the thread that runs the stage; if it exists, return it."""
+        raise NotImplementedError
+
+    def renew(self) -> None:
+        """Prepare another run: what keeps a failure, or what was read, is made anew. No stage above it may have run."""
+
     def let_go(self) -> None:
         """Release the JVM's objects: the stage will not run again, and what it made is held elsewhere, or gone."""
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if each.name in ("joins", "merged"):
-                object.__setattr__(self, each.name, Once.of(() if each.name == "joins" else -1))
-            elif isinstance(value, Once):
-                value.let_go()
-            elif each.name in ("query_execution", "user_write", "written", "collected", "observed"):
-                # Frozen for everyone but the owner of the JVM's objects, which ends here.
-                object.__setattr__(self, each.name, None)
+        self.joins, self.merged, self.collected = Once.of(()), Once.of(-1), None
+        self.row_metrics.let_go()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class ShuffleMapStageHandle(StageHandle):
     """A stage that writes a shuffle.
 
@@ -219,6 +235,8 @@ class ShuffleMapStageHandle(StageHandle):
         rows, and with how many tasks they read it.
     """
 
+    is_map_stage = keeps_each_task = counts_output = True
+
     output_partitions: int = 1
     written: Callable[[JavaObject], None] | None = field(repr=False, default=None)
     dependency: Once = field(repr=False)
@@ -228,8 +246,16 @@ class ShuffleMapStageHandle(StageHandle):
         """Spark's ``ShuffleDependency``, always the same object."""
         return self.dependency()
 
+    def make(self) -> JavaObject:
+        return self.dependency()
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+    def let_go(self) -> None:
+        super().let_go()
+        self.written = None
+        self.dependency.let_go()
+
+
+@dataclass(eq=False, kw_only=True)
 class PipelinedStageHandle(StageHandle):
     """A stage whose rows its consumer reads while it writes them: both are stages of one Spark job.
 
@@ -239,6 +265,8 @@ class PipelinedStageHandle(StageHandle):
     Spark runs a pipelined shuffle once: call `renew_region` before the region is run again.
     """
 
+    counts_output = True
+
     dependency: Renewable = field(repr=False)
 
     @property
@@ -246,14 +274,40 @@ class PipelinedStageHandle(StageHandle):
         """Spark's ``PipelinedShuffleDependency``, the same object until the region is renewed."""
         return self.dependency()
 
+    def make(self) -> JavaObject:
+        return self.dependency()
+
+    def let_go(self) -> None:
+        super().let_go()
+        self.dependency.let_go()
+
     @property
     def shuffle_id(self) -> int | None:
         """The number of the shuffle; None if it is not made."""
         return int(self.dependency().shuffleId()) if self.dependency.is_made else None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class BroadcastStageHandle(StageHandle):
+@dataclass(eq=False, kw_only=True)
+class _ReturningStageHandle(StageHandle):
+    """A stage whose rows are collected to the driver. Once failed, it would report that failure to every caller."""
+
+    returns_output = True
+
+    made: Renewable = field(repr=False)
+
+    def make(self) -> JavaObject:
+        return self.made()
+
+    def renew(self) -> None:
+        self.made.renew()
+
+    def let_go(self) -> None:
+        super().let_go()
+        self.made.let_go()
+
+
+@dataclass(eq=False, kw_only=True)
+class BroadcastStageHandle(_ReturningStageHandle):
     """A stage that is collected to the driver and broadcast.
 
     Run it: ``future = handle.exchange.relationFuture()``, a ``java.util.concurrent.Future`` that starts immediately on
@@ -264,20 +318,14 @@ class BroadcastStageHandle(StageHandle):
     A broadcast that failed stays failed in its exchange: call `renew` before it is run again.
     """
 
-    made: Renewable = field(repr=False)
-
     @property
     def exchange(self) -> JavaObject:
         """Spark's ``BroadcastExchangeExec``, the same object until it is renewed."""
         return self.made()
 
-    def renew(self) -> None:
-        """Make the next `exchange` a new one, in all plans that use it. No stage above it may have run."""
-        self.made.renew()
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SubqueryStageHandle(StageHandle):
+@dataclass(eq=False, kw_only=True)
+class SubqueryStageHandle(_ReturningStageHandle):
     """A stage whose rows are collected to the driver as the value of a subquery.
 
     Run it: ``handle.subquery.executeCollect()`` blocks until its rows are there (it starts them on Spark's subquery
@@ -286,20 +334,43 @@ class SubqueryStageHandle(StageHandle):
     A subquery that failed stays failed: call `renew` before it is run again.
     """
 
-    made: Renewable = field(repr=False)
-
     @property
     def subquery(self) -> JavaObject:
         """Spark's ``SubqueryExec``, the same object until it is renewed."""
         return self.made()
 
-    def renew(self) -> None:
-        """Make the next `subquery` a new one, in all plans that use it. No stage above it may have run."""
-        self.made.renew()
+
+@dataclass(eq=False, kw_only=True)
+class QueryStageHandle(StageHandle):
+    """A stage that runs as a query, or for one.
+
+    Attributes
+    ----------
+    query_execution : py4j.java_gateway.JavaObject
+        The ``QueryExecution``, planned on the job's clone of the session; for the SQL tab and listeners.
+    observed : ObservedQuery, optional
+        Set if the query of a sink observes something.
+    """
+
+    query_execution: JavaObject = field(repr=False)
+    made: Renewable = field(repr=False)
+    observed: ObservedQuery | None = field(repr=False, default=None)
+
+    @property
+    def session(self) -> JavaObject:
+        return self.query_execution.sparkSession()
+
+    def make(self) -> JavaObject:
+        return self.made()
+
+    def let_go(self) -> None:
+        super().let_go()
+        self.query_execution = self.observed = None
+        self.made.let_go()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class WriteStageHandle(StageHandle):
+@dataclass(eq=False, kw_only=True)
+class WriteStageHandle(QueryStageHandle):
     """The stage that writes: the write's own command as Spark planned it, or that command over this job's last stage.
 
     Run it: ``handle.plan.executeCollect()`` inside ``SQLExecution.withNewExecutionId(handle.query_execution, ...)``,
@@ -308,18 +379,13 @@ class WriteStageHandle(StageHandle):
 
     Attributes
     ----------
-    query_execution : py4j.java_gateway.JavaObject
-        The command's ``QueryExecution``, planned on the job's clone of the session, for the SQL tab and listeners.
     user_write : UserWrite, optional
         The write as the user's own session knows it.
-    observed : ObservedQuery, optional
-        Set if its query observes something.
     """
 
-    query_execution: JavaObject = field(repr=False)
-    made: Renewable = field(repr=False)
+    counts_output = True
+
     user_write: UserWrite | None = field(repr=False, default=None)
-    observed: ObservedQuery | None = field(repr=False, default=None)
 
     @property
     def plan(self) -> JavaObject:
@@ -331,9 +397,13 @@ class WriteStageHandle(StageHandle):
         self.made.renew()
         self.row_metrics.forget()
 
+    def let_go(self) -> None:
+        super().let_go()
+        self.user_write = None
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ResultStageHandle(StageHandle):
+
+@dataclass(eq=False, kw_only=True)
+class ResultStageHandle(QueryStageHandle):
     """The stage whose rows stay in the session as a DataFrame.
 
     Run it: ``handle.plan.execute()`` inside ``SQLExecution.withNewExecutionId(...)`` is an ``RDD[InternalRow]`` that
@@ -342,21 +412,16 @@ class ResultStageHandle(StageHandle):
 
     Attributes
     ----------
-    query_execution : py4j.java_gateway.JavaObject
-        The query's ``QueryExecution``, planned on the job's clone of the session.
     schema_json : str
         The user's schema, as ``StructType.fromJson`` reads it.
     columns : py4j.java_gateway.JavaObject, optional
         The attributes of the user's DataFrame; kept when the rest is released.
-    observed : ObservedQuery, optional
-        Set if it observes something.
     """
 
-    query_execution: JavaObject = field(repr=False)
-    made: Renewable = field(repr=False)
+    keeps_each_task = True
+
     schema_json: str = ""
     columns: JavaObject | None = field(default=None, repr=False)
-    observed: ObservedQuery | None = field(repr=False, default=None)
 
     @property
     def plan(self) -> JavaObject:
@@ -364,22 +429,18 @@ class ResultStageHandle(StageHandle):
         return self.made()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class BoundaryStageHandle(StageHandle):
+@dataclass(eq=False, kw_only=True)
+class BoundaryStageHandle(QueryStageHandle):
     """The stage whose rows are kept for the stages of several sinks.
 
     Run it: a pass over ``handle.relation.cacheBuilder().cachedColumnBuffers()`` (``count()``) computes the rows and
     keeps them as Spark keeps those of a persisted DataFrame; the plans of its consumers read that very relation. Asking
     for the batches may start jobs, as executing any plan may. ``clearCache(False)`` of the builder releases the rows.
-
-    Attributes
-    ----------
-    query_execution : py4j.java_gateway.JavaObject
-        The DataFrame's ``QueryExecution``, planned on the job's clone of the session.
     """
 
-    query_execution: JavaObject = field(repr=False)
-    made: Once = field(repr=False)
+    keeps_each_task = True
+    is_users: ClassVar[bool] = False
+    """Whether the rows are the user's to drop."""
 
     @property
     def relation(self) -> JavaObject:
@@ -387,9 +448,11 @@ class BoundaryStageHandle(StageHandle):
         return self.made()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class CacheStageHandle(BoundaryStageHandle):
     """The stage that fills a cache of the user's; run like a boundary's, but the rows are never released by a job."""
+
+    is_users = True
 
 
 def renew_region(handle: StageHandle) -> None:

@@ -176,8 +176,7 @@ class StageHandles:
 
     def lead(self, handle: StageHandle, upstream: Sequence[PipelinedStageHandle]) -> None:
         """Make a stage the one by which Spark runs its pipelined region."""
-        # Frozen for everyone but its maker: which exchanges are pipelined shows when all are known.
-        object.__setattr__(handle, "upstream", tuple(upstream))
+        handle.upstream = tuple(upstream)
 
     def reads_shuffle(self, leaf: PlanNode) -> bool:
         """Return whether the RDD of a leaf, as the user gave it, is made through shuffles."""
@@ -260,7 +259,7 @@ class StageHandles:
             exact=rows.exact,
             **self._facts(stage),
             query_execution=query_execution,
-            made=Once(lambda: self._rebuilder.relation(relation)),
+            made=Renewable(lambda: self._rebuilder.relation(relation)),
         )
         self.results.append(
             StageResult(
@@ -291,7 +290,7 @@ class StageHandles:
             exact=rows.exact,
             **self._facts(stage, starts_jobs=early),
             query_execution=self._planned(session, relation),
-            made=Once(filled),
+            made=Renewable(filled),
         )
 
     def _facts(self, stage: Stage, *, starts_jobs: bool = False, calls_python: bool = False) -> _StageFacts:

@@ -23,7 +23,7 @@ from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 
 from flinkmagic.jvm.java import dataset_class, items, java_class, option, scala_object, scala_seq
-from flinkmagic.planning.handles import BoundaryStageHandle, CacheStageHandle, ResultStageHandle, StageHandle
+from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
 from flinkmagic.planning.plan_reader import name_of_run
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ class KeptResults:
 def _kept_boundary(handle: BoundaryStageHandle) -> Kept:
     relation = handle.relation
     kept = Kept(relation, relation)
-    if isinstance(handle, CacheStageHandle):
+    if handle.is_users:
         builder = relation.cacheBuilder()
         kept.rows = KeptRows(lambda: None, lambda: bool(builder.isCachedColumnBuffersLoaded()))  # the user's to drop
     return kept

@@ -86,7 +86,7 @@ def graph_of(vertices):
         if name in pipelined:
             handle = pipelined_handle(name, tasks)
         elif name not in read:
-            object.__setattr__(handle, "upstream", tuple(_upstream(name, vertices, made)))
+            handle.upstream = tuple(_upstream(name, vertices, made))
         facts = {"parallelism": tasks, "operator_factory": None if name in within else handle}
         sources = [_edge(made[each.lstrip("~=")], each) for each in inputs]
         if any(each.startswith("~") for each in inputs):
@@ -285,7 +285,7 @@ class FakeSpark:
 
     def merged(self, name, tasks):
         """Spark's tasks of a stage read several partitions each."""
-        object.__setattr__(self.stage(name).handle, "merged", Once.of(tasks))
+        self.stage(name).handle.merged = Once.of(tasks)
         self.job_started(name, tasks=tasks)
 
     def launch(self, name, partition, *, executor="1", speculative=False):

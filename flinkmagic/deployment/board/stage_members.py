@@ -14,14 +14,7 @@ from typing import NamedTuple
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.planning.handles import (
-    BoundaryStageHandle,
-    BroadcastStageHandle,
-    PipelinedStageHandle,
-    ResultStageHandle,
-    ShuffleMapStageHandle,
     StageHandle,
-    SubqueryStageHandle,
-    WriteStageHandle,
 )
 
 
@@ -87,13 +80,12 @@ class StageMembers:
         handle = job_vertex.job_vertex.operator_factory
         if not isinstance(handle, StageHandle):
             raise TypeError(f"the vertex {job_vertex.name!r} has no stage handle, but {handle!r}")
-        is_map = isinstance(handle, ShuffleMapStageHandle)
         return Stage(
             job_vertex,
-            is_last_of_its_job=is_map or not handle.exact,
-            keeps_each_task=is_map or isinstance(handle, ResultStageHandle | BoundaryStageHandle),
-            counts_output=is_map or isinstance(handle, PipelinedStageHandle | WriteStageHandle),
-            returns_output=isinstance(handle, BroadcastStageHandle | SubqueryStageHandle),
+            is_last_of_its_job=handle.is_map_stage or not handle.exact,
+            keeps_each_task=handle.keeps_each_task,
+            counts_output=handle.counts_output,
+            returns_output=handle.returns_output,
         )
 
     def region_of(self, index: int) -> tuple[int, ...]:

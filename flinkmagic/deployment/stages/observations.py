@@ -23,7 +23,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from flinkmagic.deployment.java_classes import CLASSES
-from flinkmagic.planning.handles import ResultStageHandle, StageHandle, WriteStageHandle
+from flinkmagic.planning.handles import QueryStageHandle, StageHandle
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -110,4 +110,4 @@ class Observations:
 
 def observed_query(handle: object) -> ObservedQuery | None:
     """Return the observed query of a sink, if it is one."""
-    return handle.observed if isinstance(handle, WriteStageHandle | ResultStageHandle) else None
+    return handle.observed if isinstance(handle, QueryStageHandle) else None

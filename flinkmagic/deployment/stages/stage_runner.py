@@ -128,7 +128,7 @@ class StageRunner:
         earlier: EarlierRun | None,
         ready: Callable[[], None],
     ) -> StageOutcome:
-        session = self._session_of(handle)
+        session = handle.session or self.jsession
         if isinstance(handle, ShuffleMapStageHandle) and handle.tasks == 0:
             return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions)
         if any(one.calls_python for one in (handle, *handle.upstream)):
@@ -138,12 +138,11 @@ class StageRunner:
             self.kept.forget(handle)
         if earlier is not None and handle.upstream:
             renew_region(handle)
-        elif earlier is not None and isinstance(handle, BroadcastStageHandle | SubqueryStageHandle | WriteStageHandle):
-            # Once failed, the first two would report the same failure to every caller.
+        elif earlier is not None:
             handle.renew()
         if handle.starts_jobs_early:
             ready()
-        _touch(handle)
+        handle.make()
         for one in handle.upstream:
             one.shuffle_dependency  # noqa: B018 - the number of the shuffle says whose the stage is
         handle.adaptation  # noqa: B018 - to be known before Spark tells of the stage's tasks
@@ -209,11 +208,6 @@ class StageRunner:
         metrics = None if observed is None else observed.metrics
         told = session_query(self.sc, planned, self.kept.jsession, query, handle.plan, metrics)
         self._in_sql_execution(told, "collect", batches, session)
-
-    def _session_of(self, handle: StageHandle) -> JavaObject | None:
-        if isinstance(handle, WriteStageHandle | ResultStageHandle | BoundaryStageHandle):
-            return handle.query_execution.sparkSession()
-        return self.jsession
 
     def _run_shuffle_map(self, handle: ShuffleMapStageHandle, ready: Callable[[], None]) -> StageOutcome:
         dependency = handle.shuffle_dependency
@@ -369,20 +363,6 @@ class StageRun:
 @functools.lru_cache(maxsize=4)
 def _forever(jvm: Any) -> JavaObject:
     return java_class(jvm, "scala.concurrent.duration.Duration").Inf()
-
-
-def _touch(handle: StageHandle) -> None:
-    """Make the handle's JVM object, which starts its early jobs."""
-    if isinstance(handle, ShuffleMapStageHandle):
-        handle.shuffle_dependency  # noqa: B018 - made on first use
-    elif isinstance(handle, BroadcastStageHandle):
-        handle.exchange  # noqa: B018
-    elif isinstance(handle, SubqueryStageHandle):
-        handle.subquery  # noqa: B018
-    elif isinstance(handle, WriteStageHandle | ResultStageHandle):
-        handle.plan  # noqa: B018
-    elif isinstance(handle, BoundaryStageHandle):
-        handle.relation  # noqa: B018
 
 
 OnOutcome = Callable[[StageRun, StageOutcome], None]
