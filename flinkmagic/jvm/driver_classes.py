@@ -10,9 +10,10 @@ Why when they are needed, and not into a jar: the user's session is there alread
 is closed; and they use Spark's internals, whose types differ from version to version (Scala 2.12 and 2.13 alone make
 two jars of each). The same source compiles against what is there.
 
-How to write them: no lambdas and no inferred types. Collections of Java's may be typed and walked by for-each; Scala's
-signatures are raw to Janino, so what comes from them needs a cast. `tests/java_lint.py` has javac look at them against
-the jars of one Spark, `tests/smoke/test_java_classes.py` compiles each of them as it will be.
+How to write them: no lambdas and no inferred types. Collections may be typed and walked by for-each, but to Janino a
+method of theirs returns what it returns of all types: what `get` gives needs a cast, as does what comes from Scala.
+`tests/java_lint.py` has javac look at them against the jars of one Spark, `tests/smoke/test_java_classes.py` compiles
+each of them as it will be.
 """
 
 from __future__ import annotations

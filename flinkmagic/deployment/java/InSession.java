@@ -37,9 +37,9 @@ public class InSession extends AbstractFunction0 {
 
     private static Method method(String type, String name, int parameters) throws Exception {
         Method[] methods = Class.forName(type, true, Thread.currentThread().getContextClassLoader()).getMethods();
-        for (int i = 0; i < methods.length; i++) {
-            if (methods[i].getName().equals(name) && methods[i].getParameterTypes().length == parameters) {
-                return methods[i];
+        for (Method each : methods) {
+            if (each.getName().equals(name) && each.getParameterTypes().length == parameters) {
+                return each;
             }
         }
         throw new NoSuchMethodException(type + "." + name);

@@ -22,7 +22,7 @@ public class JobProperties {
         "spark.sql.execution.", "callSite.", GROUP, DESCRIPTION, "spark.job.interruptOnCancel"
     };
 
-    private final IdentityHashMap bySession = new IdentityHashMap();
+    private final IdentityHashMap<SparkSession, Properties> bySession = new IdentityHashMap<SparkSession, Properties>();
     private SparkContext context;
     private Properties base;
 
@@ -35,9 +35,7 @@ public class JobProperties {
     public void inherit(SparkContext context, String group, String pool, boolean isCallers) {
         this.context = context;
         this.base = new Properties();
-        java.util.Iterator names = context.getLocalProperties().stringPropertyNames().iterator();
-        while (names.hasNext()) {
-            String name = (String) names.next();
+        for (String name : context.getLocalProperties().stringPropertyNames()) {
             if (isInherited(name) || (isCallers && (name.equals(GROUP) || name.equals(DESCRIPTION)))) {
                 base.setProperty(name, context.getLocalProperties().getProperty(name));
             }
@@ -117,8 +115,8 @@ public class JobProperties {
     }
 
     private static boolean isInherited(String name) {
-        for (int i = 0; i < NOT_INHERITED.length; i++) {
-            if (name.startsWith(NOT_INHERITED[i])) {
+        for (String one : NOT_INHERITED) {
+            if (name.startsWith(one)) {
                 return false;
             }
         }

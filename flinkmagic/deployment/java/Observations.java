@@ -28,7 +28,8 @@ import scala.concurrent.Promise;
  */
 public class Observations {
     private final Object session;
-    private final HashMap held = new HashMap();
+    /** By name, the key under which Spark has an observation, and the observation. */
+    private final HashMap<String, Object[]> held = new HashMap<String, Object[]>();
 
     public Observations(Object session) {
         this.session = session;
@@ -36,11 +37,10 @@ public class Observations {
 
     /** Takes over the observations of a query that are not completed or held already; returns a name for each. */
     public synchronized String[] hold(LogicalPlan query) throws Exception {
-        ArrayList found = new ArrayList();
+        ArrayList<CollectMetrics> found = new ArrayList<CollectMetrics>();
         collect(query, found);
-        ArrayList names = new ArrayList();
-        for (int i = 0; i < found.size(); i++) {
-            CollectMetrics metrics = (CollectMetrics) found.get(i);
+        ArrayList<String> names = new ArrayList<String>();
+        for (CollectMetrics metrics : found) {
             Tuple2 key = new Tuple2(metrics.name(), Long.valueOf(metrics.dataframeId()));
             String name = metrics.dataframeId() + "/" + metrics.name();
             if (!held.containsKey(name)) {
@@ -53,7 +53,7 @@ public class Observations {
                 names.add(name);
             }
         }
-        return (String[]) names.toArray(new String[names.size()]);
+        return (String[]) names.toArray(new String[0]);
     }
 
     /** Completes an observation; false if a query has no metrics for it. */
@@ -82,8 +82,8 @@ public class Observations {
     public synchronized void giveBack() throws Exception {
         Object[] left = held.values().toArray();
         held.clear();
-        for (int i = 0; i < left.length; i++) {
-            Object[] one = (Object[]) left[i];
+        for (Object each : left) {
+            Object[] one = (Object[]) each;
             if (manager() != null) {
                 known().putIfAbsent(one[0], one[1]);
             } else {
@@ -92,15 +92,15 @@ public class Observations {
         }
     }
 
-    private static void collect(LogicalPlan plan, ArrayList found) {
+    private static void collect(LogicalPlan plan, ArrayList<CollectMetrics> found) {
         if (plan instanceof CollectMetrics) {
-            found.add(plan);
+            found.add((CollectMetrics) plan);
         }
         collectAll(plan.children().iterator(), found);
         collectAll(plan.subqueries().iterator(), found);
     }
 
-    private static void collectAll(Iterator plans, ArrayList found) {
+    private static void collectAll(Iterator plans, ArrayList<CollectMetrics> found) {
         while (plans.hasNext()) {
             collect((LogicalPlan) plans.next(), found);
         }
@@ -111,12 +111,12 @@ public class Observations {
             return (Observation) known().remove(key);
         }
         QueryExecutionListener[] all = listeners().listListeners();
-        for (int i = 0; i < all.length; i++) {
-            if (all[i].getClass().getName().equals("org.apache.spark.sql.ObservationListener")) {
-                Observation observation = (Observation) call(all[i], "observation");
+        for (QueryExecutionListener each : all) {
+            if (each.getClass().getName().equals("org.apache.spark.sql.ObservationListener")) {
+                Observation observation = (Observation) call(each, "observation");
                 Option id = (Option) call(observation, "dataframeId");
                 if (observation.name().equals(key._1()) && id.isDefined() && id.get().equals(key._2())) {
-                    listeners().unregister(all[i]);
+                    listeners().unregister(each);
                     return observation;
                 }
             }
@@ -131,9 +131,9 @@ public class Observations {
     /** The session's ObservationManager; null on 3.5, which has none. */
     private Object manager() throws Exception {
         Method[] methods = session.getClass().getMethods();
-        for (int i = 0; i < methods.length; i++) {
-            if (methods[i].getName().equals("observationManager")) {
-                return methods[i].invoke(session, new Object[0]);
+        for (Method each : methods) {
+            if (each.getName().equals("observationManager")) {
+                return each.invoke(session, new Object[0]);
             }
         }
         return null;

@@ -90,8 +90,8 @@ public class PythonWorkers {
         for (int i = 0; i < count; i++) {
             if (threads[i].getName().endsWith(name)) {
                 StackTraceElement[] frames = threads[i].getStackTrace();
-                for (int j = 0; j < frames.length; j++) {
-                    if (frames[j].getClassName().equals(READER)) {
+                for (StackTraceElement each : frames) {
+                    if (each.getClassName().equals(READER)) {
                         return true;
                     }
                 }
@@ -112,8 +112,8 @@ public class PythonWorkers {
     private boolean isOurs(TaskContext context) {
         String all = context.isCompleted() ? null : context.getLocalProperty(TAGS);
         String[] tags = all == null ? new String[0] : all.split(",");
-        for (int i = 0; i < tags.length; i++) {
-            if (tags[i].equals(tag) || isPrefix && tags[i].startsWith(tag)) {
+        for (String each : tags) {
+            if (each.equals(tag) || isPrefix && each.startsWith(tag)) {
                 return true;
             }
         }

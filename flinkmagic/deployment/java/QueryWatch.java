@@ -27,9 +27,9 @@ public class QueryWatch {
     public String seen(StreamingQuery query, SparkContext context, long from) {
         StringBuilder told = new StringBuilder(tasks(query, context));
         StreamingQueryProgress[] recent = query.recentProgress();
-        for (int i = 0; i < recent.length; i++) {
-            if (recent[i].batchId() >= from) {
-                told.append(SEPARATOR).append(recent[i].json());
+        for (StreamingQueryProgress each : recent) {
+            if (each.batchId() >= from) {
+                told.append(SEPARATOR).append(each.json());
             }
         }
         return told.toString();
@@ -42,7 +42,7 @@ public class QueryWatch {
         int completed = 0;
         int failed = 0;
         if (query.isActive()) {
-            List running = Collections.singletonList(JobExecutionStatus.RUNNING);
+            List<JobExecutionStatus> running = Collections.singletonList(JobExecutionStatus.RUNNING);
             Iterator jobs = context.statusStore().jobsList(running).iterator();
             while (jobs.hasNext()) {
                 JobData job = (JobData) jobs.next();

@@ -41,16 +41,16 @@ public class TaskMonitor extends SparkListener {
     private static final String TAGS = "spark.job.tags";
 
     private final String prefix;
-    private final LinkedBlockingQueue lines = new LinkedBlockingQueue();
+    private final LinkedBlockingQueue<String> lines = new LinkedBlockingQueue<String>();
     private final Semaphore urgent = new Semaphore(0);
     // Touched by the listener bus's thread only.
-    private final HashSet stages = new HashSet();
-    private final HashSet jobs = new HashSet();
-    private final HashMap metricsOfStages = new HashMap();
+    private final HashSet<Integer> stages = new HashSet<Integer>();
+    private final HashSet<Integer> jobs = new HashSet<Integer>();
+    private final HashMap<Integer, HashSet<Long>> metricsOfStages = new HashMap<Integer, HashSet<Long>>();
     // Tags under which Spark has received a job, or will receive none any more; protected by its own lock.
-    private final HashSet submitted = new HashSet();
+    private final HashSet<String> submitted = new HashSet<String>();
     // Spark counts the batches of persisted rows as records; for these tags it is told which metrics count the rows.
-    private final ConcurrentHashMap rowMetrics = new ConcurrentHashMap();
+    private final ConcurrentHashMap<String, HashSet<Long>> rowMetrics = new ConcurrentHashMap<String, HashSet<Long>>();
     private LiveListenerBus bus;
 
     public TaskMonitor(String prefix) {
@@ -62,7 +62,7 @@ public class TaskMonitor extends SparkListener {
      * waits for (a marker).
      */
     public String drain(long waitMs, long gatherMs) throws InterruptedException {
-        Object first = lines.poll(waitMs, TimeUnit.MILLISECONDS);
+        String first = (String) lines.poll(waitMs, TimeUnit.MILLISECONDS);
         if (first == null) {
             return "";
         }
@@ -70,12 +70,12 @@ public class TaskMonitor extends SparkListener {
             urgent.tryAcquire(gatherMs, TimeUnit.MILLISECONDS);
         }
         urgent.drainPermits();
-        ArrayList taken = new ArrayList();
+        ArrayList<String> taken = new ArrayList<String>();
         taken.add(first);
         lines.drainTo(taken);
         StringBuilder out = new StringBuilder(taken.size() * 96);
-        for (int i = 0; i < taken.size(); i++) {
-            out.append((String) taken.get(i)).append('\n');
+        for (String line : taken) {
+            out.append(line).append('\n');
         }
         return out.toString();
     }
@@ -100,10 +100,9 @@ public class TaskMonitor extends SparkListener {
      */
     public void awaitSubmission(String tags, String early, long waitMs) throws InterruptedException {
         long until = System.nanoTime() + waitMs * 1000000L;
-        String[] each = tags.split(" ");
         synchronized (submitted) {
-            for (int i = 0; i < each.length; i++) {
-                while (!submitted.contains(each[i]) && !submitted.contains(each[i] + early)) {
+            for (String tag : tags.split(" ")) {
+                while (!submitted.contains(tag) && !submitted.contains(tag + early)) {
                     long left = (until - System.nanoTime()) / 1000000L;
                     if (left <= 0) {
                         return;
@@ -120,10 +119,9 @@ public class TaskMonitor extends SparkListener {
      * @param metrics the ids of these accumulators, separated by commas
      */
     public void countRows(String tag, String metrics) {
-        HashSet ids = new HashSet();
-        String[] each = metrics.split(",");
-        for (int i = 0; i < each.length; i++) {
-            ids.add(Long.valueOf(each[i]));
+        HashSet<Long> ids = new HashSet<Long>();
+        for (String id : metrics.split(",")) {
+            ids.add(Long.valueOf(id));
         }
         rowMetrics.put(tag, ids);
     }
@@ -255,7 +253,7 @@ public class TaskMonitor extends SparkListener {
 
     /** How many rows a task has read from where it begins, apart from shuffles. */
     private long rowsRead(SparkListenerTaskEnd event) {
-        HashSet metrics = (HashSet) metricsOfStages.get(Integer.valueOf(event.stageId()));
+        HashSet<Long> metrics = (HashSet<Long>) metricsOfStages.get(Integer.valueOf(event.stageId()));
         if (metrics == null) {
             return event.taskMetrics() == null ? 0L : event.taskMetrics().inputMetrics().recordsRead();
         }
@@ -289,10 +287,9 @@ public class TaskMonitor extends SparkListener {
         if (all == null) {
             return null;
         }
-        String[] tags = all.split(",");
-        for (int i = 0; i < tags.length; i++) {
-            if (tags[i].startsWith(prefix)) {
-                return tags[i];
+        for (String tag : all.split(",")) {
+            if (tag.startsWith(prefix)) {
+                return tag;
             }
         }
         return null;

@@ -127,8 +127,8 @@ public class CoalescedReads {
     /** How many partitions `ShufflePartitionsUtil.coalescePartitions` leaves of very many small ones. */
     private static int files(long[] sizes, SQLConf conf) {
         long bytes = 0L;
-        for (int i = 0; i < sizes.length; i++) {
-            bytes += sizes[i];
+        for (long each : sizes) {
+            bytes += each;
         }
         Option least = (Option) conf.getConf(SQLConf$.MODULE$.COALESCE_PARTITIONS_MIN_PARTITION_NUM());
         boolean isParallel = ((Boolean) conf.getConf(

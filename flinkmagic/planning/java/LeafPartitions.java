@@ -73,8 +73,8 @@ public class LeafPartitions {
             threads[i].setDaemon(true);
             threads[i].start();
         }
-        for (int i = 0; i < threads.length; i++) {
-            threads[i].join();
+        for (Thread one : threads) {
+            one.join();
         }
     }
 

@@ -51,10 +51,10 @@ public class LogicalCuts {
         this.session = session;
         this.cache = cache.isEmpty() ? null : cache;
         Method[] methods = CacheManager.class.getMethods();
-        for (int i = 0; i < methods.length; i++) {
-            Class[] types = methods[i].getParameterTypes();
-            if (methods[i].getName().equals("lookupCachedData") && types[types.length - 1] == LogicalPlan.class) {
-                lookup = methods[i];  // 3.5: (plan), 4.x: (session, plan)
+        for (Method item : methods) {
+            Class[] types = item.getParameterTypes();
+            if (item.getName().equals("lookupCachedData") && types[types.length - 1] == LogicalPlan.class) {
+                lookup = item;  // 3.5: (plan), 4.x: (session, plan)
             }
         }
     }

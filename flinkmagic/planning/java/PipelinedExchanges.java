@@ -23,10 +23,10 @@ public class PipelinedExchanges {
     public static SparkPlan of(SparkPlan exchange) throws Exception {
         ShuffleExchangeExec plan = (ShuffleExchangeExec) exchange;
         Constructor[] constructors = ShuffleExchangeExec.class.getConstructors();
-        for (int i = 0; i < constructors.length; i++) {
-            if (constructors[i].getParameterTypes().length == 5) {
+        for (Constructor each : constructors) {
+            if (each.getParameterTypes().length == 5) {
                 Object advisory = ShuffleExchangeExec.class.getMethod("advisoryPartitionSize").invoke(plan);
-                SparkPlan made = (SparkPlan) constructors[i].newInstance(new Object[] {
+                SparkPlan made = (SparkPlan) each.newInstance(new Object[] {
                     plan.outputPartitioning(), plan.child(), plan.shuffleOrigin(), advisory, Boolean.TRUE
                 });
                 made.copyTagsFrom(plan);

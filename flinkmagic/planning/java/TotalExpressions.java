@@ -404,8 +404,8 @@ public class TotalExpressions {
         }
         if (type instanceof StructType) {
             StructField[] fields = ((StructType) type).fields();
-            for (int i = 0; i < fields.length; i++) {
-                if (!isPlain(fields[i].dataType())) {
+            for (StructField one : fields) {
+                if (!isPlain(one.dataType())) {
                     return false;
                 }
             }

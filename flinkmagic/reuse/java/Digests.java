@@ -24,8 +24,8 @@ public class Digests {
     /** Hexadecimal digits. */
     public static String hex(byte[] digest) {
         StringBuilder hex = new StringBuilder();
-        for (int i = 0; i < digest.length; i++) {
-            hex.append(Character.forDigit((digest[i] >> 4) & 15, 16)).append(Character.forDigit(digest[i] & 15, 16));
+        for (byte each : digest) {
+            hex.append(Character.forDigit((each >> 4) & 15, 16)).append(Character.forDigit(each & 15, 16));
         }
         return hex.toString();
     }

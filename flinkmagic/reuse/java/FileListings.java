@@ -65,8 +65,8 @@ public class FileListings {
      */
     public String changedFile(String numbers, Configuration conf) throws Exception {
         String[] each = numbers.split(" ");
-        for (int i = 0; i < each.length; i++) {
-            String changed = changedSince((PartitioningAwareFileIndex) indexes.get(Integer.parseInt(each[i])), conf);
+        for (String one : each) {
+            String changed = changedSince((PartitioningAwareFileIndex) indexes.get(Integer.parseInt(one)), conf);
             if (changed.length() > 0) {
                 return changed;
             }
@@ -87,8 +87,8 @@ public class FileListings {
                 now.put(folder, there);
                 try {
                     FileStatus[] listed = folder.getFileSystem(conf).listStatus(folder);
-                    for (int i = 0; i < listed.length; i++) {
-                        there.put(listed[i].getPath().getName(), line(listed[i]));
+                    for (FileStatus one : listed) {
+                        there.put(one.getPath().getName(), line(one));
                     }
                 } catch (java.io.FileNotFoundException gone) {
                     return folder.toString();

@@ -142,9 +142,9 @@ public class LocalRows {
         StringBuilder parts = new StringBuilder();
         Partition[] partitions = rdd.partitions();
         long bytes = 0;
-        for (int i = 0; i < partitions.length; i++) {
+        for (Partition item : partitions) {
             parts.append('[');
-            Iterator rows = ((ParallelCollectionPartition) partitions[i]).iterator();
+            Iterator rows = ((ParallelCollectionPartition) item).iterator();
             while (rows.hasNext()) {
                 Object row = rows.next();
                 bytes += row instanceof byte[] ? ((byte[]) row).length : MOST_BYTES + 1;
@@ -168,9 +168,9 @@ public class LocalRows {
         } else if (value.getClass().getName().matches("org\\.apache\\.spark\\..*\\$\\$Lambda.*")) {
             Digests.text("function", value.getClass().getName(), out);
             Field[] held = value.getClass().getDeclaredFields();
-            for (int i = 0; i < held.length; i++) {
-                held[i].setAccessible(true);
-                if (!describeValue(held[i].get(value), out)) {
+            for (Field one : held) {
+                one.setAccessible(true);
+                if (!describeValue(one.get(value), out)) {
                     return false;
                 }
             }

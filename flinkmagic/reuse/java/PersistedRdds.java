@@ -15,7 +15,7 @@ import org.apache.spark.scheduler.SparkListenerUnpersistRDD;
 public class PersistedRdds extends SparkListener {
     private static final long PATIENCE_MS = 2000;
 
-    private final ConcurrentHashMap counts = new ConcurrentHashMap();
+    private final ConcurrentHashMap<Integer, Integer> counts = new ConcurrentHashMap<Integer, Integer>();
     private SparkContext context = null;
 
     /** Learns from now on of what is unpersisted in a context; the ids of another one start anew. */
@@ -46,7 +46,7 @@ public class PersistedRdds extends SparkListener {
         } catch (TimeoutException late) {
             return null;
         }
-        Object count = counts.get(Integer.valueOf(id));
-        return id + " after " + (count == null ? "0" : count.toString());
+        Integer count = (Integer) counts.get(Integer.valueOf(id));
+        return id + " after " + (count == null ? 0 : count.intValue());
     }
 }

@@ -205,8 +205,8 @@ public class PlanKeys {
         }
         PlanFact fact = new PlanFact();
         Object[] listeners = query.sparkSession().listenerManager().listListeners();
-        for (int i = 0; i < listeners.length; i++) {
-            if (!listeners[i].getClass().getName().startsWith("org.apache.spark.")) {
+        for (Object one : listeners) {
+            if (!one.getClass().getName().startsWith("org.apache.spark.")) {
                 fact.refuse("a query listener follows what runs");
             }
         }
@@ -327,8 +327,8 @@ public class PlanKeys {
     }
 
     private static boolean isOneOf(Object value, String[] names) {
-        for (int i = 0; i < names.length; i++) {
-            if (value.getClass().getSimpleName().equals(names[i])) {
+        for (String each : names) {
+            if (value.getClass().getSimpleName().equals(each)) {
                 return true;
             }
         }
@@ -628,9 +628,9 @@ public class PlanKeys {
                 isLocal = false;
                 continue;
             }
-            for (int i = 0; i < READING_RDDS.length; i++) {
-                if (current.getClass().getSimpleName().equals(READING_RDDS[i])) {
-                    return READING_RDDS[i];
+            for (String each : READING_RDDS) {
+                if (current.getClass().getSimpleName().equals(each)) {
+                    return each;
                 }
             }
             if (current instanceof PythonRDD) {

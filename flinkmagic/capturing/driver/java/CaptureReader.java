@@ -47,9 +47,9 @@ public class CaptureReader {
 
     private static Method lazyAnalysis() {
         Method[] methods = QueryExecution.class.getMethods();
-        for (int i = 0; i < methods.length; i++) {
-            if (methods[i].getName().equals("isLazyAnalysis")) {
-                return methods[i];
+        for (Method item : methods) {
+            if (item.getName().equals("isLazyAnalysis")) {
+                return item;
             }
         }
         return null;
@@ -190,8 +190,8 @@ public class CaptureReader {
     private static void addTypes(Class type, Map into) {
         if (type != null && into.put(type, type) == null) {
             Class[] interfaces = type.getInterfaces();
-            for (int i = 0; i < interfaces.length; i++) {
-                addTypes(interfaces[i], into);
+            for (Class one : interfaces) {
+                addTypes(one, into);
             }
             addTypes(type.getSuperclass(), into);
         }

@@ -67,8 +67,8 @@ public class LineageReader {
             Iterator partitions = ((FileScanRDD) rdd).filePartitions().iterator();
             while (partitions.hasNext()) {
                 PartitionedFile[] files = ((FilePartition) partitions.next()).files();
-                for (int i = 0; i < files.length; i++) {
-                    Path file = files[i].filePath().toPath();
+                for (PartitionedFile each : files) {
+                    Path file = each.filePath().toPath();
                     if (folders.add(file.getParent())) {
                         found.add(Arrays.asList(new Object[] {file.toString(), Boolean.TRUE}));
                     }
@@ -84,9 +84,9 @@ public class LineageReader {
     private static void addFolders(Configuration conf, List found) {
         String folders = conf.get("mapreduce.input.fileinputformat.inputdir", conf.get("mapred.input.dir", ""));
         String[] each = folders.split("(?<!\\\\),");
-        for (int i = 0; i < each.length; i++) {
-            if (each[i].length() > 0) {
-                found.add(Arrays.asList(new Object[] {each[i].replace("\\,", ","), Boolean.FALSE}));
+        for (String one : each) {
+            if (one.length() > 0) {
+                found.add(Arrays.asList(new Object[] {one.replace("\\,", ","), Boolean.FALSE}));
             }
         }
     }

@@ -91,8 +91,8 @@ public class ListedInputs {
             FileSystem files = folder.getFileSystem(conf);
             if (files.exists(folder)) {
                 FileStatus[] statuses = files.listStatus(folder);
-                for (int i = 0; i < statuses.length; i++) {
-                    known.put(statuses[i].getPath().getName(), statuses[i]);
+                for (FileStatus each : statuses) {
+                    known.put(each.getPath().getName(), each);
                 }
             }
         }

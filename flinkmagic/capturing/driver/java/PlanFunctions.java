@@ -166,8 +166,8 @@ public class PlanFunctions {
                 return true;
             }
             Class[] interfaces = one.getInterfaces();
-            for (int i = 0; i < interfaces.length; i++) {
-                if (isFunction(interfaces[i])) {
+            for (Class each : interfaces) {
+                if (isFunction(each)) {
                     return true;
                 }
             }
@@ -180,8 +180,8 @@ public class PlanFunctions {
     }
 
     private static boolean startsWithAny(String name, String[] beginnings) {
-        for (int i = 0; i < beginnings.length; i++) {
-            if (name.startsWith(beginnings[i])) {
+        for (String each : beginnings) {
+            if (name.startsWith(each)) {
                 return true;
             }
         }
@@ -203,13 +203,13 @@ public class PlanFunctions {
     private static void addFields(Object value, ArrayDeque open) throws Exception {
         for (Class type = value.getClass(); type != null; type = type.getSuperclass()) {
             Field[] fields = type.getDeclaredFields();
-            for (int i = 0; i < fields.length; i++) {
-                if (Modifier.isStatic(fields[i].getModifiers()) || fields[i].getType().isPrimitive()
+            for (Field each : fields) {
+                if (Modifier.isStatic(each.getModifiers()) || each.getType().isPrimitive()
                         || type.getName().startsWith("java.")) {
                     continue;
                 }
-                fields[i].setAccessible(true);
-                add(fields[i].get(value), open);
+                each.setAccessible(true);
+                add(each.get(value), open);
             }
         }
     }
@@ -240,12 +240,12 @@ public class PlanFunctions {
     private void code(RDD rdd) throws Exception {
         for (Class type = rdd.getClass(); type != RDD.class && type != null; type = type.getSuperclass()) {
             Field[] fields = type.getDeclaredFields();
-            for (int i = 0; i < fields.length; i++) {
-                if (Modifier.isStatic(fields[i].getModifiers()) || fields[i].getType().isPrimitive()) {
+            for (Field each : fields) {
+                if (Modifier.isStatic(each.getModifiers()) || each.getType().isPrimitive()) {
                     continue;
                 }
-                fields[i].setAccessible(true);
-                Object held = fields[i].get(rdd);
+                each.setAccessible(true);
+                Object held = each.get(rdd);
                 if (held instanceof PythonFunction || (held != null && isFunction(held.getClass())
                         && !(held instanceof scala.collection.Iterable))) {
                     walk(held);

@@ -150,10 +150,10 @@ public class SqlReader {
     /** The answer of the first of these methods that an object has; null if it has none of them. */
     private static Object callFirst(Object object, String[] methods) throws Exception {
         Method[] known = object.getClass().getMethods();
-        for (int i = 0; i < methods.length; i++) {
-            for (int j = 0; j < known.length; j++) {
-                if (known[j].getName().equals(methods[i]) && known[j].getParameterTypes().length == 0) {
-                    return known[j].invoke(object, new Object[0]);
+        for (String item : methods) {
+            for (Method one : known) {
+                if (one.getName().equals(item) && one.getParameterTypes().length == 0) {
+                    return one.invoke(object, new Object[0]);
                 }
             }
         }
