@@ -39,21 +39,14 @@ _VECTOR_MODULE = "jdk.incubator.vector"
 
 @dataclass(frozen=True)
 class JavaRuntime:
-    """A Java runtime that was run and answered.
-
-    Attributes
-    ----------
-    home : Path
-        Its ``java.home``.
-    version : int
-        Its feature release, 17 for "17.0.15".
-    modules : frozenset of str
-        What its ``release`` file lists; empty if there is no such file.
-    """
+    """A Java runtime that was run and answered."""
 
     home: Path
+    """Its ``java.home``."""
     version: int
+    """Its feature release, 17 for "17.0.15"."""
     modules: frozenset[str]
+    """What its ``release`` file lists; empty if there is no such file."""
 
     @property
     def lacks_vector_module(self) -> bool:

@@ -38,33 +38,22 @@ _STORAGE_LEVELS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Values:
-    """The values that an option can have.
-
-    Attributes
-    ----------
-    expected : str
-        What a value is, in words that end a sentence: "parallelism must be ...".
-    allows : callable
-        Whether a value is one of them.
-    type : type
-        What they are in Python.
-    read : callable
-        Makes a value from a typed word. A word that cannot be read stays as it is, and is then not allowed.
-    metavar : str
-        The placeholder for a value in a usage line.
-    choices : tuple of str
-        All of them, if they can be listed.
-    suggestions : tuple of str
-        What Tab offers if they cannot.
-    """
+    """The values that an option can have."""
 
     expected: str
+    """What a value is, in words that end a sentence: "parallelism must be ..."."""
     allows: Callable[[Any], bool]
+    """Whether a value is one of them."""
     type: type = str
+    """What they are in Python."""
     read: Callable[[str], Any] = str
+    """Makes a value from a typed word. A word that cannot be read stays as it is, and is then not allowed."""
     metavar: str | None = None
+    """The placeholder for a value in a usage line."""
     choices: tuple[str, ...] = ()
+    """All of them, if they can be listed."""
     suggestions: tuple[str, ...] = ()
+    """What Tab offers if they cannot."""
 
     def check(self, option: str, value: Any) -> None:
         """Check that a value is allowed.
@@ -149,33 +138,22 @@ FOLDER = Values(expected="a folder's path", allows=lambda value: isinstance(valu
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """How one option of a graph is described.
-
-    Attributes
-    ----------
-    name : str
-        The keyword of `compile`, and the name in `%config`.
-    what : str
-        What it sets: the words before a full stop, in lower case.
-    default : object
-        Its value if it is not given; None if there is no single one.
-    by_default : str
-        What happens if it is not given.
-    values : Values
-        The values that it allows.
-    annotation : str
-        Its type in Python.
-    short : str, optional
-        A short form of its flag.
-    """
+    """How one option of a graph is described."""
 
     name: str
+    """The keyword of `compile`, and the name in `%config`."""
     what: str
+    """What it sets: the words before a full stop, in lower case."""
     default: Any
+    """Its value if it is not given; None if there is no single one."""
     by_default: str
+    """What happens if it is not given."""
     values: Values
+    """The values that it allows."""
     annotation: str
+    """Its type in Python."""
     short: str | None = None
+    """A short form of its flag."""
 
     @property
     def flags(self) -> tuple[str, ...]:

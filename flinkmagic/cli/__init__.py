@@ -1,4 +1,7 @@
-"""The console script `flinkmagic`."""
+"""The console script `flinkmagic`: a module for each command.
+
+Commands work on files; what needs a notebook or its session is a magic. What they print is made in `display`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Pictures, texts and the live view of graphs and jobs, drawn from immutable snapshots.
+"""Draws graphs, jobs and the cards of cells: as SVG, text, HTML and widgets, from immutable snapshots.
+
+No Spark and no job is known here, and nothing is decided; when something is shown is up to `magics`.
 
 Importing this package is cheap: ipywidgets and anywidget are loaded when `JobView` is first asked for, graphviz when
 the first picture is laid out.

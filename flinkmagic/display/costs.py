@@ -10,15 +10,10 @@ from flinkmagic import amounts
 
 @dataclass(frozen=True)
 class VertexCost:
-    """The costs of all tasks of one job vertex; an unknown value is None.
-
-    Attributes
-    ----------
-    took_ms : float
-        From the first task's start to the last one's end.
-    """
+    """The costs of all tasks of one job vertex; an unknown value is None."""
 
     took_ms: float | None
+    """From the first task's start to the last one's end."""
     rows_in: int | None = None
     rows_out: int | None = None
     bytes_in: int | None = None

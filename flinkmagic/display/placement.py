@@ -52,15 +52,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class LayoutRequest:
-    """Sizes and connections, by number.
-
-    Attributes
-    ----------
-    sizes : width and height of each node.
-    edges : (source, target, label width, label height); no label where the width is 0.
-    clusters : (label width, label height, members).
-    horizontal : left to right instead of top to bottom.
-    """
+    """Sizes and connections, by number."""
 
     sizes: tuple[tuple[float, float], ...]
     edges: tuple[tuple[int, int, float, float], ...]

@@ -26,8 +26,6 @@ class Record:
         Its arguments.
     items : list
         What was added to it, as to a list or dict.
-    state : object
-        The state that it was given.
     callee : Record, optional
         For what another record called, instead of a name: that record.
     skeleton : Record, optional

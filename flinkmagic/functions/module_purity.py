@@ -38,8 +38,6 @@ class UserModule:
 
     Parameters
     ----------
-    name : str
-        Its name.
     judge : ModuleJudge
         Judges each reference.
     """

@@ -34,24 +34,17 @@ class ExecutionAttemptID(NamedTuple):
 
 @dataclass(frozen=True)
 class Execution:
-    """A snapshot of an attempt to run a subtask. Mirrors ``Execution`` and ``ArchivedExecution``.
-
-    Attributes
-    ----------
-    timestamps : Mapping of ExecutionState to float
-        When the execution came into each state, in milliseconds.
-    resource_id, slot : str or None
-        The executor and the slot's allocation id.
-    error : BaseException or None
-        Why it failed.
-    """
+    """A snapshot of an attempt to run a subtask. Mirrors ``Execution`` and ``ArchivedExecution``."""
 
     attempt_id: ExecutionAttemptID
     state: ExecutionState
     timestamps: Mapping[ExecutionState, float]
+    """When the execution came into each state, in milliseconds."""
     resource_id: str | None = None
     slot: str | None = None
+    """The executor and the slot's allocation id."""
     error: BaseException | None = None
+    """Why it failed."""
 
     @property
     def attempt(self) -> int:

@@ -152,8 +152,6 @@ def build_execution_graph(
 
     Parameters
     ----------
-    job_graph : JobGraph
-        The job.
     at_ms : float
         When the executions enter CREATED, in milliseconds.
     max_prior_executions : int

@@ -29,18 +29,12 @@ _Groups = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class ExecutionSlotSharingGroups:
-    """Which group each execution vertex is in. Mirrors ``ExecutionSlotSharingGroup``s, as a column.
-
-    Attributes
-    ----------
-    group_of : array of int32
-        By execution vertex; groups are numbered as they were made.
-    count : int
-        How many groups there are.
-    """
+    """Which group each execution vertex is in. Mirrors ``ExecutionSlotSharingGroup``s, as a column."""
 
     group_of: _Groups
+    """By execution vertex; groups are numbered as they were made."""
     count: int
+    """How many groups there are."""
 
     def members(self) -> list[npt.NDArray[np.int64]]:
         """Return the execution vertices of each group, ascending."""

@@ -48,25 +48,16 @@ class NonChainedOutput:
 
 @dataclass(eq=False)
 class StreamConfig:
-    """One operator of a chain.
-
-    Attributes
-    ----------
-    node : StreamNode
-        The operator, with its factory, description and metadata.
-    chain_index : int
-        Place in the chain: 1 for the operator at which the task starts, 0 for those that run as its chained inputs.
-    inputs : tuple
-        By position: from the network, or from a chained input.
-    chained_outputs, non_chained_outputs : list
-        What stays in the task and what leaves it.
-    in_physical_edges : list of StreamEdge
-        The edges that feed the task, in the order of its gates.
-    """
+    """One operator of a chain."""
 
     node: StreamNode
+    """The operator, with its factory, description and metadata."""
     chain_index: int
+    """Place in the chain: 1 for the operator at which the task starts, 0 for those that run as its chained inputs."""
     inputs: tuple[NetworkInputConfig | ChainedInputConfig, ...]
+    """By position: from the network, or from a chained input."""
     chained_outputs: list[StreamEdge]
     non_chained_outputs: list[NonChainedOutput] = field(default_factory=list)
+    """What stays in the task and what leaves it."""
     in_physical_edges: list[StreamEdge] = field(default_factory=list)
+    """The edges that feed the task, in the order of its gates."""

@@ -1,1 +1,4 @@
-"""The only access to the driver's JVM: our own classes compiled there, and small helpers around py4j."""
+"""The only door to the driver's JVM: compiles our own classes there, and reads its collections.
+
+The Java sources lie beside the modules that call them, in the package of the concern.
+"""

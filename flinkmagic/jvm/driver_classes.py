@@ -50,8 +50,6 @@ class _Compiled:
     package : str
         The package that the sources name as theirs. py4j remembers methods by a class's name: classes of earlier loads
         into the JVM must not have the same one, so each load has a package of its own.
-    jvm : JVMView
-        The JVM.
 
     Attributes
     ----------

@@ -1,4 +1,8 @@
-"""The magics: a thin shell over the Python API, for IPython and Jupyter."""
+"""The magics and what a cell shows: a thin shell over the Python API, for IPython and Jupyter.
+
+Here is all that knows a cell, a kernel or a front end. What is run, and how, is decided in `session` and below it;
+pictures and widgets are drawn in `display`, from snapshots.
+"""
 
 from __future__ import annotations
 

@@ -23,31 +23,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompiledBody:
-    """A cell's body, compiled.
-
-    Attributes
-    ----------
-    filename : str
-        The name under which the compile cache stores the source; frames of the cell's code have it.
-    source : str
-        The whole cell as it was typed, with a comment in place of the magic's line, so that its line numbers are the
-        cell's.
-    statements : CodeType or None
-        All but a last expression.
-    last_expression : CodeType or None
-        The last statement if it is an expression; its value is the cell's.
-    is_silenced : bool
-        A semicolon ends the cell: it shows no value.
-    awaits_at : int, optional
-        The line that awaits outside a function.
-    """
+    """A cell's body, compiled."""
 
     filename: str
+    """The name under which the compile cache stores the source; frames of the cell's code have it."""
     source: str
+    """The whole cell as it was typed, with a comment in place of the magic's line, so that its line numbers are the
+    cell's.
+    """
     statements: CodeType | None
+    """All but a last expression."""
     last_expression: CodeType | None
+    """The last statement if it is an expression; its value is the cell's."""
     is_silenced: bool = False
+    """A semicolon ends the cell: it shows no value."""
     awaits_at: int | None = None
+    """The line that awaits outside a function."""
 
     def run(self, namespace: dict[str, Any]) -> Any:
         """Execute the body in the user's namespace and return the last expression's value."""

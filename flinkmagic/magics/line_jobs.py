@@ -30,21 +30,14 @@ _CANCEL_S = 10.0
 
 @dataclass(frozen=True)
 class LineJob:
-    """A job of one line.
-
-    Attributes
-    ----------
-    cell : str
-        The name of the cell: ``cell_3``.
-    place : str
-        The cell and the line.
-    job : weak reference to Job
-        Whoever runs the job holds it; its kept rows go with it.
-    """
+    """A job of one line."""
 
     cell: str
+    """The name of the cell: ``cell_3``."""
     place: str
+    """The cell and the line."""
     job: weakref.ref[Job]
+    """Whoever runs the job holds it; its kept rows go with it."""
 
     def running(self) -> Job | None:
         """Return the job as long as it runs."""
@@ -54,21 +47,14 @@ class LineJob:
 
 @dataclass(frozen=True)
 class LineWork:
-    """What Spark runs for an action of one line itself.
-
-    Attributes
-    ----------
-    cell : str
-        The name of the cell: ``cell_3``.
-    name : str
-        The action's method, the cell and the line.
-    work : CallWork
-        Its Spark jobs.
-    """
+    """What Spark runs for an action of one line itself."""
 
     cell: str
+    """The name of the cell: ``cell_3``."""
     name: str
+    """The action's method, the cell and the line."""
     work: CallWork
+    """Its Spark jobs."""
 
 
 class LineJobs:

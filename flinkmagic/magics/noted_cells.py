@@ -57,30 +57,20 @@ def executed_again(record: CellRecord) -> Iterator[None]:
 
 @dataclass(eq=False)
 class NotedCell:
-    """A cell that runs and is noted.
-
-    Attributes
-    ----------
-    record : CellRecord
-        What is known of it when it begins.
-    names : CellNames
-        The names of its code.
-    before : dict of str to int
-        The objects of the notebook's names, by their addresses.
-    files : dict of ListedFiles to None
-        What its actions have read.
-    actions : int
-        How many DataFrames without a name were asked for that.
-    uses_spark : bool
-        Whether an action or a write has run.
-    """
+    """A cell that runs and is noted."""
 
     record: CellRecord
+    """What is known of it when it begins."""
     names: CellNames
+    """The names of its code."""
     before: dict[str, int]
+    """The objects of the notebook's names, by their addresses."""
     files: dict[ListedFiles, None] = field(default_factory=dict)
+    """What its actions have read."""
     actions: int = 0
+    """How many DataFrames without a name were asked for that."""
     uses_spark: bool = False
+    """Whether an action or a write has run."""
 
 
 def _never_raises(method: Callable[P, T]) -> Callable[P, T | None]:

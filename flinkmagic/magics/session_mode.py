@@ -53,36 +53,24 @@ _TIMED = ("<timed exec>", "<timed eval>")
 
 @dataclass(eq=False)
 class RunningCell:
-    """A cell that IPython runs; `%%capture` and the like run another one inside it.
-
-    Attributes
-    ----------
-    info : ExecutionInfo
-        IPython's own description of it, which tells cells apart.
-    number : int
-        Its number; that of the outermost cell if it runs inside one.
-    card : CellCard, optional
-        Shows what its lines take.
-    capture : context manager, optional
-        What captures it; None while nothing does.
-    program : Program, optional
-        What is captured.
-    jobs : int
-        How many jobs its lines have needed.
-    noted : NotedCell, optional
-        What is noted of it, to tell later whether its results are stale.
-    raised : bool
-        Whether it has ended in an exception.
-    """
+    """A cell that IPython runs; `%%capture` and the like run another one inside it."""
 
     info: ExecutionInfo
+    """IPython's own description of it, which tells cells apart."""
     number: int
+    """Its number; that of the outermost cell if it runs inside one."""
     card: CellCard | None = None
+    """Shows what its lines take."""
     capture: AbstractContextManager[Program] | None = None
+    """What captures it; None while nothing does."""
     program: Program | None = None
+    """What is captured."""
     jobs: int = 0
+    """How many jobs its lines have needed."""
     noted: NotedCell | None = None
+    """What is noted of it, to tell later whether its results are stale."""
     raised: bool = False
+    """Whether it has ended in an exception."""
 
     def job_name(self) -> str:
         """Return a name for the job of its next line: no job takes up what another one of the cell has written."""

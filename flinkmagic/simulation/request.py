@@ -40,8 +40,6 @@ def simulation_options(
 
     Parameters
     ----------
-    job_graph : JobGraph
-        The job.
     task_managers, slots : int
         How many executors there are, and how many slots each has.
     seed : int

@@ -46,8 +46,6 @@ def what_if(job_graph: JobGraph, info: ExecutionGraphInfo, options: SimulationOp
 
     Parameters
     ----------
-    job_graph : JobGraph
-        The job.
     info : ExecutionGraphInfo
         The run that really happened (`scheduler.request_job()`).
     options : SimulationOptions
