@@ -213,6 +213,8 @@ class Runner:
             plainly = report.reason if report.reason in NOT_DRIVEN else "fallbacks"
             how = "driven" if report.is_driven else "answered again" if report.kept_at else plainly
             self.actions[how] += 1
+            if how == "fallbacks" and report.status == "FINISHED" and FAILED not in left.stderr:
+                yield f"{report.location}: {report.text} ran as plain Spark: {report.reason}"
         yield from (line for line in left.stderr.splitlines() if FAILED in line)
 
 
