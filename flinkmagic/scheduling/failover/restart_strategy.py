@@ -1,6 +1,6 @@
 """Whether a failed job is restarted, and how long it waits (Flink's `RestartBackoffTimeStrategy` family).
 
-A new strategy is a class, and a branch in `parse_restart_strategy`. What Tab offers is in `option_values.STRATEGY`.
+A new strategy is a class, and a branch in `parse_restart_strategy`. What Tab offers is in `options.STRATEGY`.
 """
 
 from __future__ import annotations
