@@ -249,11 +249,15 @@ class SessionMode:
             self._magics.line_jobs.add(job, cell.number, write.location)
             act, is_shown = card.follow(act, written.graph, job), True
 
+        left: list[str] = []
         try:
             written.run(watch)
+        except NotDeployedError:  # which tells why
+            left.append("plain Spark carries it out")
+            raise
         finally:
             if is_shown:
-                card.finish(act, written.remarks())
+                card.finish(act, [*left, *written.remarks()])
             else:
                 card.drop(act)
 

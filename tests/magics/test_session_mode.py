@@ -212,6 +212,8 @@ def test_a_write_whose_job_fails_before_a_stage_has_run_is_plain_sparks(on, monk
     assert (cell.error, cell.value) == (None, 3)
     (told,) = (line for line in cell.stderr.splitlines() if "a mistake of ours" in line)
     assert ", line 1: write.json(f'{at}/one_stage') ran as plain Spark, because flinkmagic failed (KeyError" in told
+    (card,) = (line for line in cell.stderr.splitlines() if line.startswith("\u2717 write.json"))
+    assert card.endswith(" · plain Spark carries it out")
     cell = on.run(f"{GROUPED}\ng.write.json(f'{{at}}/two_stages')")
     assert type(cell.error).__name__ == "ActionFailedError"
     assert "two_stages') failed after stages of it had run (VertexFailedError: " in str(cell.error)
