@@ -1,4 +1,4 @@
-"""What a capture asks and tells whoever began it."""
+"""Lets whoever began a capture answer its questions and hear of its events."""
 
 from __future__ import annotations
 
@@ -19,34 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ActionCall:
-    """A call of the user's that runs on the rows of a DataFrame: the outermost one, on the cell's own thread.
-
-    Attributes
-    ----------
-    method : str
-        The method's name.
-    df : DataFrame
-        What it was called on.
-    args, kwargs : sequence, mapping
-        Its arguments, without the DataFrame.
-    original : callable
-        PySpark's own function: ``original(df, *args, **kwargs)`` is the plain call.
-    location : SourceLocation
-        The user's line.
-    text : str
-        The call as it was written, shortened.
-    program : callable
-        Returns what the cell has done so far, without its writes.
-    """
+    """A call of the user's that runs on the rows of a DataFrame: the outermost one, on the cell's own thread."""
 
     method: str
     df: DataFrame
+    """What it was called on."""
     args: tuple[Any, ...]
+    """Without the DataFrame."""
     kwargs: Mapping[str, Any]
     original: Callable[..., Any] = field(repr=False)
+    """PySpark's own function: ``original(df, *args, **kwargs)`` is the plain call."""
     location: SourceLocation
     text: str
+    """The call as it was written, shortened."""
     program: Callable[[], Program] = field(repr=False)
+    """Returns what the cell has done so far, without its writes."""
 
     def run_plainly(self) -> Any:
         """Make the call as it is."""
@@ -55,25 +42,15 @@ class ActionCall:
 
 @dataclass(frozen=True)
 class ReadCall:
-    """A call of the user's that makes a DataFrame of files: the outermost one, on the cell's own thread.
-
-    Attributes
-    ----------
-    method : str
-        The method's name.
-    reader : DataFrameReader
-        What it was called on.
-    args, kwargs : sequence, mapping
-        Its arguments, without the reader.
-    original : callable
-        PySpark's own function: ``original(reader, *args, **kwargs)`` is the plain call.
-    """
+    """A call of the user's that makes a DataFrame of files: the outermost one, on the cell's own thread."""
 
     method: str
     reader: DataFrameReader
     args: tuple[Any, ...]
+    """Without the reader."""
     kwargs: Mapping[str, Any]
     original: Callable[..., Any] = field(repr=False)
+    """PySpark's own function: ``original(reader, *args, **kwargs)`` is the plain call."""
 
     def run_plainly(self) -> DataFrame:
         """Make the call as it is."""
@@ -82,14 +59,14 @@ class ReadCall:
 
 
 class CaptureListener:
-    """What a capture asks and tells whoever began it, on the thread of the line that runs.
+    """Answers a capture's questions and hears of its events, on the thread of the line that runs.
 
-    As they stand, the methods note nothing, and let an action and a read be what they are in a plain cell. A capture
-    whose mode deploys needs `run_pending`, and `start_stream` if that mode is streaming.
+    By default the methods note nothing, and actions and reads run as in a plain cell. A capture whose mode deploys
+    needs `run_pending`, and `start_stream` if that mode is streaming.
     """
 
     def awaited(self) -> Iterable[DeferredWrite]:
-        """Return the writes that were captured before and have not run: a line that reads the target of one is told."""
+        """Return the writes of earlier captures that have not run; `awaited_read` hears of a read of their targets."""
         return ()
 
     def run_pending(self, program: Program) -> None:

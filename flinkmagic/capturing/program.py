@@ -1,4 +1,4 @@
-"""What a cell did, as plain records: the program that planning compiles and the session keeps.
+"""Records what a cell did: the program that planning compiles and the session keeps.
 
 Nothing here starts Spark work. A `Program` is handed out when the capture starts and is complete once it has ended
 without an error. If the cell raised, it stays empty, so that nothing of a failed cell can be registered.
@@ -26,49 +26,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """One call of the user's that made a DataFrame.
-
-    Attributes
-    ----------
-    index : int
-        Position in the program.
-    method : str
-        The method's name: ``where``, ``agg``, ``parquet``.
-    text : str
-        The call as it was written, shortened: ``groupBy("hour").agg(F.avg("dep_delay"))``.
-    location : SourceLocation
-        Where it was called.
-    inputs : tuple of int
-        Frame numbers of the DataFrames that it was called on and with (keys of `Program.frames`).
-    output : int
-        Frame number of the DataFrame that it made.
-    output_expr_ids : tuple of int
-        Expression ids of those output attributes that appeared with this call first: the key by which an operator
-        of the physical plan is given back to the call that asked for it.
-    """
+    """One call of the user's that made a DataFrame."""
 
     index: int
+    """Position in the program."""
     method: str
+    """For example ``where``, ``agg``, ``parquet``."""
     text: str
+    """The call as it was written, shortened: ``groupBy("hour").agg(F.avg("dep_delay"))``."""
     location: SourceLocation
     inputs: tuple[int, ...]
+    """Frame numbers of the DataFrames that it was called on and with (keys of `Program.frames`)."""
     output: int
+    """Frame number of the DataFrame that it made."""
     output_expr_ids: tuple[int, ...]
+    """Expression ids of those output attributes that appeared with this call first: the key by which an operator of the
+    physical plan is given back to the call that asked for it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """A DataFrame of another program that a program continues from.
-
-    Attributes
-    ----------
-    what : str
-        The name that the other program gave it, or the call that made it.
-    program : Program
-        The other program.
-    """
+    """A DataFrame of another program that a program continues from."""
 
     what: str
+    """The name that the other program gave it, or the call that made it."""
     program: Program
 
     def __str__(self) -> str:
@@ -78,119 +59,78 @@ class Use:
 
 @dataclass(frozen=True)
 class ReadBefore:
-    """What earlier actions have done with a DataFrame that they have read; columns are told by their positions.
-
-    Attributes
-    ----------
-    kept : frozenset of int, optional
-        The columns of it that are kept; None if none are.
-    asked : tuple of frozenset of int
-        For actions that could have kept but a few columns, and have not, these columns.
-    may_be_whole : bool
-        Whether all of its columns may be kept; if not, still those that are asked for.
-    """
+    """What earlier actions have done with a DataFrame that they have read; columns are told by their positions."""
 
     kept: frozenset[int] | None = None
+    """The columns that are kept; None if none are."""
     asked: tuple[frozenset[int], ...] = ()
+    """The columns of each action that could have kept only a few, and has not."""
     may_be_whole: bool = True
+    """Whether all columns may be kept; if not, those that are asked for still may."""
 
 
 @dataclass(eq=False)
 class Program:
-    """What a cell did.
-
-    Attributes
-    ----------
-    spark : SparkSession
-        The session whose calls were captured.
-    name : str, optional
-        The name that the user gave.
-    cell : CellSource, optional
-        The captured cell, where there was one.
-    writes : tuple of DeferredWrite
-        The pending writes, in program order.
-    results : dict of str to DataFrame
-        For a program without writes: the DataFrames that it bound to names and did nothing else with.
-    variables : dict of str to DataFrame
-        All DataFrames that the program bound to names.
-    calls : tuple of RecordedCall
-        In the order in which they returned.
-    frames : dict of int to DataFrame
-        The DataFrames that writes, names or two and more calls refer to; the rest was released.
-    used : frozenset of int
-        Frame numbers of the DataFrames that the program has read the rows of, or has handed on: shown,
-        counted, cached, registered as a view, written, given to a function. What it continues from is in `calls`.
-    actions : int
-        How many actions have run while it was captured.
-    skipped : tuple of SkippedWrite
-        Writes with mode ``ignore`` whose path existed.
-    settlements : tuple of Settlement
-        Writes that had to be run while the cell was running, because a later line needed them.
-    immediate : tuple of ImmediateStatement
-        Lines that changed rows when they were met: MERGE, UPDATE, DELETE, scripts, and writes that cannot be put off.
-    streams : tuple of DeferredStream
-        The streaming queries that start when its graph runs.
-    started_streams : tuple of ImmediateStatement
-        Lines that have started a streaming query.
-    awaited_metrics : tuple of AwaitedMetrics
-        The observations that wait for a write of this program.
-    local_rdds : frozenset of int
-        The ids of the RDDs that `createDataFrame` made of rows of this process, here or in an earlier program.
-    marks : dict of int to OperatorOptions
-        By frame number, what `with_options` asked for.
-    selections : dict of int to Selection
-        By frame number, of which DataFrame it has which rows: the parent is computed once for all of its selections.
-    session : SessionSnapshot, optional
-        The session at the end of the program, for its results.
-    complete : bool
-        False while the program is being captured, and forever if it raised.
-    uses : tuple of Use
-        DataFrames of earlier programs that it goes on from.
-    parts : tuple of Program
-        Of a merged program: those that it consists of.
-    namespace : mutable mapping, optional
-        Where its names are bound, if the capture was given a namespace: its names may later refer to kept rows.
-    result_sessions : mapping of str to SessionSnapshot
-        Of a merged program: by the name of a result the session at the end of the program that it comes from.
-    registry : FrameRegistry
-        Numbers DataFrame objects by identity.
-    reread : mapping of DataFrame to ReadBefore
-        Of an action's program: the DataFrames that earlier actions have read.
-    sources : reuse.source_columns.SourceQuery, optional
-        Of an action's program: the text sources of which kept columns may be read.
-    stops_early : bool
-        Of an action's program: whether it may be done before it has read all rows, as ``toLocalIterator`` may.
-    """
+    """What a cell did."""
 
     spark: SparkSession
     name: str | None = None
     cell: CellSource | None = None
+    """None if the code is not a cell's."""
     writes: tuple[DeferredWrite, ...] = ()
+    """The pending writes, in program order."""
     results: dict[str, DataFrame] = field(default_factory=dict)
+    """For a program without writes: the DataFrames that it bound to names and did nothing else with."""
     variables: dict[str, DataFrame] = field(default_factory=dict)
+    """All DataFrames that the program bound to names."""
     calls: tuple[RecordedCall, ...] = ()
+    """In the order in which they returned."""
     frames: dict[int, DataFrame] = field(default_factory=dict)
+    """The DataFrames that writes, names or several calls refer to; the others were released."""
     used: frozenset[int] = frozenset()
+    """Frame numbers of the DataFrames whose rows the program has read, or that it has handed on: shown, counted,
+    cached, registered as a view, written, given to a function. What it continues from is in `calls`."""
     actions: int = 0
+    """How many actions have run while it was captured."""
     skipped: tuple[SkippedWrite, ...] = ()
+    """Writes with mode ``ignore`` whose path existed."""
     settlements: tuple[Settlement, ...] = ()
+    """Writes that had to run before the end of the cell, because a later line needed them."""
     immediate: tuple[ImmediateStatement, ...] = ()
+    """Lines that changed rows when they were met: MERGE, UPDATE, DELETE, scripts, and writes that cannot be put off."""
     streams: tuple[DeferredStream, ...] = ()
+    """The streaming queries that start when its graph runs."""
     started_streams: tuple[ImmediateStatement, ...] = ()
+    """Lines that have started a streaming query."""
     awaited_metrics: tuple[AwaitedMetrics, ...] = ()
+    """The observations that wait for a write of this program."""
     local_rdds: frozenset[int] = frozenset()
+    """The ids of the RDDs that `createDataFrame` made of rows of this process, here or in an earlier program."""
     marks: dict[int, OperatorOptions] = field(default_factory=dict)
+    """By frame number, what `with_options` asked for."""
     selections: dict[int, Selection] = field(default_factory=dict)
+    """By frame number, which rows of which DataFrame a frame has: the parent is computed once for all of its
+    selections."""
     session: SessionSnapshot | None = None
+    """The session at the end of the program, for its results."""
     complete: bool = False
+    """False while the program is being captured, and forever if it raised."""
     uses: tuple[Use, ...] = ()
+    """The DataFrames of earlier programs that it continues from."""
     parts: tuple[Program, ...] = ()
+    """Of a merged program: the programs that it consists of."""
     namespace: MutableMapping[str, Any] | None = field(default=None, repr=False)
+    """Where its names are bound, if the capture was given a namespace: its names may later refer to kept rows."""
     result_sessions: Mapping[str, SessionSnapshot | None] = field(default_factory=dict)
+    """Of a merged program: by the name of a result, the session at the end of the program that it comes from."""
     registry: FrameRegistry = field(default_factory=FrameRegistry, repr=False)
     reread: Mapping[DataFrame, ReadBefore] = field(default_factory=dict, repr=False)
+    """Of an action's program: the DataFrames that earlier actions have read."""
     stops_early: bool = False
+    """Of an action's program: whether it may end before it has read all rows, as ``toLocalIterator`` may."""
     sources: Any = field(default=None, repr=False)
+    """A `reuse.source_columns.SourceQuery`. Of an action's program: the text sources of which kept columns may be
+    read."""
 
     @property
     def deployed(self) -> tuple[DeferredWrite, ...]:

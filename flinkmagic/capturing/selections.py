@@ -8,18 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Selected:
-    """Some of the rows of a DataFrame.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Of a split: the names that were selected.
-    tag : str, optional
-        The side output that they go to. Without names and a tag they are the main output.
-    """
+    """Some of the rows of a DataFrame."""
 
     names: tuple[str, ...] = ()
+    """Of a split: the names that were selected."""
     tag: str | None = None
+    """The side output that they go to. Without names and a tag they are the main output."""
 
     @classmethod
     def from_text(cls, text: str) -> Selected:
@@ -34,15 +28,8 @@ class Selected:
 
 @dataclass(frozen=True)
 class Selection:
-    """A DataFrame that has some of the rows of another, its parent; see `Program.selections`.
-
-    Attributes
-    ----------
-    parent : int
-        The parent's frame number.
-    selected : Selected
-        Which rows.
-    """
+    """A DataFrame that has some of the rows of another, its parent; see `Program.selections`."""
 
     parent: int
+    """The parent's frame number."""
     selected: Selected

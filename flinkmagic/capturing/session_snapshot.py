@@ -1,4 +1,4 @@
-"""The session as it was on a line."""
+"""Keeps a session's state on a line, and restores it in a clone."""
 
 from __future__ import annotations
 
@@ -15,21 +15,15 @@ class SessionSnapshot:
     """The parts of the session that a write depends on, as they were on the write's own line.
 
     Temporary views and functions are not part of it: the write's analysed plan holds what they were.
-
-    Attributes
-    ----------
-    conf : mapping of str to str
-        The session's SQL configuration.
-    catalog, database : str
-        Current catalog and namespace (its parts joined by dots).
-    hadoop : mapping of str to str
-        What was set of the Hadoop configuration, which all sessions of the context share.
     """
 
     conf: Mapping[str, str]
+    """The session's SQL configuration."""
     catalog: str
     database: str
+    """The current namespace, its parts joined by dots."""
     hadoop: Mapping[str, str] = field(default_factory=dict)
+    """What was set of the Hadoop configuration, which all sessions of the context share."""
 
     def apply_to(self, jconf: Any) -> None:
         """Bring the SQL configuration of a *clone* of the session to this state; never that of the user's own."""

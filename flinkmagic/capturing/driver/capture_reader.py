@@ -55,27 +55,18 @@ def hadoop_defaults(names: list[str]) -> dict[str, str | None]:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A leaf of an analysed plan.
-
-    Attributes
-    ----------
-    kind : str
-        Its class, without the package.
-    paths : tuple of str, optional
-        The folders of a relation of files that belongs to no table.
-    linked : tuple of str
-        What symbolic links in them point to.
-    listed : bool
-        Whether those files were listed when its DataFrame was made.
-    flat : bool
-        Whether none of the listed files lies in a folder below those.
-    """
+    """A leaf of an analysed plan."""
 
     kind: str
+    """The class's name, without the package."""
     paths: tuple[str, ...] | None
+    """The folders of a relation of files that belongs to no table."""
     linked: tuple[str, ...]
+    """What symbolic links in `paths` point to."""
     listed: bool
+    """Whether those files were listed when the DataFrame was made."""
     flat: bool
+    """Whether none of the listed files lies in a folder below those."""
     _plan: Any
     _place: int
 

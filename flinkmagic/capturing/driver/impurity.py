@@ -27,21 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Functions:
-    """The code in a plan or a lineage that is not Spark's.
-
-    Attributes
-    ----------
-    pickled : tuple of bytes
-        Python functions, as PySpark ships them.
-    opaque : str, optional
-        Code of which nothing can be known.
-    broadcasts : frozenset of int
-        The ids of the broadcast variables that the Python functions use.
-    """
+    """The code in a plan or a lineage that is not Spark's."""
 
     pickled: tuple[bytes, ...]
+    """Python functions, as PySpark ships them."""
     opaque: str | None
+    """Code of which nothing can be known."""
     broadcasts: frozenset[int] = frozenset()
+    """The ids of the broadcast variables that the Python functions use."""
 
     def impure_reason(self) -> str | None:
         """Return why the code is not known to be pure; None if it is."""

@@ -24,29 +24,18 @@ _LEGACY_PARAMETERS = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 
 @dataclass(frozen=True)
 class SqlNode:
-    """A plan that is part of a parsed statement.
-
-    Attributes
-    ----------
-    kind : str
-        Its class, without the package.
-    is_statement : bool
-        Whether it is a command, or becomes one.
-    owner : int
-        The index of the node of the statement that it belongs to; -1 if it belongs to a query.
-    is_target : bool
-        Whether it is the table that this statement changes.
-    name : tuple of str, optional
-        The parts of its name.
-    plan : JavaObject
-        The plan itself.
-    """
+    """A plan that is part of a parsed statement."""
 
     kind: str
+    """The class's name, without the package."""
     is_statement: bool
+    """Whether it is a command, or becomes one."""
     owner: int
+    """The index of the node of the statement that it belongs to; -1 if it belongs to a query."""
     is_target: bool
+    """Whether it is the table that this statement changes."""
     name: tuple[str, ...] | None
+    """The parts of its name."""
     plan: Any
 
 
@@ -72,10 +61,6 @@ def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:
 
     Parameters
     ----------
-    spark : SparkSession
-        The session.
-    text : str
-        The statement.
     arguments : JavaObject or mapping, optional
         What PySpark gives the Java session: an array of columns, or columns by name.
 

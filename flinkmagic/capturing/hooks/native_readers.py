@@ -27,30 +27,20 @@ class Does(enum.Enum):
 
 @dataclass(frozen=True)
 class NativeCall:
-    """Functions that open files past Python.
-
-    Attributes
-    ----------
-    module : str
-        Where their names are looked up.
-    names : tuple of str
-        A function, or class and method with a dot between.
-    does : Does
-        What they do with the path.
-    position : int
-        The place of the path among the arguments; for a method ``self`` is the first.
-    keyword : str
-        Its name, where it is given by name.
-    paths : callable, optional
-        Returns the paths from the object itself (the first argument) if no argument has them; None: any.
-    """
+    """Functions that open files past Python."""
 
     module: str
+    """Where their names are looked up."""
     names: tuple[str, ...]
+    """A function, or class and method with a dot between."""
     does: Does
+    """What they do with the path."""
     position: int = 0
+    """The place of the path among the arguments; for a method ``self`` is the first."""
     keyword: str = ""
+    """Its name, where it is given by name."""
     paths: Callable[[Any], Any] | None = None
+    """Returns the paths from the object itself (the first argument) if no argument has them; None: any."""
 
 
 def _files_of(dataset: Any) -> Any:

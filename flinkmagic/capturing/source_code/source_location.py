@@ -8,54 +8,36 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class CellSource:
-    """The cell that is being captured.
-
-    Attributes
-    ----------
-    label : str
-        How the cell is named to people: ``cell 3``, or a file's name.
-    filename : str
-        The file name that the cell's frames carry (IPython's compile cache makes one for each cell).
-    source : str
-        The text that was compiled under that name: its line numbers are those of the frames.
-    labels : mapping of str to str
-        File names of other cells and their labels, for calls that go through functions defined there.
-    above : mapping of str to int
-        File names under which a part of the cell is compiled that begins below its first line (`%%time` has one of its
-        own), and how many lines of the cell are above that part.
-    """
+    """The cell that is being captured."""
 
     label: str
+    """How the cell is named to people: ``cell 3``, or a file's name."""
     filename: str
+    """The file name that the cell's frames carry (IPython's compile cache makes one for each cell)."""
     source: str
+    """The text that was compiled under that name: its line numbers are those of the frames."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """File names of other cells and their labels, for calls that go through functions defined there."""
     above: Mapping[str, int] = field(default_factory=dict)
+    """File names under which a part of the cell is compiled that begins below its first line (`%%time` has one of its
+    own), and how many lines of the cell are above that part."""
 
 
 @dataclass(frozen=True)
 class SourceLocation:
-    """A line of the user's code.
-
-    Attributes
-    ----------
-    cell : str
-        The label of the cell, or the file's name.
-    filename : str
-        The file name of the frame.
-    line : int
-        Counted from 1; in a method chain over many lines the one with the method's name (Python 3.11 and
-        newer; else the line that Python reports).
-    code : str
-        That line's text, stripped.
-    called_from : SourceLocation, optional
-        The line of the captured cell from which this one was reached, where this one is elsewhere.
-    """
+    """A line of the user's code."""
 
     cell: str
+    """The label of the cell, or the file's name."""
     filename: str
+    """As the frame carries it."""
     line: int
+    """Counted from 1; in a method chain over many lines the one with the method's name (Python 3.11 and newer; else the
+    line that Python reports)."""
     code: str
+    """That line's text, stripped."""
     called_from: SourceLocation | None = None
+    """The line of the captured cell that led here; None if this line is in the cell itself."""
 
     def __str__(self) -> str:
         here = f"{self.cell}, line {self.line}"

@@ -44,21 +44,14 @@ _DEFERRABLE = _INSERTS | _MAKES_TABLE | {"InsertIntoDir"}
 
 @dataclass(frozen=True)
 class SqlAnswer:
-    """The result of a call of ``SparkSession.sql``.
-
-    Attributes
-    ----------
-    df : DataFrame
-        What the user gets.
-    is_query : bool
-        Whether it was a query, which has done nothing but list files.
-    is_deferred : bool
-        Whether it was a write that was put off.
-    """
+    """The result of a call of ``SparkSession.sql``."""
 
     df: DataFrame
+    """What the user gets."""
     is_query: bool = True
+    """Whether it was a query, which has done nothing but list files."""
     is_deferred: bool = False
+    """Whether it was a write that was put off."""
 
 
 def sql_session(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any], text: str) -> Any:
@@ -66,10 +59,6 @@ def sql_session(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, An
 
     Parameters
     ----------
-    recorder : Recorder
-        Of the capture.
-    args, kwargs
-        Of the call, the session first.
     text : str
         The call as it was written.
     """

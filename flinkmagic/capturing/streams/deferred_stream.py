@@ -1,4 +1,4 @@
-"""A streaming query of a cell that is to start when its graph runs."""
+"""Records a streaming query that starts when its cell's graph runs."""
 
 from __future__ import annotations
 
@@ -22,52 +22,36 @@ SCRATCH_SINKS = frozenset({"memory", "console", "foreach", "foreachbatch", "noop
 
 @dataclass(frozen=True, eq=False)
 class DeferredStream:
-    """A streaming query that starts later.
-
-    Attributes
-    ----------
-    index : int
-        Position among those of its program.
-    name : str
-        Its query name, else its sink and its place; unique within the program.
-    df : DataFrame
-        What it writes.
-    frame : int
-        The program's number of that.
-    text : str
-        The call as it was written.
-    location : SourceLocation
-        Its line.
-    format, output_mode, target, checkpoint : str
-        Its sink, output mode, path or table or query name, and checkpoint location (empty if there is none).
-    session : SessionSnapshot
-        The session on its line.
-    query : DeferredQuery
-        What the cell got for it.
-    writer : py4j.java_gateway.JavaObject
-        Spark's own writer with its settings.
-    method, arguments : str, tuple
-        The call of the writer that starts it.
-    batches : BatchFunction, optional
-        Of a `foreachBatch`: its function.
-    """
+    """A streaming query that starts later."""
 
     index: int
+    """Position among the program's streams."""
     name: str
+    """Its query name, else its sink and its place; unique within the program."""
     df: DataFrame
+    """What it writes."""
     frame: int
+    """The number of `df` (key of `Program.frames`)."""
     text: str
+    """The call as it was written."""
     location: SourceLocation
     format: str
     output_mode: str
     target: str
+    """Its path, table or query name."""
     checkpoint: str
+    """Its checkpoint location; empty if there is none."""
     session: SessionSnapshot
+    """As it was on the line of the start."""
     query: DeferredQuery
+    """What the cell got from the start."""
     writer: JavaObject = field(repr=False)
+    """Spark's own, with its settings."""
     method: str = "start"
+    """The method of `writer` that starts it."""
     arguments: tuple[Any, ...] = ()
     batches: BatchFunction | None = None
+    """Of a `foreachBatch`: its function."""
 
     @property
     def is_scratch(self) -> bool:

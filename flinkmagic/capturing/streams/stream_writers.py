@@ -19,19 +19,14 @@ _STATIC_OR_FINAL = 0x0008 | 0x0010
 
 @dataclass(frozen=True)
 class StreamWriterFacts:
-    """The settings of a writer.
-
-    Attributes
-    ----------
-    format, output_mode : str
-        As the query will use them: ``memory``, ``append``.
-    query_name, path, checkpoint : str
-        Empty if they are not set.
-    """
+    """The settings of a writer."""
 
     format: str
+    """As the query will use it: ``memory``."""
     output_mode: str
+    """As the query will use it: ``append``."""
     query_name: str
+    """Empty if it is not set; so are `path` and `checkpoint`."""
     path: str
     checkpoint: str
 

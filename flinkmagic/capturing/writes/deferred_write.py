@@ -1,4 +1,4 @@
-"""Writes that were put off, as plain records: those that wait, those with nothing to do, those that ran early."""
+"""Records the writes of a cell: those that wait, those with nothing to do, those that ran early."""
 
 from __future__ import annotations
 
@@ -20,83 +20,53 @@ class DeferredWrite:
 
     Spark's writer would have run `command` on the spot. The record holds it as Spark itself made it, so
     that committer, options and refusals stay Spark's own.
-
-    Attributes
-    ----------
-    index : int
-        Position among the program's writes, in program order.
-    name : str
-        A name for the sink, unique within the program: the last part of the path, or the table's name.
-    df : DataFrame
-        What is written.
-    frame : int
-        The number of `df` (key of `Program.frames`).
-    jwrite : JavaObject
-        The configured Java writer.
-    command : JavaObject
-        Spark's analysed command, its query being the analysed plan of `df`.
-    kind : str
-        The command's class, without its package.
-    format : str
-        As Spark shows it: ``parquet``, ``csv``, ``jdbc``; of a table of another catalog that catalog's name.
-    mode : str
-        ``append``, ``overwrite``, ``errorifexists`` or ``ignore``.
-    options : mapping of str to str
-        The writer's options.
-    partition_by : tuple of str
-        Names of the partition columns.
-    path : str
-        The path as Spark resolved it, with scheme; of a table its full name.
-    target : Target
-        Where it goes, comparable with other targets and sources.
-    sources : tuple of Source
-        What the query reads, as far as its analysed plan shows it.
-    pruned : tuple of Source, optional
-        What it reads of that, where it was found out: Spark leaves partitions out that a filter rules out.
-    text : str
-        The call as it was written.
-    location : SourceLocation
-        The line of the write.
-    session : SessionSnapshot
-        Configuration and current database of that line; equal snapshots are one object.
-    overwrites : bool
-        Whether data at the target are gone afterwards.
-    dynamic : bool
-        Whether only those partitions are overwritten that the query has rows for.
-    defines : bool
-        Whether it makes the table's entry in the catalog, or makes it again.
-    after : tuple of int
-        Indices of earlier writes of the program that must have ended before this one starts.
-    taken_at_ms : int
-        When its line ran, in milliseconds since the epoch.
-    impure : frozenset of str
-        What its query runs that is not known to be pure: functions may read what other writes write.
     """
 
     index: int
+    """Position among the program's writes, in program order."""
     name: str
+    """Of the sink, unique within the program: the last part of the path, or the table's name."""
     df: DataFrame
     frame: int
+    """The number of `df` (key of `Program.frames`)."""
     jwrite: Any
+    """The configured Java writer."""
     command: Any
+    """Spark's analysed command, its query being the analysed plan of `df`."""
     kind: str
+    """The command's class, without the package."""
     format: str
+    """As Spark shows it: ``parquet``, ``csv``, ``jdbc``; for a table of another catalog that catalog's name."""
     mode: str
+    """``append``, ``overwrite``, ``errorifexists`` or ``ignore``."""
     options: Mapping[str, str]
     partition_by: tuple[str, ...]
+    """Names of the partition columns."""
     path: str
+    """As Spark resolved it, with scheme; for a table its full name."""
     target: Target
+    """Where it goes, comparable with other targets and sources."""
     sources: tuple[Source, ...]
+    """What the query reads, as far as its analysed plan shows it."""
     text: str
+    """The call as it was written."""
     location: SourceLocation
     session: SessionSnapshot
+    """As it was on that line; equal snapshots are one object."""
     overwrites: bool = False
+    """Whether data at the target are gone afterwards."""
     dynamic: bool = False
+    """Whether it overwrites only the partitions that the query has rows for."""
     defines: bool = False
+    """Whether it makes the table's entry in the catalog, or makes it again."""
     after: tuple[int, ...] = ()
+    """Indices of earlier writes of the program that must have ended before this one starts."""
     taken_at_ms: int = 0
+    """When its line ran, in milliseconds since the epoch."""
     impure: frozenset[str] = frozenset()
+    """The parts of its query's code that are not known to be pure: they may read what other writes write."""
     pruned: tuple[Source, ...] | None = None
+    """What it reads of `sources`, where that was found out: Spark skips partitions that a filter excludes."""
 
     @property
     def reads(self) -> tuple[Source, ...]:
@@ -126,21 +96,12 @@ class ImmediateStatement:
 
 @dataclass(frozen=True)
 class Settlement:
-    """Pending writes that were deployed before the end of the cell, because a line needed them done.
-
-    Attributes
-    ----------
-    location : SourceLocation
-        The line.
-    cause : str
-        What kind of line it was: a value of `pending.Cause`.
-    touches : str
-        What the line does with the first write that it touches: ``reads``, ``changes``.
-    writes : tuple of DeferredWrite
-        What was deployed, in program order.
-    """
+    """Pending writes that were deployed before the end of the cell, because a line needed them done."""
 
     location: SourceLocation
     cause: str
+    """What kind of line it was: a value of `pending.Cause`."""
     touches: str
+    """What the line does with the first write that it touches: ``reads``, ``changes``."""
     writes: tuple[DeferredWrite, ...]
+    """In program order."""

@@ -58,28 +58,17 @@ class Cause(str, Enum):
 
 @dataclass(frozen=True)
 class Effects:
-    """What a line that runs immediately reads and changes.
-
-    Attributes
-    ----------
-    reads : tuple of Source
-    changes : tuple of Target
-    unknown : bool
-        It may read and change anything.
-    fresh : bool
-        It lists files again, so it would miss what pending writes only add.
-    cause : Cause
-        What kind of line it is.
-    unseen_by_functions : bool
-        What it changes is nothing that functions which are not known to be pure could read, or that was asked already.
-    """
+    """What a line that runs immediately reads and changes."""
 
     reads: tuple[Source, ...] = ()
     changes: tuple[Target, ...] = ()
     unknown: bool = False
+    """Whether it may read and change anything."""
     fresh: bool = True
+    """Whether it lists files again, so that it would miss what pending writes only add."""
     cause: Cause = Cause.SPARK
     unseen_by_functions: bool = False
+    """Whether functions that are not known to be pure cannot read what it changes, or that was asked already."""
 
 
 def adds_only(write: DeferredWrite) -> bool:

@@ -30,28 +30,19 @@ _SAME_STORE = {"s3": "s3a", "s3n": "s3a", "wasbs": "wasb", "abfss": "abfs"}
 
 @dataclass(frozen=True)
 class Target:
-    """A place to which something is written, or from which it is read.
-
-    Attributes
-    ----------
-    path : str, optional
-        Qualified and resolved; None for what is no file.
-    table : str, optional
-        ``catalog.database.table`` in lower case, where it is a table.
-    also : tuple of str
-        Further paths that belong to it: of partitions of a table that lie outside the table's folder.
-    namespace : str, optional
-        ``catalog.database`` in lower case, where it is all tables of a database.
-    pattern : bool
-        Whether the path is one that a reader was given, in which ``*`` and the like are patterns. Writers take a path
-        as it is, and so does a plan whose files were found.
-    """
+    """A place to which something is written, or from which it is read."""
 
     path: str | None = None
+    """Qualified and resolved; None for what is no file."""
     table: str | None = None
+    """``catalog.database.table`` in lower case, where it is a table."""
     also: tuple[str, ...] = ()
+    """Further paths that belong to it: partitions of a table outside the table's folder."""
     pattern: bool = False
+    """Whether the path is one that a reader was given, in which ``*`` and the like are patterns. Writers take a path
+    literally, and so does a plan whose files were found."""
     namespace: str | None = None
+    """``catalog.database`` in lower case, where it is all tables of a database."""
 
     def overlaps(self, other: Target) -> bool:
         """Return whether the one is, holds, or lies in the other."""
@@ -90,19 +81,13 @@ class Target:
 
 @dataclass(frozen=True)
 class Source(Target):
-    """A place that a query reads.
-
-    Attributes
-    ----------
-    listed : bool
-        Whether the query's plan holds the list of the files since the DataFrame was made. Spark then neither
-        sees files that are appended later, nor survives that listed ones are deleted.
-    flat : bool
-        Whether it is a folder from which only the files directly in it are read.
-    """
+    """A place that a query reads."""
 
     listed: bool = False
+    """Whether the query's plan has held the list of the files since the DataFrame was made. Spark then does not see
+    files that are appended later, and fails if listed ones are deleted."""
     flat: bool = False
+    """Whether it is a folder from which only the files directly in it are read."""
 
     def reaches(self, path: str) -> bool:
         if not self.flat or self.path is None or not _lies_below(path, self.path):

@@ -27,30 +27,20 @@ class NoCommandError(Exception):
 
 @dataclass(frozen=True)
 class WriterCall:
-    """One write that a Java writer was asked for.
-
-    Attributes
-    ----------
-    jwrite : py4j.java_gateway.JavaObject, optional
-        The Java writer with all its settings; None for a statement in SQL.
-    method : str
-        ``save``, ``saveAsTable``, ``insertInto``, a method of ``DataFrameWriterV2``, or ``sql``.
-    make : callable
-        Makes Spark's command, not analysed; raises what Spark refuses.
-    run : callable
-        Writes immediately, as plain Spark does.
-    path : str, optional
-        The path that was named in the call.
-    table : str, optional
-        The table's name as it was written.
-    """
+    """One write that a Java writer was asked for."""
 
     jwrite: Any
+    """The Java writer with all its settings; None for a statement in SQL."""
     method: str
+    """``save``, ``saveAsTable``, ``insertInto``, a method of ``DataFrameWriterV2``, or ``sql``."""
     make: Callable[[], Any]
+    """Makes Spark's command, not analysed; raises what Spark refuses."""
     run: Callable[[], Any]
+    """Writes immediately, as plain Spark does."""
     path: str | None = None
+    """As named in the call."""
     table: str | None = None
+    """As written."""
 
     @property
     def source(self) -> str:
