@@ -1,4 +1,4 @@
-"""The context manager that captures code."""
+"""Captures what PySpark code does, as a context manager."""
 
 from __future__ import annotations
 
@@ -37,19 +37,17 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     ----------
     spark : SparkSession
         A classic session.
-    name : str, optional
-        The program's name.
     location : CellSource, optional
-        The cell, if the code is one. Otherwise lines are numbered by their files.
+        The cell that the code is. By default lines are numbered by their files.
     namespace : mapping, optional
         Where the block binds its names; by default the variables of the function, or module, around the block.
     earlier : iterable of Program, optional
         Programs that were captured before, oldest first: the block may continue from their DataFrames, whose operators
         keep their labels.
     mode : CaptureMode
-        What becomes of writes and starts of streaming queries; in words mostly {"batch", "streaming"}.
+        What becomes of writes and starts of streaming queries; as text mostly {"batch", "streaming"}.
     listener : CaptureListener, optional
-        What lines need is asked of it, and what they do is told to it.
+        Provides what lines need, and hears of what they do.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a capture does with writes, and with the starts of streaming queries."""
+"""Names what a capture does with writes, and with the starts of streaming queries."""
 
 from __future__ import annotations
 

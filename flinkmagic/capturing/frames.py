@@ -1,4 +1,4 @@
-"""The DataFrames of a program, numbered, and kept alive only as long as something can still use them."""
+"""Numbers the DataFrames of a program, and keeps each alive only as long as something can still use it."""
 
 from __future__ import annotations
 

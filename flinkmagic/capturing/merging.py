@@ -1,7 +1,7 @@
-"""Several programs as one: a cell that continues from another cell's DataFrames, and the graph that spans all cells.
+"""Joins programs: a cell to those whose DataFrames it continues from, all cells in the graph that spans them.
 
-Each program numbers its own DataFrames. The DataFrame object joins them: the one that an earlier cell made is the very
-object that a later cell calls. Expression ids need no care, since Spark assigns each only once.
+Each program numbers its own DataFrames. The DataFrame object joins them: a later cell calls the very object that an
+earlier cell made. Expression ids need no care, since Spark assigns each only once.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def merge(programs: Sequence[Program]) -> Program:
     """Make one program that does what all of them do, in their order.
 
     Sinks of equal names are distinguished by the names of their programs. A result that another of the programs
-    continues from is no result of the whole, just as within one program. A variable's name means what the last of them
-    bound to it. It is named as the last of them.
+    continues from is no result of the whole, just as within one program. A variable means what the last of them bound
+    to it, and the whole has the last one's name.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the user asks of the operators that compute a DataFrame."""
+"""Records what the user asks of the operators that compute a DataFrame."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Rows that are persisted for certain DataFrames alone, and released with them.
+"""Persists rows for certain DataFrames alone, and releases them with those.
 
 What is persisted is the DataFrame under a filter that is always true and names this use of it: Spark finds cached rows
 by an equal plan, and would otherwise serve them, unasked, to every equal query of the session. Catalyst removes the
-filter; Spark's checks of writes still see the sources behind it, as they would not see them behind rows.
+filter; Spark's checks of writes still see the sources behind it, which rows would hide.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs beside a cell and notes what it does: its DataFrame calls, its writes, what its names mean afterwards."""
+"""Notes what a cell does while it runs: its DataFrame calls, its writes, what its names mean afterwards."""
 
 from __future__ import annotations
 
@@ -33,18 +33,9 @@ from flinkmagic.jvm.java import is_stopped
 
 
 class Recorder(CapturedSession):
-    """Notes the calls of one `capture`, and decides of each write and each line that touches one.
+    """Notes the calls of one `capture`, and decides on each write and each line that touches one.
 
     Only the user's own calls come here, not those that PySpark makes to serve them: `hooks.patches` sees to that.
-
-    Attributes
-    ----------
-    ended : bool
-        The session has been stopped: no more calls are noted.
-    mode : CaptureMode
-        What becomes of writes.
-    listener : CaptureListener
-        What is asked and told.
     """
 
     def __init__(
@@ -64,6 +55,7 @@ class Recorder(CapturedSession):
         self.awaited: list[DeferredWrite] = list(listener.awaited())
         self._earlier = earlier
         self.ended = False
+        """Whether the session has been stopped: no more calls are noted then."""
         self.threads = {self.thread}
         self._depths = threading.local()
         self.frames: FrameRegistry = program.registry
@@ -116,7 +108,7 @@ class Recorder(CapturedSession):
         self._calls.append(RecordedCall(len(self._calls), method, text, location, numbers, number, new))
 
     def use(self, frames: Iterable[DataFrame]) -> None:
-        """Note that rows of frames are read, or that other code is given them: their names then ask no more."""
+        """Note that rows of frames are read, or that other code is given them: none of them is a result then."""
         with self._recording:
             self._used.update(map(self.frames.add, frames))
 

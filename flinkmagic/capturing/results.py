@@ -1,4 +1,4 @@
-"""What a program without writes results in: the DataFrames that it bound to names."""
+"""Finds the results of a program without writes: the DataFrames that it bound to names."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def name_results(
 ) -> None:
     """Set a program's `variables` to the DataFrames that were bound between two states of a namespace.
 
-    Where the program writes nothing, those of them that it did nothing else with become its `results`, unless it is to
-    have none. A streaming DataFrame is none: it has no rows to keep. Neither is what a command answered: that has run.
+    If the program writes nothing and may have results, those that it did nothing else with become its `results`. A
+    streaming DataFrame is none: it has no rows to keep. Neither is a command's answer: the command has run.
     """
     before, after = bound_frames(namespace_before), bound_frames(namespace_after)
     bound = {name: df for name, df in after.items() if before.get(name) is not df}

@@ -1,4 +1,4 @@
-"""Which rows of another DataFrame a DataFrame has: what is selected of a split, or goes to a side output."""
+"""Records which rows of another DataFrame a DataFrame has: those selected of a split, or sent to a side output."""
 
 from __future__ import annotations
 

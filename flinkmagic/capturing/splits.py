@@ -1,4 +1,4 @@
-"""`split` and `side_output`: one DataFrame that goes several ways, and is computed once for all of them.
+"""Sends one DataFrame several ways, computed once for all of them: `split` and `side_output`.
 
 In a captured cell whose writes are deferred the parent becomes a boundary of the job (`planning.boundaries`). Where
 lines run immediately, there is no job that would span them: the parent is persisted (`persisted`).
@@ -38,16 +38,9 @@ def split(df: DataFrame, conditions: Mapping[str, Column | str]) -> Split:
 
     Parameters
     ----------
-    df : DataFrame
-        What is split.
     conditions : mapping of str to Column or str
         By name, which rows have it: a boolean column or an expression in SQL. A condition that depends on chance
         (``F.rand() < 0.1``) is decided once for each row.
-
-    Returns
-    -------
-    Split
-        Its `select` returns the rows of a name.
 
     Raises
     ------
@@ -120,10 +113,6 @@ def side_output(df: DataFrame, tag: OutputTag, condition: Column | str) -> tuple
 
     Parameters
     ----------
-    df : DataFrame
-        What has two outputs.
-    tag : OutputTag
-        Names the side output.
     condition : Column or str
         Which rows go there: a boolean column or an expression in SQL. Where it is null, the row stays in the main
         output.
@@ -159,16 +148,11 @@ def side_output(df: DataFrame, tag: OutputTag, condition: Column | str) -> tuple
 
 
 class _Parent:
-    """A DataFrame whose rows are computed once for several selections.
-
-    Attributes
-    ----------
-    conditions : dict of str to Column
-        By name, which rows are selected. One that depends on chance is a column of the parent.
-    """
+    """A DataFrame whose rows are computed once for several selections."""
 
     def __init__(self, df: DataFrame, conditions: Mapping[str, Column | str]) -> None:
         self.conditions = {name: F.expr(one) if isinstance(one, str) else one for name, one in conditions.items()}
+        """By name, which rows are selected. One that depends on chance is a column of the parent."""
         self._added: list[str] = []
         self._shared: DataFrame | None = None
         self._kept: DataFrame | None = None

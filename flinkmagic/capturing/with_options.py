@@ -1,4 +1,4 @@
-"""`with_options`: the user's settings for the operators that compute a DataFrame."""
+"""Sets the user's options of the operators that compute a DataFrame: `with_options`."""
 
 from __future__ import annotations
 
@@ -37,20 +37,18 @@ def with_options(
 
     Parameters
     ----------
-    df : DataFrame
-        What the operator computes.
     name : str, optional
         The operator's name in all graphs.
     uid : str, optional
-        From which its id is made, instead of its place in the graph; unique within a program.
+        Unique within a program; the operator's id is made from it, not from the place in the graph.
     slot_sharing_group : str, optional
         Subtasks of operators of one group may share a slot. On Spark, where each task has a core of its own, it takes
         effect in simulations only.
     co_location_group : str, optional
         Subtasks of the same number, of operators of one group, must share a slot. As with `slot_sharing_group`.
     chaining : {"always", "head", "never"}, optional
-        Whether it is chained to the operators before it (not with "head") and behind it (nor with "never"): each
-        chain is drawn and scheduled as a job vertex. Spark runs a stage's chains within the same tasks all the same.
+        "head" does not chain it to the operators before it, "never" not to those behind it either: each chain is drawn
+        and scheduled as a job vertex. Spark runs a stage's chains within the same tasks all the same.
     max_parallelism : int, optional
         How many subtasks its stage may have at most, 1 to 32768; more are refused.
 

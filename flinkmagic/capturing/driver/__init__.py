@@ -1,1 +1,1 @@
-"""What a capture asks the driver, and the Java that answers each question in one call."""
+"""Asks the driver what a capture has to know; Java answers each question in one call."""

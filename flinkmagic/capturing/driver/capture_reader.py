@@ -1,6 +1,6 @@
-"""What a capture asks the driver: one gateway call for each question.
+"""Asks the driver what a capture has to know, with one gateway call for each question.
 
-``java/CaptureReader.java`` answers it; for the leaves of plans ``LeafReader.java``, for RDDs ``LineageReader.java``.
+``java/CaptureReader.java`` answers; for the leaves of plans ``LeafReader.java``, for RDDs ``LineageReader.java``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether what a query runs may have effects, or may read what is in the driver's own files.
+"""Finds code in queries that may have effects, or may read the driver's own files.
 
 A pending write can wait for the end of the cell if all its functions are known to be pure. Other functions may read
 anything outside Spark: a file, an accumulator, a service. Spark's own operators are pure in this sense.
@@ -32,7 +32,7 @@ class Functions:
     pickled: tuple[bytes, ...]
     """Python functions, as PySpark ships them."""
     opaque: str | None
-    """Code of which nothing can be known."""
+    """Code of which nothing can be known; None if there is none."""
     broadcasts: frozenset[int] = frozenset()
     """The ids of the broadcast variables that the Python functions use."""
 

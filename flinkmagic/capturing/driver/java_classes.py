@@ -1,4 +1,4 @@
-"""Capturing's Java classes, compiled inside the session's driver."""
+"""Compiles capturing's Java classes inside the session's driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a SQL text consists of, before it is analysed: parsed by Spark, listed by ``java/SqlReader.java``."""
+"""Takes SQL texts apart before they are analysed: Spark parses them, ``java/SqlReader.java`` lists the parts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Hooks: how a cell's calls are noticed, and what runs before and after each."""
+"""Hooks that notice a cell's calls, and run before and after each."""

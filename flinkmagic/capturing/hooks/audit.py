@@ -1,9 +1,9 @@
-"""Effects outside Spark: files, folders, processes, sockets and databases that a cell's Python code touches.
+"""Judges effects outside Spark: files, folders, processes, sockets and databases that a cell's Python code touches.
 
 CPython reports them by audit events before they happen, and an audit hook that raises stops them (PEP 578; the events
 were seen on 3.11, their names are in the standard library's table of audit events). A hook cannot be removed again, so
-the first capture installs one, which does nothing while no cell is captured. No event reports a look at a file that
-does not open it (`os.stat` and what is built on it: `os_entries`), or files that a library opens in C++.
+the first capture installs one, which does nothing while no cell is captured. No event reports looks at a file that do
+not open it (`os.stat` and what is built on it: `os_entries`), or files that a library opens in C++.
 
 1. A path settles what is pending only where it overlaps what a pending write reads or writes.
 2. While a pending write has functions that are not known to be pure, they may touch any path. Only files of Python,

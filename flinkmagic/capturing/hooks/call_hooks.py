@@ -1,4 +1,4 @@
-"""What happens before and after a PySpark call of the user's while it is captured."""
+"""Runs before and after a PySpark call of the user's while it is captured."""
 
 from __future__ import annotations
 
@@ -31,20 +31,12 @@ _CUTS = frozenset({"checkpoint", "localCheckpoint"})
 
 
 class Hook:
-    """Lets a call through as it is.
-
-    Parameters
-    ----------
-    method : str
-        The method's name.
-    original : callable
-        The method itself.
-    """
+    """Lets a call through as it is."""
 
     only_pending = False
-    """Whether it is of interest only while writes are pending."""
+    """Whether the call matters only while writes are pending."""
     runs_users_code = False
-    """Whether code of the cell's own runs in the call, such as a generator argument: its calls are noticed too."""
+    """Whether the call runs code of the cell, such as a generator argument: calls of that code are noticed too."""
 
     def __init__(self, method: str, original: Callable[..., Any]) -> None:
         self.method = method
@@ -144,7 +136,7 @@ class EagerDisplay(Hook):
 
 
 class HandOver(Hook):
-    """A call that runs nothing yet, but makes a DataFrame more than a name: it is cached, or becomes a subquery."""
+    """A call that runs nothing yet, but hands a DataFrame on: it is cached, or becomes a subquery."""
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         recorder.use(frames_in(args[:1]))

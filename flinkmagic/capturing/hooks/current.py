@@ -1,4 +1,4 @@
-"""Which capture notes a call: that of the cell whose thread makes it, and only the cell's own calls.
+"""Finds the capture that notes a call: that of the cell whose thread makes it, for the cell's own calls only.
 
 The hooks belong to the process, a capture to a cell. A cell's threads are the one that runs it and those that work for
 it: threads that it starts, and pool threads while they run what it handed them. Other threads of the kernel (those of

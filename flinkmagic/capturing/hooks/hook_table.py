@@ -1,4 +1,4 @@
-"""Which methods of PySpark get which hook, in the versions that have them."""
+"""Lists which methods of PySpark get which hook, in the versions that have them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _VIEWS = (
 )
 
 _USES = ("asTable", "cache", "exists", "persist", "scalar")
-"""Methods of `DataFrame` that read no rows yet, but make the DataFrame more than a name."""
+"""Methods of `DataFrame` that read no rows yet, but hand the DataFrame on."""
 
 _NOT_HOOKED = frozenset(
     {

@@ -1,7 +1,7 @@
-"""What calls of Java methods do, as tables: a call that is in none of them may do anything.
+"""Lists what calls of Java methods do; a call that is in none of the tables may do anything.
 
-A class is given by the names of its own class and of all that it extends or implements. A name that ends with a dot is
-a package, with everything below it.
+A class is given by its own name and the names of all that it extends or implements. A name that ends with a dot is a
+package, with everything below it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of the JVM that users make themselves: through ``sc._jvm``, ``sc._jsc``, ``df._jdf`` and their results.
+"""Hooks users' own calls of the JVM: through ``sc._jvm``, ``sc._jsc``, ``df._jdf`` and their results.
 
 `JavaMember` calls all Java methods, static ones too, and `JavaClass` all constructors. PySpark calls them all the time;
 a call is the user's if the frame that makes it is not PySpark's, py4j's or ours.

@@ -1,4 +1,4 @@
-"""Machine learning: what trains, transforms, evaluates, saves or loads models.
+"""Hooks machine learning: what trains, transforms, evaluates, saves or loads models.
 
 Its packages are slow to import, so they are hooked only once something imports them, before the cell or in it. PySpark
 and the JVM save a model in several steps, some of them writes of DataFrames: for the user it is one line, which runs

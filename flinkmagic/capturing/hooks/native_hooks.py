@@ -1,4 +1,4 @@
-"""Hooks for the functions of `native_readers` in those of the libraries that are imported.
+"""Hooks the functions of `native_readers` in the libraries that are imported.
 
 A library that the cell itself imports is hooked as soon as it is imported.
 """
@@ -56,15 +56,7 @@ def entries_of(module: ModuleType) -> Iterator[Entry]:
 
 
 class Native(Watched):
-    """A call that opens files without Python.
-
-    Parameters
-    ----------
-    method, original
-        As for any hook.
-    call : NativeCall
-        What is known about it.
-    """
+    """A call that opens files without Python."""
 
     def __init__(self, method: str, original: Callable[..., Any], call: NativeCall) -> None:
         super().__init__(method, original, lambda recorder, args, kwargs: _effects(recorder, call, args, kwargs))
@@ -146,7 +138,7 @@ class Imports(MetaPathFinder):
     Parameters
     ----------
     wanted : callable
-        Returns whether to report a module with this name.
+        Returns whether to report the module of a name.
     loaded : callable
         Called with the module when its code has run.
     """

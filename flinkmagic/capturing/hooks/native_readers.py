@@ -1,9 +1,9 @@
-"""Libraries that open files in C, C++ or Rust, which CPython does not report: what their functions read and change.
+"""Lists what functions read and change that open files in C, C++ or Rust, which CPython does not report.
 
 Each row names a module, the functions or methods through which every use of the library passes, and which argument is
 the path. What opens its files by Python's `open` (fastparquet, Pillow, `pandas.read_csv`) needs no row.
 
-No row is possible for methods of classes that cannot be changed, such as Cython's: pyarrow's FileSystem and Dataset
+No row is possible for methods of classes that cannot be changed, such as Cython's, pyarrow's FileSystem and Dataset
 among them.
 """
 
@@ -22,7 +22,7 @@ class Does(enum.Enum):
     CHANGES = enum.auto()
     BOTH = enum.auto()
     ANYTHING = enum.auto()
-    """It may read and change what its arguments do not say: it runs a query, or follows earlier calls."""
+    """It may read and change what its arguments do not name: it runs a query, or follows earlier calls."""
 
 
 @dataclass(frozen=True)

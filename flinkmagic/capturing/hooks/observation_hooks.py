@@ -1,4 +1,4 @@
-"""`Observation.get`, in a captured cell and in later ones: it waits for a query, maybe for a pending write."""
+"""Hooks `Observation.get`, which waits for a query, maybe for a pending write, of this cell or an earlier one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What RDDs read, write and run: hooks for the few methods of PySpark that all others go through.
+"""Judges what RDDs read, write and run, in the few methods of PySpark that all others go through.
 
 Making an RDD from others runs nothing, so it is not hooked. Every job of an RDD passes through `RDD.collect`,
 `SparkContext.runJob` and a handful more. On the way PySpark asks for the number of partitions, for which Hadoop lists

@@ -1,4 +1,4 @@
-"""What a session keeps and releases: caches, accumulators, broadcast variables, files, streams, itself."""
+"""Hooks what a session keeps and releases: caches, accumulators, broadcast variables, files, streams, itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hook of `DataFrame.randomSplit`."""
+"""Hooks `DataFrame.randomSplit`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that start and are waited for."""
+"""Hooks the start of streams, and waiting for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads, pools and processes that a cell makes work for it.
+"""Hooks threads, pools and processes that work for a cell.
 
 A thread that the cell starts, and a pool's thread while it runs what the cell handed it, belong to the cell. What other
 processes do is not seen: giving them work settles what is pending.

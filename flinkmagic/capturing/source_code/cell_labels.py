@@ -1,4 +1,4 @@
-"""The labels of this process's cells, by the file names that their frames carry.
+"""Remembers the labels of this process's cells, by the file names that their frames carry.
 
 A traceback that comes back from a Python worker holds those names and nothing else of a cell. `linecache` keeps the
 cells' text for this process in the same way.

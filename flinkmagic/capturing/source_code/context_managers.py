@@ -1,4 +1,4 @@
-"""Whether a context manager reacts to an exception that leaves its block.
+"""Tells whether a context manager reacts to an exception that leaves its block.
 
 The names in the ``with`` statement are looked up in the frame that runs it; nothing is called. A context manager that
 cannot be found that way counts as one that does not react, and so do those of installed libraries: they close what they
@@ -35,7 +35,7 @@ def heeds_exceptions(expression: ast.expr, frame: FrameType, has_handlers: Calla
     expression : ast.expr
         What follows ``with``.
     frame : FrameType
-        The frame in which it does.
+        The frame that runs the statement.
     has_handlers : callable
         Returns whether the code of a function has handlers; the second argument is the text of its file.
     """

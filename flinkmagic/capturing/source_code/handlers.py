@@ -1,4 +1,4 @@
-"""Whether an exception of a line would be handled.
+"""Tells whether an exception of a line would be handled.
 
 A write that is put off cannot raise on its own line. Where a handler waits for it to raise, it must.
 """
@@ -39,8 +39,6 @@ def handler_of(frame: FrameType, source: str, after: int = 0) -> int | None:
 
     Parameters
     ----------
-    frame : FrameType
-        A frame of the user's.
     source : str
         The text that it was compiled from.
     after : int

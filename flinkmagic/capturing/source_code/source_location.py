@@ -1,4 +1,4 @@
-"""The captured cell, and lines of the user's code."""
+"""Records the captured cell, and lines of the user's code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a call is in the user's source, and how it is written there.
+"""Finds where a call is in the user's source, and how it is written there.
 
 PySpark's own call site names the wrong cell (it takes the number of the cell that runs for that of the cell where the
 function was defined). The frame knows better: its file name is the one that IPython's compile cache gave to the cell,

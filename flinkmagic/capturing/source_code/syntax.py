@@ -1,4 +1,4 @@
-"""Syntax trees of what the user wrote."""
+"""Parses what the user wrote."""
 
 from __future__ import annotations
 

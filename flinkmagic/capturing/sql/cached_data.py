@@ -1,4 +1,4 @@
-"""Lines that release cached rows: a pending write that would be computed from these rows has to run before.
+"""Judges lines that release cached rows: a pending write that would be computed from these has to run before.
 
 A persisted DataFrame is computed once, from its sources as they were then. A write of it that runs after
 ``unpersist()`` would compute it again.
@@ -26,10 +26,8 @@ def cache_effects(captured: CapturedSession, jplan: Any = None) -> Effects:
 
     Parameters
     ----------
-    captured : CapturedSession
-        Whose cached data it is.
     jplan : JavaObject, optional
-        The analysed plan whose cached rows are released (``df.unpersist()``); all of the cache without it
+        The analysed plan whose cached rows are released (``df.unpersist()``); None for all of the cache
         (``clearCache()``, ``CLEAR CACHE``).
     """
     if captured.spark._jsparkSession.sharedState().cacheManager().isEmpty():

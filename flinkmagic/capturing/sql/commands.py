@@ -1,4 +1,4 @@
-"""What a catalog call, or another line that is not deferred, reads and changes, before it runs.
+"""Judges what a catalog call, or another line that is not deferred, reads and changes, before it runs.
 
 Asked only while writes are pending. What cannot be known counts as reading and changing everything. `sql_effects`
 judges SQL statements.

@@ -1,4 +1,4 @@
-"""What a parsed SQL statement reads and changes, before it is analysed or run.
+"""Judges what a parsed SQL statement reads and changes, before it is analysed or run.
 
 Every statement is judged by the tables that it names, be it one of many in a script: it changes them, unless a table
 below says otherwise. One that names none, and that no table below knows, may read and change anything.
@@ -133,8 +133,6 @@ class SqlEffects:
 
     Parameters
     ----------
-    captured : CapturedSession
-        Knows what is pending.
     spark : SparkSession
         The session that runs them.
     """
@@ -261,7 +259,7 @@ class SqlEffects:
             return None
 
     def _look(self, owner: SqlNode, table: Target) -> None:
-        """Judge a look at a table's description: the table has to exist; an extended one tells its size, too."""
+        """Judge a look at a table's description: the table has to exist. An extended description tells its size."""
         in_full = owner.kind == "DescribeRelation" and owner.plan.isExtended()
         if in_full or any(write.defines and write.target.overlaps(table) for write in self._pending.writes):
             self._reads.append(_source(table))

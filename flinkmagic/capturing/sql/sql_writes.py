@@ -1,8 +1,8 @@
-"""``SparkSession.sql``: a statement that writes a query's rows is deferred; every other one runs once it may.
+"""Takes over ``SparkSession.sql``: defers a statement that writes a query's rows, and runs any other once it may.
 
 Spark's parser says what a text is, and Spark's analyser makes the same command of ``INSERT INTO t SELECT …`` as of
-``insertInto``: it is analysed on its own line, where Spark refuses what it refuses, and put off. What is no command
-over one query (MERGE, UPDATE, DELETE, CALL, a script) runs on its line, after what it touches, and is noted.
+``insertInto``: it is analysed, and maybe refused, on its own line, and put off. What is no command over one query
+(MERGE, UPDATE, DELETE, CALL, a script) runs on its line, after what it touches, and is noted.
 
 PySpark's own ``sql`` formats the text and binds the arguments; in place of the Java session it talks to a stand-in.
 """
@@ -93,7 +93,7 @@ class _Session:
 
 
 class _JavaSession:
-    """Replaces its Java half."""
+    """Replaces a session's Java half."""
 
     def __init__(self, jsession: Any, statement: _Statement) -> None:
         self._jsession = jsession

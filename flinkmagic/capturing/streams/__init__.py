@@ -1,1 +1,1 @@
-"""Streaming queries whose start is deferred."""
+"""Defers the start of streaming queries."""

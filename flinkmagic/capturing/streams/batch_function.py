@@ -1,4 +1,4 @@
-"""The function of a `foreachBatch`, as Spark calls it for each batch."""
+"""Wraps the function of a `foreachBatch`, which Spark calls for each batch."""
 
 from __future__ import annotations
 
@@ -12,22 +12,13 @@ BatchCall = Callable[["DataFrame", int], Any]
 
 
 class BatchFunction:
-    """A user's function for batches, which the job that runs its query may carry out.
-
-    Parameters
-    ----------
-    function : callable
-        The user's. Is given a batch and its number.
-
-    Attributes
-    ----------
-    carry_out : callable, optional
-        Is given the function, the batch and its number, and returns when the batch is done. None: it is called.
-    """
+    """A user's function for batches, which the job that runs its query may carry out."""
 
     def __init__(self, function: BatchCall) -> None:
         self.function = function
         self.carry_out: Callable[[BatchCall, DataFrame, int], None] | None = None
+        """Is given the function, the batch and its number, and returns when the batch is done. None: the function is
+        called."""
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         if self.carry_out is None:

@@ -1,4 +1,4 @@
-"""What `start()` returns in mode streaming: a `StreamingQuery` that starts when its graph runs, or before."""
+"""Provides what `start()` returns in mode streaming: a `StreamingQuery` that starts when its graph runs, or before."""
 
 from __future__ import annotations
 
@@ -26,20 +26,14 @@ class DeferredQuery(StreamingQuery):
     ----------
     name : str
         The query's name in its graph.
-    location : SourceLocation
-        The line of the start.
     need_start : callable
-        Starts it, or raises what says that it has not been started.
-
-    Attributes
-    ----------
-    need_job : callable, optional
-        Makes the job that takes it over, if the cell is still to make one.
+        Starts it, or raises the error that it has not been started.
     """
 
     def __init__(self, name: str, location: SourceLocation, need_start: Callable[[], None]) -> None:
         self.need_start = need_start
         self.need_job: Callable[[], None] | None = None
+        """Makes the job that takes the query over; None if the cell makes none any more."""
         self._name, self._location = name, location
         self._lock = threading.Lock()
         self._begun: Future[Any] | None = None

@@ -1,4 +1,4 @@
-"""The streaming queries of a program that have not started yet."""
+"""Defers the streaming queries of a program."""
 
 from __future__ import annotations
 
@@ -31,10 +31,6 @@ class PendingStreams:
 
     Parameters
     ----------
-    spark : SparkSession
-        Of the capture.
-    frames : FrameRegistry
-        Numbers DataFrames.
     name : str, optional
         The program's name, for messages.
     defers : bool
@@ -43,11 +39,6 @@ class PendingStreams:
         Starts each query on its own line. None: none starts, and a line that needs one is refused.
     deploy : callable, optional
         Makes a job of what has started.
-
-    Attributes
-    ----------
-    waiting : list of DeferredStream
-        What is deferred, or has started and is in no job yet.
     """
 
     def __init__(
@@ -60,6 +51,7 @@ class PendingStreams:
         deploy: Callable[[], None] | None,
     ) -> None:
         self.waiting: list[DeferredStream] = []
+        """What is deferred, or has started and is in no job yet."""
         self._defers = defers
         self._begin = begin
         self._spark = spark
@@ -94,12 +86,10 @@ class PendingStreams:
 
         Parameters
         ----------
-        writer : DataStreamWriter
-            The user's.
         start : callable
             Calls PySpark's method.
-        text, location, session
-            The call, its line, and the session there.
+        session : SessionSnapshot
+            As it is on the line.
         """
         java_half = DeferringStreamWriter(writer._jwrite)
         writer._jwrite = java_half

@@ -1,4 +1,4 @@
-"""The Java half of a `DataStreamWriter`: its settings, a copy of it, and the call that would start the query.
+"""Reads and copies the Java half of a `DataStreamWriter`, and catches the call that would start the query.
 
 Spark keeps the settings in private fields of the writer (seen on 3.5.9 and 4.3.0); a writer may be changed, and started
 again, after the call that is deferred.
@@ -32,19 +32,12 @@ class StreamWriterFacts:
 
 
 class DeferringStreamWriter:
-    """Replaces a Java ``DataStreamWriter`` while `start` or `toTable` of PySpark runs; passes settings on to it.
-
-    Attributes
-    ----------
-    jwrite : py4j.java_gateway.JavaObject
-        The writer with all settings.
-    call : tuple
-        The method that would have started the query, and its arguments.
-    """
+    """Replaces a Java ``DataStreamWriter`` while `start` or `toTable` of PySpark runs; passes settings on to it."""
 
     def __init__(self, jwrite: Any) -> None:
         self.jwrite = jwrite
         self.call: tuple[str, tuple[Any, ...]] | None = None
+        """The method that would have started the query, and its arguments."""
 
     def __getattr__(self, name: str) -> Callable[..., DeferringStreamWriter]:
         def setting(*args: Any) -> DeferringStreamWriter:

@@ -1,4 +1,4 @@
-"""Metrics of observations that come with a write that has not run yet."""
+"""Refuses to wait for metrics of observations that come with a write that has not run yet."""
 
 from __future__ import annotations
 
@@ -15,16 +15,12 @@ if TYPE_CHECKING:
 class AwaitedMetrics:
     """Replaces the Java half of an observation until the graph runs whose write yields its metrics.
 
-    A later cell that asks for them would wait forever.
+    Without it, a later cell that asks for them would wait forever.
 
     Parameters
     ----------
-    observation : pyspark.sql.Observation
-        The user's.
     write : DeferredWrite
         The first write of the program that collects its metrics.
-    graph : str, optional
-        The graph's name.
     """
 
     def __init__(self, observation: Any, write: DeferredWrite, graph: str | None) -> None:

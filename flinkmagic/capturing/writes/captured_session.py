@@ -1,4 +1,4 @@
-"""A session while a cell's use of it is captured: what decides whether a line of the cell may run now."""
+"""Decides whether a line of a cell may run now, while the cell's use of a session is captured."""
 
 from __future__ import annotations
 
@@ -23,29 +23,18 @@ class CapturedSession:
 
     Parameters
     ----------
-    spark : SparkSession
-        The session.
-    source : SourceReader
-        Reads the user's source.
     deploy : callable, optional
         Runs all that is pending (see `PendingWrites`).
-
-    Attributes
-    ----------
-    thread : int
-        The cell's own thread, which makes this object.
-    pending : PendingWrites
-        The writes that nothing has run yet.
-    tables : mutable mapping of DataFrameWriterV2 to str
-        The table that each writer was made for, as it was written.
     """
 
     def __init__(self, spark: Any, source: SourceReader, deploy: Callable[[], None] | None) -> None:
         self.spark = spark
         self.source = source
         self.thread = threading.get_ident()
+        """The cell's own thread, which makes this object."""
         self.pending = PendingWrites(spark, deploy)
         self.tables: MutableMapping[Any, str] = weakref.WeakKeyDictionary()
+        """The table that each `DataFrameWriterV2` was made for, as it was written."""
         self._resolver: PathResolver | None = None
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
 

@@ -1,7 +1,7 @@
-"""What each of Spark's write commands does: where it goes, in which mode, and what it finds there.
+"""Describes each of Spark's write commands: where it goes, in which mode, and what it finds there.
 
-Some commands decide only when they run whether their table is there; what they would refuse then is asked here
-before, by the very methods that they ask. The classes were seen on 4.3.0; 3.5.9 has all but `SaveAsV1TableCommand`.
+Some commands find out only when they run whether their table is there; what they would refuse then is asked here
+before, by their own methods. The classes were seen on 4.3.0; 3.5.9 has all but `SaveAsV1TableCommand`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SECRET = re.compile(r"secret|password|token|access[.]?key|user|url", re.IGNOREC
 
 
 def facts_of(kind: str, spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
-    """Return the facts of an analysed command of a class; None if the command or its target is unknown."""
+    """Return the facts of an analysed command of class `kind`; None if the command or its target is unknown."""
     make = _FACTS.get(kind)
     return None if make is None else make(spark, df, call, command)
 

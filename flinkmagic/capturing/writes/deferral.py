@@ -1,4 +1,4 @@
-"""Takes writes over: each is deferred, skipped as Spark would skip it, or run immediately if it cannot be deferred.
+"""Takes writes over: defers each, skips it as Spark would, or runs it immediately if it cannot be deferred.
 
 A write is deferred if Spark makes a command for it that `command_facts` knows. Spark analyses the command on the
 write's own line and on its own plan, so each of Spark's refusals appears there.
@@ -50,27 +50,14 @@ _COARSE = 5
 
 
 class Deferral:
-    """Decides of each write of one capture.
+    """Decides on each write of one capture.
 
     Parameters
     ----------
-    session : CapturedSession
-        The capture's.
-    frames : FrameRegistry
-        Numbers what is written, and keeps it.
-    mode : CaptureMode
-        What becomes of writes.
     on_deferred : callable
         Called for each deferred write with the number of those that are pending.
     on_plain : callable
-        Called with the line and the text of a write that plain Spark has done, and why.
-
-    Attributes
-    ----------
-    skipped : list of SkippedWrite
-        The writes that had nothing to do.
-    immediate : list of ImmediateStatement
-        The lines that have changed rows already.
+        Called with the line and the text of a write that plain Spark has done, and the error that is the reason.
     """
 
     def __init__(
@@ -84,7 +71,9 @@ class Deferral:
         self._session, self._frames, self._mode = session, frames, mode
         self._on_deferred, self._on_plain = on_deferred, on_plain
         self.skipped: list[SkippedWrite] = []
+        """The writes that had nothing to do."""
         self.immediate: list[ImmediateStatement] = []
+        """The lines that have changed rows already."""
         self._pending = session.pending
         self._names: set[str] = set()
         self._checked: dict[tuple[object, ...], SessionSnapshot] = {}
@@ -132,14 +121,8 @@ class Deferral:
 
         Parameters
         ----------
-        location : SourceLocation
-            Their line.
-        text : str
-            The call as it was written.
-        take : callable
-            Takes them over.
         run : callable
-            Writes as plain Spark does, which it is asked to where nothing is deferred and `take` refuses to defer.
+            Writes as plain Spark does; called where nothing is deferred and `take` refuses to defer.
 
         Raises
         ------
@@ -234,12 +217,6 @@ class Deferral:
             Its query.
         call : WriterCall
             Who asked for it.
-        command : JavaObject
-            Spark's command.
-        facts : WriteFacts
-            What is known of it.
-        text : str
-            The call as it was written.
         """
         location = self._session.location()
         if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts, location):
@@ -383,7 +360,7 @@ class Deferral:
         return pruned
 
     def _check_format(self, df: Any, facts: WriteFacts, session: SessionSnapshot) -> None:
-        """Ask a file format only once for all similar writes: those of a loop mostly are."""
+        """Check with a file format, once for all similar writes: those of a loop mostly are."""
         options = tuple(sorted(facts.options.items()))
         schema = df._jdf.schema().json()
         alike = (facts.format, options, facts.partition_by, schema, id(session))

@@ -1,8 +1,8 @@
-"""Files that a pending write's DataFrames listed, and that have changed by the time it runs.
+"""Finds files that a pending write's DataFrames listed, and that have changed by the time it runs.
 
 A DataFrame over files holds their list from when it was made. If a file has changed since then, Spark reads it up to
-its old length, or reads what has taken its name: rows that the plain cell, which writes on the write's own line, would
-not have written.
+its old length, or reads what has taken its name: rows that the plain cell, which writes on that line, would not have
+written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from flinkmagic.jvm.java import session_state
 def check_inputs(writes: Iterable[DeferredWrite]) -> None:
     """Make sure that no write runs on files that have changed since its line.
 
-    What had changed before the write's own line, the plain cell would have read, too: of that the user is warned.
+    What had changed before the write's own line, the plain cell would have read, too: the user is warned of that.
 
     Raises
     ------

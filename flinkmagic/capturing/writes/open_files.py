@@ -1,4 +1,4 @@
-"""Files that this process has open for writing: no audit event reports what it writes to them from now on."""
+"""Finds files that this process has open for writing: no audit event reports what it writes to them from now on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places outside file systems and catalogs, as comparable text: tables of databases, other sources."""
+"""Names places outside file systems and catalogs, as comparable text: tables of databases, other sources."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES_PLACE = re.compile(
 
 
 def jdbc_paths(url: str, table_or_query: str) -> Iterator[str]:
-    """Return the tables of a database that a name, or a query, names, each as a path.
+    """Return the tables of a database that a table's name or a query refers to, each as a path.
 
     Settings of the connection are left out, so that one place is one path. A table's own name comes first and its
     schema below, so that one that is named without its schema overlaps all of that name. A query that Spark's parser
@@ -112,7 +112,7 @@ def _tables_of_query(query: str) -> list[list[str]] | None:
 
 
 def _ansi_quotes(query: str) -> str:
-    """Put names in double quotes, which Spark's parser takes for texts, in its own quotes; leave texts as they are."""
+    """Put names in double quotes, which Spark's parser takes for texts, into its own quotes; leave texts alone."""
     return re.sub(
         r"""'(?:[^']|'')*'|"([^"]+)\"""", lambda found: found[0] if found[1] is None else f"`{found[1]}`", query
     )

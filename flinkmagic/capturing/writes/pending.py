@@ -1,4 +1,4 @@
-"""The pending writes of a program, and the rules that keep deferral from changing what the plain cell would do.
+"""Keeps the pending writes of a program, by rules that keep deferral from changing what the plain cell would do.
 
 1. A write that overwrites what it reads, or what another query of the job reads, is refused: Spark deletes first.
 2. Writes to overlapping places keep the order of the program, and a write that adds files where an earlier one reads
@@ -81,21 +81,8 @@ class PendingWrites:
 
     Parameters
     ----------
-    spark : SparkSession
-        Its cache is looked at.
     deploy : callable, optional
         Runs all of them and returns when that is done. None: a line that needs them is refused.
-
-    Attributes
-    ----------
-    writes : list of DeferredWrite
-        What is pending.
-    settlements : list of Settlement
-        What was deployed so far.
-    unheeded : BaseException, optional
-        What a line was refused with, or what ended a deployment that a line needed; raised again at the cell's end.
-    lock : threading.RLock
-        Held while a line is judged and what it needs is deployed: threads of a cell may need the same writes.
     """
 
     def __init__(self, spark: Any, deploy: Callable[[], None] | None) -> None:
@@ -103,8 +90,12 @@ class PendingWrites:
         self._deploy = deploy
         self.writes: list[DeferredWrite] = []
         self.settlements: list[Settlement] = []
+        """What was deployed so far."""
         self.unheeded: BaseException | None = None
+        """What a line was refused with, or what ended a deployment that a line needed; raised again at the cell's
+        end."""
         self.lock = threading.RLock()
+        """Held while a line is judged and what it needs is deployed: threads of a cell may need the same writes."""
         self._apart = Folders(self._is_apart)
         self._judged_for: tuple[int, DeferredWrite | None] = (0, None)
 
@@ -116,10 +107,8 @@ class PendingWrites:
 
         Parameters
         ----------
-        effects : Effects
-            What the line does.
         location : SourceLocation or callable
-            The line, or what finds it out: it is asked for only where a write is touched.
+            The line, or a function that returns it, called only where a write is touched.
 
         Raises
         ------
@@ -275,8 +264,6 @@ def check_overwrites(writes: Iterable[DeferredWrite], readers: Mapping[str, Iter
 
     Parameters
     ----------
-    writes : iterable of DeferredWrite
-        All writes of the job.
     readers : mapping of str to iterable of Source, optional
         What further queries of the job read (results), by name.
 

@@ -1,4 +1,4 @@
-"""What a query really reads of the files that were listed for it, by ``driver/java/PrunedReads.java``.
+"""Finds what a query really reads of the files that were listed for it, by ``driver/java/PrunedReads.java``.
 
 A DataFrame over a partitioned folder has listed all of it; a query that filters by a partition column reads some. Spark
 lets such a query overwrite the other partitions, and so do we. This plans the query, so it is asked only where a write

@@ -1,4 +1,4 @@
-"""Where a path leads after symbolic links, for paths that a cell's Python code touches by the hundred.
+"""Follows symbolic links, for paths that a cell's Python code touches by the hundred.
 
 `os.path.realpath` looks at each folder of a path. Files that are touched in a row lie in few folders: a folder is
 resolved once, and is known again by its device and inode. These say nothing if a folder above it was renamed, or

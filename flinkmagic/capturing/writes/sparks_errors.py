@@ -1,4 +1,4 @@
-"""What Spark raised, of an error about a failed job."""
+"""Finds what Spark raised inside an error about a failed job."""
 
 from __future__ import annotations
 

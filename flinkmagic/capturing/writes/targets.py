@@ -1,4 +1,4 @@
-"""Where data is written to and read from, made comparable.
+"""Makes the places comparable to which data is written, and from which it is read.
 
 Two paths are the same place if Hadoop's FileSystem qualifies them to the same URI and, for local files, symbolic links
 lead to the same file. A place overlaps the folders above it and all that lies below it, so partitions and subfolders

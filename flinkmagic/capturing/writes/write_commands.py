@@ -1,7 +1,7 @@
-"""Spark's own write commands, analysed and checked without running them.
+"""Analyses and checks Spark's own write commands without running them.
 
-Spark's own code refuses on the write's line what it would refuse there: its analysis, its check of the path, the
-format's own checks of schema and options.
+Spark's own code refuses on the write's line what it would refuse there in a plain run: its analysis, its check of the
+path, the format's checks of schema and options.
 """
 
 from __future__ import annotations

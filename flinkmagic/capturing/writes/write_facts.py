@@ -1,4 +1,4 @@
-"""What is known about a write before it runs."""
+"""Records what is known about a write before it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PySpark's writers ask of their Java halves, intercepted before anything runs.
+"""Intercepts what PySpark's writers ask of their Java halves, before anything runs.
 
 Spark makes a writer's command by methods of its own that are not public (``saveCommand``, ``saveAsTableCommand``,
 ``insertIntoCommand``; of ``DataFrameWriterV2`` ``createCommand``, ``replaceCommand``, ``appendCommand``,
@@ -22,7 +22,7 @@ _FILE_DATA_SOURCE = "org.apache.spark.sql.execution.datasources.v2.FileDataSourc
 
 
 class NoCommandError(Exception):
-    """This version of Spark makes a write's command only to run it immediately."""
+    """Says that this version of Spark makes a write's command only to run it immediately."""
 
 
 @dataclass(frozen=True)
