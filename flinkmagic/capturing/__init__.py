@@ -1,1 +1,1 @@
-"""What a cell did: its recorded DataFrame calls, its deferred writes, and the source line of each."""
+"""Records what a cell does: its DataFrame calls, its deferred writes, and the source line of each."""

@@ -42,7 +42,7 @@ class ActionCall:
 
 @dataclass(frozen=True)
 class ReadCall:
-    """A call of the user's that makes a DataFrame of files: the outermost one, on the cell's own thread."""
+    """A call of the user's that makes a DataFrame from files: the outermost one, on the cell's own thread."""
 
     method: str
     reader: DataFrameReader

@@ -1,4 +1,4 @@
-"""Joins programs: a cell to those whose DataFrames it continues from, all cells in the graph that spans them.
+"""Joins programs: a cell with the cells whose DataFrames it continues from, and all cells in one graph.
 
 Each program numbers its own DataFrames. The DataFrame object joins them: a later cell calls the very object that an
 earlier cell made. Expression ids need no care, since Spark assigns each only once.

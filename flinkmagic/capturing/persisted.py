@@ -1,4 +1,4 @@
-"""Persists rows for certain DataFrames alone, and releases them with those.
+"""Persists rows for certain DataFrames only, and releases the rows with those DataFrames.
 
 What is persisted is the DataFrame under a filter that is always true and names this use of it: Spark finds cached rows
 by an equal plan, and would otherwise serve them, unasked, to every equal query of the session. Catalyst removes the

@@ -59,7 +59,7 @@ class Use:
 
 @dataclass(frozen=True)
 class ReadBefore:
-    """What earlier actions have done with a DataFrame that they have read; columns are told by their positions."""
+    """What earlier actions have done with a DataFrame that they have read; columns are identified by position."""
 
     kept: frozenset[int] | None = None
     """The columns that are kept; None if none are."""

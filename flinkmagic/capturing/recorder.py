@@ -214,7 +214,7 @@ class Recorder(CapturedSession):
         link(self.program, self._earlier)
 
     def fail(self, error: BaseException) -> None:
-        """Leave things as the plain cell would whose line raises `error`: run the writes that come before it.
+        """Leave things as a plain cell would whose line raises `error`: run the writes before that line.
 
         Raises
         ------

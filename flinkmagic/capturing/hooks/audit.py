@@ -309,7 +309,7 @@ _EVENTS: dict[str, Callable[[Recorder, tuple[Any, ...]], Effects | None]] = {
 class Look(Hook):
     """`os.stat` and the like, by which `os.path.exists`, `Path.is_dir` and `shutil` look at a path.
 
-    Libraries look at many paths, so rule 2 does not apply. A folder above a target that is there now will be there.
+    Libraries look at many paths, so rule 2 does not apply. A folder above a target that exists now will still exist.
     """
 
     def made(self, hooked: Any) -> None:

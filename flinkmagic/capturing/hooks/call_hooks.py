@@ -152,7 +152,7 @@ class JavaHalf(HandOver):
 
 
 class Read(LazyCall):
-    """A call that makes a DataFrame of paths, a table or a query: files are listed now."""
+    """A call that makes a DataFrame from paths, a table or a query: files are listed immediately."""
 
     prefix = ""
 
@@ -203,7 +203,7 @@ class FileRead(Read):
 
 
 class RddRead(Read):
-    """A method of `SparkContext` that makes an RDD of paths, which Hadoop separates by commas."""
+    """A method of `SparkContext` that makes an RDD from paths, which Hadoop separates by commas."""
 
     def paths(self, args: Args, kwargs: Kwargs) -> list[str]:
         return [path for text in super().paths(args, kwargs) for path in text.split(",") if path]

@@ -138,7 +138,7 @@ class Imports(MetaPathFinder):
     Parameters
     ----------
     wanted : callable
-        Returns whether to report the module of a name.
+        Called with a module's name; returns whether to report it.
     loaded : callable
         Called with the module when its code has run.
     """

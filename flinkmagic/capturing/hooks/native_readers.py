@@ -1,4 +1,4 @@
-"""Lists what functions read and change that open files in C, C++ or Rust, which CPython does not report.
+"""Lists functions that open files in C, C++ or Rust, unreported by CPython, and what they read and change.
 
 Each row names a module, the functions or methods through which every use of the library passes, and which argument is
 the path. What opens its files by Python's `open` (fastparquet, Pillow, `pandas.read_csv`) needs no row.

@@ -92,7 +92,7 @@ def _hook(entries: Iterable[hook_table.Entry]) -> None:
 
 
 def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -> Any:
-    """Return a method's replacement, made once for each original method because a cell should begin immediately."""
+    """Return a method's replacement, made once for each original method so that cells begin without delay."""
     known, hooked = _made.get((owner, name), (_ABSENT, None))
     if known is not original:
         if isinstance(original, (property, functools.cached_property)):
@@ -195,8 +195,8 @@ class _JavaHalf:
     """`DataFrame._jdf`: code outside a DataFrame's own methods that asks for it is handed the DataFrame.
 
     Examples are `fit` of an estimator (even one that the cell has only just imported), ``F.broadcast``, a writer,
-    another library, and the user's own calls of the JVM. What machine learning asks it for, it may compute: none of
-    ``pyspark.ml.stat``, for example, is a method that could be hooked.
+    another library, and the user's own calls of the JVM. Machine learning may compute on what it is handed: nothing
+    in ``pyspark.ml.stat``, for example, is a method that could be hooked.
     """
 
     def __init__(self, hook: JavaHalf) -> None:

@@ -1,6 +1,6 @@
 """Tells whether an exception of a line would be handled.
 
-A write that is put off cannot raise on its own line. Where a handler waits for it to raise, it must.
+A write that is put off cannot raise on its own line; one whose exception a handler waits for has to run there.
 """
 
 from __future__ import annotations

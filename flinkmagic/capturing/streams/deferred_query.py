@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class DeferredQuery(StreamingQuery):
-    """A streaming query that starts when its graph runs; from then on it is that query.
+    """A streaming query that starts when its graph runs.
 
-    Whatever is asked of a query goes to its Java half (seen in PySpark 3.5 and 4.3), so whatever is asked before needs
-    the start. A restarted query has a new Java half; a graph that runs again gives it the query of that run.
+    Every request to a query goes to its Java half (seen in PySpark 3.5 and 4.3), so a request before then needs the
+    start. A restarted query has a new Java half; a graph that runs again gives it the query of that run.
 
     Where a cell runs as soon as it is compiled, the query starts on its line, and a job takes it over later.
 

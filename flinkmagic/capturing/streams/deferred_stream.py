@@ -66,7 +66,7 @@ class DeferredStream:
 
     @property
     def starts_over(self) -> bool:
-        """Whether its sink begins empty with each start: Spark refuses to resume such a one from a checkpoint."""
+        """Whether its sink begins empty with each start: Spark refuses to resume such a sink from a checkpoint."""
         return self.is_scratch and self.format.lower() == "memory" and self.output_mode != "complete"
 
     def start(self, checkpoint: str | None) -> JavaObject:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class DeferredWrite:
     """A write that Spark has analysed and that has not run yet.
 
-    Spark's writer would have run `command` on the spot. The record holds it as Spark itself made it, so
-    that committer, options and refusals stay Spark's own.
+    Spark's writer would have run `command` immediately. The record holds it as Spark itself made it, so that committer,
+    options and refusals stay Spark's own.
     """
 
     index: int

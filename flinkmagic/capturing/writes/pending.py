@@ -1,4 +1,4 @@
-"""Keeps the pending writes of a program, by rules that keep deferral from changing what the plain cell would do.
+"""Holds a program's pending writes, by rules that keep deferral from changing what the plain cell would do.
 
 1. A write that overwrites what it reads, or what another query of the job reads, is refused: Spark deletes first.
 2. Writes to overlapping places keep the order of the program, and a write that adds files where an earlier one reads

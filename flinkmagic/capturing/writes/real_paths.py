@@ -1,8 +1,8 @@
 """Follows symbolic links, for paths that a cell's Python code touches by the hundred.
 
 `os.path.realpath` looks at each folder of a path. Files that are touched in a row lie in few folders: a folder is
-resolved once, and is known again by its device and inode. These say nothing if a folder above it was renamed, or
-where a link leads to a new folder that has got a removed one's inode: `forget` is for events that may do so.
+resolved once, and is known again by its device and inode. Both mislead if a folder above it was renamed, or where a
+link leads to a new folder that has a removed one's inode: `forget` is for events that may cause this.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Folders:
     Parameters
     ----------
     judge : callable
-        Says of a folder's real path whether what lies in it is of no interest.
+        Returns whether what lies in a folder, given by its real path, is of no interest.
     """
 
     def __init__(self, judge: Callable[[str], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Makes the places comparable to which data is written, and from which it is read.
+"""Makes places that are written or read comparable.
 
 Two paths are the same place if Hadoop's FileSystem qualifies them to the same URI and, for local files, symbolic links
 lead to the same file. A place overlaps the folders above it and all that lies below it, so partitions and subfolders
@@ -173,7 +173,7 @@ def _part_matches(one: str, other: str, globs: tuple[bool, bool]) -> bool:
 
 
 def resolve_uri(uri: str) -> str:
-    """Return a qualified Hadoop path without what makes one place look like two.
+    """Return a qualified Hadoop path in the one form that all paths of its place share.
 
     Local files: symbolic links are followed as far as the path exists (the driver's JVM and this process share a
     file system). Object stores that answer to several schemes get one of them. The text is that of Hadoop's
