@@ -40,14 +40,14 @@ def handler_of(frame: FrameType, source: str, after: int = 0) -> int | None:
     Parameters
     ----------
     source : str
-        The text that it was compiled from.
+        The text that the frame's code was compiled from.
     after : int
         Only what begins after this line counts.
 
     Returns
     -------
     int or None
-        The innermost one's line.
+        The innermost one's line; None if there is none.
     """
     code = frame.f_code
     # The first line of a module, or of a cell's statement, differs between versions.

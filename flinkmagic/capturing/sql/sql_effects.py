@@ -129,13 +129,7 @@ def _is_explained(node: SqlNode, nodes: Sequence[SqlNode]) -> bool:
 
 
 class SqlEffects:
-    """Judges statements of one session.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session that runs them.
-    """
+    """Judges statements of one session."""
 
     def __init__(self, captured: CapturedSession, spark: Any) -> None:
         self._captured = captured

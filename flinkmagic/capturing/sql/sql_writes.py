@@ -55,13 +55,7 @@ class SqlAnswer:
 
 
 def sql_session(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any], text: str) -> Any:
-    """Return the session on which PySpark's ``sql`` is called: the user's own if the call touches nothing.
-
-    Parameters
-    ----------
-    text : str
-        The call as it was written.
-    """
+    """Return the session on which PySpark's ``sql`` is called: the user's own if the call touches nothing."""
     spark = args[0]
     given = args[1] if len(args) > 1 else kwargs.get("sqlQuery", "")
     fields = [value for name, value in kwargs.items() if name not in ("sqlQuery", "args")]

@@ -83,13 +83,6 @@ class PendingStreams:
         """Let PySpark's `start` (or `toTable`) run up to the start itself; return what represents the query.
 
         What Spark refuses to start is refused here, by Spark: where queries start later, as far as that is certain.
-
-        Parameters
-        ----------
-        start : callable
-            Calls PySpark's method.
-        session : SessionSnapshot
-            As it is on the line.
         """
         java_half = DeferringStreamWriter(writer._jwrite)
         writer._jwrite = java_half

@@ -209,15 +209,7 @@ class Deferral:
         self.defer(df, call, command, facts, text)
 
     def defer(self, df: Any, call: WriterCall, command: Any, facts: WriteFacts, text: str) -> None:
-        """Put an analysed command off, or skip it as Spark would skip it.
-
-        Parameters
-        ----------
-        df : DataFrame
-            Its query.
-        call : WriterCall
-            Who asked for it.
-        """
+        """Put an analysed command, whose query is `df`, off, or skip it as Spark would skip it."""
         location = self._session.location()
         if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts, location):
             if facts.mode == "errorifexists":
