@@ -38,9 +38,16 @@ def split(df: DataFrame, conditions: Mapping[str, Column | str]) -> Split:
 
     Parameters
     ----------
+    df : DataFrame
+        What is split.
     conditions : mapping of str to Column or str
         By name, which rows have it: a boolean column or an expression in SQL. A condition that depends on chance
         (``F.rand() < 0.1``) is decided once for each row.
+
+    Returns
+    -------
+    Split
+        Its `select` returns the rows of a name.
 
     Raises
     ------
@@ -113,6 +120,10 @@ def side_output(df: DataFrame, tag: OutputTag, condition: Column | str) -> tuple
 
     Parameters
     ----------
+    df : DataFrame
+        What has two outputs.
+    tag : OutputTag
+        Names the side output.
     condition : Column or str
         Which rows go there: a boolean column or an expression in SQL. Where it is null, the row stays in the main
         output.

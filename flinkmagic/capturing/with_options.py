@@ -37,6 +37,8 @@ def with_options(
 
     Parameters
     ----------
+    df : DataFrame
+        What the operator computes.
     name : str, optional
         The operator's name in all graphs.
     uid : str, optional
