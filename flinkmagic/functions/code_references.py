@@ -1,4 +1,4 @@
-"""What a function's instructions refer to: names, modules, attributes, and what these give access to.
+"""Finds what a function's instructions refer to: names, modules, attributes, and what these give access to.
 
 A function does only what it can name. So call graphs are not followed: a function may call, pass on or keep whatever it
 refers to, and each reference is judged by itself. ``map(open, paths)`` is rejected merely because it names ``open``.
@@ -18,7 +18,7 @@ from flinkmagic.functions.code_view import CodeView
 
 
 class NotKnownPureError(Exception):
-    """Why a function is not known to be pure. Users never see it: it only prevents a reuse."""
+    """Says why a function is not known to be pure. Users never see it: it only prevents a reuse."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,6 @@ class CodeReader:
 
     Parameters
     ----------
-    judge : Judge
-        Judges each reference.
-    names : callable
-        Looks up global names.
     package : str
         What relative imports start from.
     bind : callable, optional

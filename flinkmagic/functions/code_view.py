@@ -1,4 +1,4 @@
-"""A code object's instructions, whether it comes from a pickle or from a module's source. Python 3.10 to 3.14."""
+"""Reads a code object's instructions, whether it comes from a pickle or from a module's source. Python 3.10 to 3.14."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ class CodeView:
 
     Parameters
     ----------
-    code : types.CodeType
-        Its instructions and names.
     consts : tuple
         Its constants; code objects among them are views.
     """

@@ -16,24 +16,12 @@ _SKELETONS = frozenset({"_make_skeleton_class", "_make_skeleton_enum"})
 
 
 class Record:
-    """What a class or function of the pickle would have made from its arguments; for a class, its name in the pickle.
-
-    Attributes
-    ----------
-    symbol : tuple of str
-        The module and the name under which the pickle refers to the class or function.
-    args, options
-        Its arguments.
-    items : list
-        What was added to it, as to a list or dict.
-    callee : Record, optional
-        For what another record called, instead of a name: that record.
-    skeleton : Record, optional
-        For a class that the pickle includes (a cell's, for example) and its instances: what cloudpickle makes it from.
-    """
+    """What a class or function of the pickle would have made of its arguments; for a class, its name in the pickle."""
 
     symbol = ("", "")
+    """The module and the name under which the pickle refers to the class or function."""
     skeleton: Record | None = None
+    """For a class that the pickle includes (such as a cell's) and its instances: what cloudpickle makes it from."""
     made: list[Record]
     state: Any = None
 
@@ -50,7 +38,9 @@ class Record:
     args: tuple[Any, ...]
     options: dict[str, Any]
     items: list[Any]
+    """What was added to it, as to a list or dict."""
     callee: Record | None
+    """For what another record called, instead of a name: that record."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         """Ignore the arguments: they were taken when it was made."""

@@ -1,4 +1,4 @@
-"""Which names of a user's module are known to be pure.
+"""Finds which names of a user's module are known to be pure.
 
 A worker that imports the module runs its top level, so that must be pure. A function or class in it counts only if it
 is referred to: a module may hold a job's helpers beside code that reads files.
@@ -34,13 +34,7 @@ class ModuleJudge(Judge, Protocol):
 
 
 class UserModule:
-    """A module of the user's, as its file describes it.
-
-    Parameters
-    ----------
-    judge : ModuleJudge
-        Judges each reference.
-    """
+    """A module of the user's, as its file describes it."""
 
     def __init__(self, name: str, judge: ModuleJudge) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""What a function's pickle holds: functions, classes and values, each judged."""
+"""Judges what a function's pickle holds: each function, class and value."""
 
 from __future__ import annotations
 
@@ -50,8 +50,6 @@ class PickleReader:
 
     Parameters
     ----------
-    judge : PickleJudge
-        Judges each reference.
     root : object
         What was pickled.
     made : list of Record

@@ -1,4 +1,4 @@
-"""Whether a pickled function is known to be pure: it sees and changes nothing but its arguments.
+"""Decides whether a pickled function is known to be pure: it sees and changes nothing but its arguments.
 
 A function is known to be pure if all that it refers to is: names in `known`'s tables, and the user's own functions and
 classes for which the same is true, whether the pickle includes them or their modules are found. It is read
@@ -32,14 +32,9 @@ _known: dict[bytes, tuple[str | None, tuple[Stamp, ...]]] = {}
 
 
 def impurity(pickled: bytes) -> str | None:
-    """Return why a pickled function is not known to be pure; None if it is.
+    """Return why a function that PySpark pickled (``PythonFunction.command()``) is not known to be pure; None if it is.
 
     Sources of the user's modules are read whenever they change.
-
-    Parameters
-    ----------
-    pickled : bytes
-        What PySpark's ``PythonFunction.command()`` holds.
     """
     digest = hashlib.sha256(pickled).digest()
     answer = _known.get(digest)

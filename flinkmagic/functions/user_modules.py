@@ -1,4 +1,4 @@
-"""The sources of the modules that a user's function imports, followed from module to module.
+"""Follows the sources of the modules that a user's function imports, from module to module.
 
 A worker imports a module by name, so what the function does there is what the module's *file* says at that time.
 Modules of the standard library and of installed packages do not change during a session and count by name and version;
@@ -27,7 +27,7 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 class CannotCompareError(Exception):
-    """A part of a plan that cannot be compared with another run's. Users never see it: it only prevents a reuse."""
+    """Says which part of a plan cannot be compared with another run's. Users never see it: it only prevents a reuse."""
 
 
 def library_version(module: str) -> str | None:

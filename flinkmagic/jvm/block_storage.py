@@ -1,4 +1,4 @@
-"""How much room there is where Spark keeps blocks, and what rows take of it.
+"""Measures how much room there is where Spark keeps blocks, and what rows take of it.
 
 Seen with Spark 3.5 to 4.3: ``Utils.getConfiguredLocalDirs``, ``SparkContext.getExecutorMemoryStatus`` and
 ``getRDDStorageInfo``.

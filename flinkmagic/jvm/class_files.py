@@ -1,6 +1,6 @@
-"""Compiled Java classes, kept in the user's cache folder: the next kernel reads them instead of compiling them again.
+"""Keeps compiled Java classes in the user's cache folder: the next kernel reads them instead of compiling again.
 
-To compile ours takes seconds in a JVM that has just started, beside the user's first cells. The files are what Python
+Compiling ours takes seconds in a JVM that has just started, beside the user's first cells. The files are what Python
 keeps in ``__pycache__``: made of the sources, for one version of Spark, read only if the user owns them and nobody else
 may write them, and of no other use than to save time. Where they cannot be kept or read, the classes are compiled.
 """
@@ -29,8 +29,6 @@ class ClassFiles:
 
     Parameters
     ----------
-    package : str
-        The Python package that holds the sources.
     made_of : iterable of str
         All that they depend on: the sources, and the versions of what they are compiled against.
     """

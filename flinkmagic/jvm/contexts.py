@@ -1,4 +1,4 @@
-"""What is kept for a SparkContext, and goes with it."""
+"""Keeps objects for a SparkContext, as long as it lives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own Java classes, compiled inside the session's driver.
+"""Compiles our own Java classes inside the session's driver.
 
 Their sources are in ``java/`` of a package and are compiled by Janino, the compiler that Spark ships for the code that
 it generates for queries. One call of such a class does the work of tens or hundreds of gateway calls. They also do what
@@ -50,19 +50,6 @@ class _Compiled:
     package : str
         The package that the sources name as theirs. py4j remembers methods by a class's name: classes of earlier loads
         into the JVM must not have the same one, so each load has a package of its own.
-
-    Attributes
-    ----------
-    constructors : dict
-        By class, its only constructor. py4j's ``jvm.Name(...)`` does not see it, as its loader is not the JVM's.
-    nothing : JavaObject
-        An array of no arguments.
-    shared : dict
-        By class, the object that all callers share.
-    is_loaded : bool
-        Whether an earlier kernel has compiled the classes.
-    classes : dict of str to bytes
-        The class files of what was compiled here.
     """
 
     def __init__(self, package: str, jvm: Any) -> None:
@@ -72,10 +59,15 @@ class _Compiled:
         # The loader of the class that was compiled last sees all earlier ones.
         self._loader: JavaObject = java_class(jvm, "org.apache.spark.util.Utils").getContextOrSparkClassLoader()
         self.constructors: dict[str, JavaObject] = {}
+        """By class, its only constructor. py4j's ``jvm.Name(...)`` does not see it, as its loader is not the JVM's."""
         self.nothing: JavaObject = java_array(jvm)
+        """An array of no arguments."""
         self.shared: dict[str, JavaObject] = {}
+        """By class, the object that all callers share."""
         self.is_loaded = False
+        """Whether an earlier kernel has compiled the classes."""
         self.classes: dict[str, bytes] = {}
+        """The class files of what was compiled here."""
 
     def versions(self) -> tuple[str, ...]:
         """Return what else than the sources makes class files what they are."""
@@ -166,12 +158,6 @@ class DriverClasses:
 
         Parameters
         ----------
-        gateway : JavaGateway
-            The gateway of the session's JVM.
-        name : str
-            The class.
-        *arguments
-            The arguments of its constructor.
         filled : mapping of str to str, optional
             Text for places in its source that only the running version of Spark can determine.
 

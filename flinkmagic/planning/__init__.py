@@ -1,4 +1,4 @@
-"""Spark's physical plans, read and translated to Flink's Transformations.
+"""Reads Spark's physical plans and translates them to Flink's Transformations.
 
 For each sink: Catalyst plans its write's own command (or its query) on a clone of the session (`clones`), the physical
 plan is read in one call (`plan_reader`), the number of partitions of every operator is derived from the plan's

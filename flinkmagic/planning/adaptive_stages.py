@@ -1,4 +1,4 @@
-"""What is decided only when a stage is about to run, by the real sizes of its inputs, which are written by then.
+"""Reports what is decided only when a stage is about to run, by the real sizes of its inputs, written by then.
 
 `AdaptiveJoins.java` decides which joins hash a side, `CoalescedReads.java` how many partitions a task reads.
 """
@@ -23,39 +23,25 @@ JOINS = frozenset({"SortMergeJoinExec", "ShuffledHashJoinExec"})
 
 
 class JoinChoice(NamedTuple):
-    """A join that ran as a ``ShuffledHashJoin`` although something else was planned.
-
-    Attributes
-    ----------
-    planned : str
-        The operator that was planned: ``SortMergeJoin``, or ``ShuffledHashJoin`` with the other side hashed.
-    side : {"left", "right"}
-        Which side was hashed.
-    bytes : int
-        The size of that side's rows, over all partitions.
-    """
+    """A join that ran as a ``ShuffledHashJoin`` although something else was planned."""
 
     planned: str
+    """The operator that was planned: ``SortMergeJoin``, or ``ShuffledHashJoin`` with the other side hashed."""
     side: str
+    """The side that was hashed: ``left`` or ``right``."""
     bytes: int
+    """The size of that side's rows, over all partitions."""
 
     def __str__(self) -> str:
         return f"{self.planned} run as ShuffledHashJoin, its {self.side} side hashed ({self.bytes:,} bytes)"
 
 
 class StageAdaptation(NamedTuple):
-    """How a stage's run differed from its plan.
-
-    Attributes
-    ----------
-    joins : tuple of JoinChoice
-        Its joins that hash a side.
-    tasks : int, optional
-        How many tasks it had, if some of them read several partitions.
-    """
+    """How a stage's run differed from its plan."""
 
     joins: tuple[JoinChoice, ...] = ()
     tasks: int | None = None
+    """How many it had, if some of them read several partitions."""
 
     def __bool__(self) -> bool:
         return bool(self.joins) or self.tasks is not None

@@ -1,4 +1,4 @@
-"""Which of the user's DataFrames are computed once for several sinks, chosen before anything is planned.
+"""Chooses, before anything is planned, which of the user's DataFrames are computed once for several sinks.
 
 Equal exchanges of several sinks are found after planning, but often a shared upstream has none: each sink pushes its
 own filters and columns down into it. So a DataFrame that several sinks use is planned by itself if that pays, and its
@@ -98,48 +98,31 @@ _NOT_WORTH: WeakSet[DataFrame] = WeakSet()
 
 @dataclass(frozen=True, eq=False)
 class Boundary:
-    """A DataFrame that is computed once for several sinks.
-
-    Attributes
-    ----------
-    frame : int
-        The program's number of it.
-    dataframes : tuple of DataFrame
-        The DataFrame objects that have its plan.
-    name : str
-        The user's name for it, else the call that made it.
-    why : str
-        Why it is worth keeping.
-    scope : str
-        The state of the session under which it is planned.
-    dataset_id : str
-        Names its rows, in graphs and in Spark's storage; no other rows have this name.
-    query_execution : py4j.java_gateway.JavaObject
-        Its ``QueryExecution``.
-    known_by : py4j.java_gateway.JavaObject
-        The physical plan by which its rows are known, whether columns of text sources are kept that it reads.
-    relation : py4j.java_gateway.JavaObject
-        The ``InMemoryRelation`` on which its consumers are planned.
-    columns : frozenset of int
-        The positions of the columns that it holds; the others are null, and nobody reads them (rule 8).
-    is_computed_anyway : bool
-        Whether plain Spark computes just these, too, for the first sink that reads it: what raises raises in both.
-    multiplies : bool
-        Whether it may have many more rows than what it is made from.
-    """
+    """A DataFrame that is computed once for several sinks."""
 
     frame: int
+    """The program's number of it."""
     dataframes: tuple[DataFrame, ...]
+    """Those that have its plan."""
     name: str
+    """The user's name for it, else the call that made it."""
     why: str
+    """Why it is worth keeping."""
     scope: str
+    """The session state under which it is planned."""
     dataset_id: str
+    """Names its rows, in graphs and in Spark's storage; no other rows have this name."""
     query_execution: JavaObject = field(repr=False)
     known_by: JavaObject = field(repr=False)
+    """The physical plan by which its rows are known, whether columns of text sources are kept that it reads."""
     relation: JavaObject = field(repr=False)
+    """The ``InMemoryRelation`` on which its consumers are planned."""
     columns: frozenset[int]
+    """The positions of the columns that it holds; the others are null, and nobody reads them (rule 8)."""
     is_computed_anyway: bool
+    """Whether plain Spark computes just these, too, for the first sink that reads it: what raises raises in both."""
     multiplies: bool = False
+    """Whether it may have many more rows than what it is made from."""
 
     @property
     def plan(self) -> JavaObject:
@@ -161,19 +144,8 @@ class Boundaries:
 
     Parameters
     ----------
-    sc : SparkContext
-        The session's.
-    clones : SessionClones
-        Where they are planned.
     program : Program, optional
         What was captured; DataFrames that were not captured have no boundaries.
-    options : JobOptions
-        What several sinks share, and where its rows are kept.
-
-    Attributes
-    ----------
-    asked : dict of DataFrame to frozenset of int
-        DataFrames of which only these columns, by their positions, could have been kept, and are not (rule 5).
     """
 
     def __init__(
@@ -191,6 +163,7 @@ class Boundaries:
         self._shared_splits: set[int] = set()
         self._lack = ""  # of room for rows
         self.asked: dict[DataFrame, frozenset[int]] = {}
+        """DataFrames of which only these columns, by their positions, could have been kept, and are not (rule 5)."""
         self._totality: Any = CLASSES.shared_instance(sc._gateway, "TotalPlans")
         self._parts: Any = CLASSES.shared_instance(sc._gateway, "FrameParts")
 
@@ -385,8 +358,6 @@ class Boundaries:
 
         Parameters
         ----------
-        cuts, clone
-            What the sinks are planned with.
         frame, query_execution, plan
             The DataFrame, as it is planned whole, and its analysed plan.
         used_by
@@ -560,8 +531,6 @@ def worth_keeping(kinds: Sequence[str], share: Sharing) -> str:
     ----------
     kinds : sequence of str
         The classes of its physical operators, of version-2 scans, and of the RDDs that it reads.
-    share : {"auto", "always", "never"}
-        What several sinks share.
     """
     names = [kind.rpartition(".")[2] for kind in kinds]
     if any(kind.startswith(PYTHON_OPERATORS) for kind in kinds):

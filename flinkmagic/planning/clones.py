@@ -1,4 +1,4 @@
-"""Clones of the session on which a job is planned, so that the user's configuration is never touched."""
+"""Clones the session for planning a job, so that the user's configuration is never touched."""
 
 from __future__ import annotations
 
@@ -99,19 +99,12 @@ class SessionClones:
 
     Parameters
     ----------
-    spark : SparkSession
-        The user's session, which is only read.
     options : JobOptions
         The job's. Without a parallelism, shuffles make twice as many partitions as there are slots, at most; where they
         are read while they are written, half as many, because both sides need slots. No size is known then that would
         change how the rows are read.
     kept : KeptClones, optional
         The clones of earlier jobs that are planned alike.
-
-    Attributes
-    ----------
-    slots : int
-        How many there are for the job.
     """
 
     def __init__(self, spark: SparkSession, options: JobOptions, kept: KeptClones | None = None) -> None:

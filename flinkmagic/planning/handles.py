@@ -1,4 +1,4 @@
-"""Stage handles: what deployment needs to run one vertex of a planned job as one Spark stage.
+"""Defines stage handles: what deployment needs to run one vertex of a planned job as one Spark stage.
 
 A handle is the ``operator_factory`` of its stage's last operator. The JVM objects behind it are made on first use
 (``exchange``, ``plan``, ...), because some can be made only after the stages below have run, and because a plan that is
@@ -95,8 +95,6 @@ class Renewable(Once):
 
     Parameters
     ----------
-    make : callable
-        Makes it.
     renew : callable
         Makes the next `make` return a new object, if it does not do so by itself.
     """
@@ -126,48 +124,17 @@ class Renewable(Once):
 
 @dataclass(frozen=True, eq=False)
 class ObservedQuery:
-    """A query of the user's that observes something (`DataFrame.observe`).
-
-    Attributes
-    ----------
-    query : py4j.java_gateway.JavaObject
-        Its analysed plan, with Spark's ``CollectMetrics`` in it.
-    metrics : py4j.java_gateway.JavaObject
-        A Scala function that returns the metrics by name, as far as their operators have run.
-    """
+    """A query of the user's that observes something (`DataFrame.observe`)."""
 
     query: JavaObject = field(repr=False)
+    """Its analysed plan, with Spark's ``CollectMetrics`` in it."""
     metrics: JavaObject = field(repr=False)
+    """A Scala function that returns the metrics by name, as far as their operators have run."""
 
 
 @dataclass(eq=False, kw_only=True)
 class StageHandle:
-    """One Spark stage, not yet run.
-
-    Attributes
-    ----------
-    name : str
-        Short and readable, such as ``Exchange hashpartitioning(hour)``.
-    tasks : int
-        How many tasks Spark will start for the whole stage; 0 if it will start none.
-    exact : bool
-        False if Spark decides the number only when it runs (dynamic partition pruning, a cached plan that runs
-        adaptively): then ``tasks`` is what it would be if nothing were pruned or merged.
-    starts_jobs_early : bool
-        Whether making the handle's JVM object starts Spark jobs itself.
-    calls_python : bool
-        Whether its tasks may wait for Python workers.
-    collected : callable, optional
-        For a stage that observes something: call it when the stage is done, whatever runs again of it later.
-    joins, merged : Once
-        What `adaptation` reports, as the JVM knows it: a tuple of JoinChoice; the number of tasks, or -1.
-    row_metrics : Renewable
-        For a stage that reads kept rows, the ids of Spark's metrics by which its sources count rows, separated by
-        commas: a task's own metrics count the batches of kept rows. Ask only once the JVM's object is made.
-    upstream : tuple of PipelinedStageHandle
-        The other stages of its pipelined region, which run in the Spark job of this one; set when all exchanges are
-        known.
-    """
+    """One Spark stage, not yet run."""
 
     is_map_stage: ClassVar[bool] = False
     """Whether Spark runs it as a map stage, the last one of its job."""
@@ -179,15 +146,28 @@ class StageHandle:
     """Whether its rows go to the driver as its tasks' results."""
 
     name: str
+    """Short and readable, such as ``Exchange hashpartitioning(hour)``."""
     tasks: int
+    """How many Spark will start for the whole stage; 0 if it will start none."""
     exact: bool = True
+    """False if Spark decides the number only when it runs (dynamic partition pruning, a cached plan that runs
+    adaptively): then ``tasks`` is what it would be if nothing were pruned or merged."""
     starts_jobs_early: bool = False
+    """Whether making the handle's JVM object starts Spark jobs itself."""
     calls_python: bool = False
+    """Whether its tasks may wait for Python workers."""
     collected: Callable[[], None] | None = field(repr=False, default=None)
+    """For a stage that observes something: call it when the stage is done, whatever runs again of it later."""
     joins: Once = field(repr=False, default_factory=lambda: Once.of(()))
+    """A tuple of JoinChoice, for `adaptation`."""
     merged: Once = field(repr=False, default_factory=lambda: Once.of(-1))
+    """The number of tasks, for `adaptation`; -1 if none of them reads several partitions."""
     row_metrics: Renewable = field(repr=False, default_factory=lambda: Renewable(str))
+    """For a stage that reads kept rows, the ids of Spark's metrics by which its sources count rows, separated by
+    commas: a task's own metrics count the batches of kept rows. Ask only once the JVM's object is made."""
     upstream: tuple[PipelinedStageHandle, ...] = field(repr=False, default=())
+    """The other stages of its pipelined region, which run in the Spark job of this one; set when all exchanges are
+    known."""
 
     @property
     def adaptation(self) -> StageAdaptation:
@@ -225,20 +205,15 @@ class ShuffleMapStageHandle(StageHandle):
     Run it: ``sc._jsc.sc().submitMapStage(handle.shuffle_dependency)``. The answer is a ``SimpleFutureAction`` of
     ``MapOutputStatistics``; ``handle.shuffle_dependency.shuffleId()`` names the shuffle, and Spark's stage info carries
     the same id.
-
-    Attributes
-    ----------
-    output_partitions : int
-        How many partitions the shuffle makes, which is the parallelism of its consumers.
-    written : callable, optional
-        Takes the ``MapOutputStatistics`` when the shuffle is written: its real size decides how later stages join its
-        rows, and with how many tasks they read it.
     """
 
     is_map_stage = keeps_each_task = counts_output = True
 
     output_partitions: int = 1
+    """How many partitions the shuffle makes, which is the parallelism of its consumers."""
     written: Callable[[JavaObject], None] | None = field(repr=False, default=None)
+    """Takes the ``MapOutputStatistics`` when the shuffle is written: its real size decides how later stages join its
+    rows, and with how many tasks they read it."""
     dependency: Once = field(repr=False)
 
     @property
@@ -342,19 +317,13 @@ class SubqueryStageHandle(_ReturningStageHandle):
 
 @dataclass(eq=False, kw_only=True)
 class QueryStageHandle(StageHandle):
-    """A stage that runs as a query, or for one.
-
-    Attributes
-    ----------
-    query_execution : py4j.java_gateway.JavaObject
-        The ``QueryExecution``, planned on the job's clone of the session; for the SQL tab and listeners.
-    observed : ObservedQuery, optional
-        Set if the query of a sink observes something.
-    """
+    """A stage that runs as a query, or for one."""
 
     query_execution: JavaObject = field(repr=False)
+    """Planned on the job's clone of the session; for the SQL tab and listeners."""
     made: Renewable = field(repr=False)
     observed: ObservedQuery | None = field(repr=False, default=None)
+    """Set if the query of a sink observes something."""
 
     @property
     def session(self) -> JavaObject:
@@ -376,11 +345,6 @@ class WriteStageHandle(QueryStageHandle):
     Run it: ``handle.plan.executeCollect()`` inside ``SQLExecution.withNewExecutionId(handle.query_execution, ...)``,
     and call ``handle.user_write.refresh()`` when that has ended, successfully or not. Spark finds earlier stages
     finished and skips them. The command decides about commit, overwrite and success files.
-
-    Attributes
-    ----------
-    user_write : UserWrite, optional
-        The write as the user's own session knows it.
     """
 
     counts_output = True
@@ -409,19 +373,14 @@ class ResultStageHandle(QueryStageHandle):
     Run it: ``handle.plan.execute()`` inside ``SQLExecution.withNewExecutionId(...)`` is an ``RDD[InternalRow]`` that
     starts no job of its own; a DataFrame over it (`LogicalRDD`, or ``internalCreateDataFrame(rdd, schema, false)``)
     reads the finished shuffles below.
-
-    Attributes
-    ----------
-    schema_json : str
-        The user's schema, as ``StructType.fromJson`` reads it.
-    columns : py4j.java_gateway.JavaObject, optional
-        The attributes of the user's DataFrame; kept when the rest is released.
     """
 
     keeps_each_task = True
 
     schema_json: str = ""
+    """The user's schema, as ``StructType.fromJson`` reads it."""
     columns: JavaObject | None = field(default=None, repr=False)
+    """The attributes of the user's DataFrame; kept when the rest is released."""
 
     @property
     def plan(self) -> JavaObject:

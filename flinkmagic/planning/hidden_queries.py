@@ -1,4 +1,4 @@
-"""Write commands that hide their query from Spark's planner.
+"""Finds the query of write commands that hide it from Spark's planner.
 
 ``saveAsTable``, the ``create`` and ``replace`` of tables, and writes to sources of version 1 (JDBC) are commands
 without children: Spark plans their query only when they run, inside their own plan. To make the query's stages part of

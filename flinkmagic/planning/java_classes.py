@@ -1,4 +1,4 @@
-"""Planning's Java classes, compiled inside the session's driver."""
+"""Declares planning's Java classes, compiled inside the session's driver."""
 
 from __future__ import annotations
 

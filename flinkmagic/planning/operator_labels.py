@@ -1,6 +1,6 @@
-"""The labels of operators: the user's own call first, Spark's operator second.
+"""Labels operators: the user's own call first, Spark's operator second.
 
-This puts them together. Which call an operator belongs to is in `provenance`, by the operator's class; what an operator
+Which call an operator belongs to is in `provenance`, by the operator's class; what an operator
 of a SQL text does, where one call has many operators, is in `sql_words`, by its name; so is what an operator does that
 has no call. An operator that neither names keeps Spark's own name.
 """
@@ -38,45 +38,29 @@ _PLAN_ID = re.compile(r", \[(?:plan_)?id=#?\d+\]")
 
 @dataclass(frozen=True)
 class OperatorLabel:
-    """The label of an operator.
-
-    Attributes
-    ----------
-    description : str
-        One line: ``groupBy("hour").agg(...) (cell 3, line 4): HashAggregate``.
-    metadata : dict
-        ``operator`` (Spark's name, behind Flink's for a keyed process function), ``text`` (Spark's own words,
-        shortened), ``kind`` (Spark's class), ``node``, and, if the user's call is known: ``call``, ``cell``, ``line``,
-        ``code``, ``variable``; ``also``, if Spark made one operator from several calls, the earlier ones with their
-        places; without a call, and for a SQL text, ``does`` and ``reads``, what it does and the tables that it reads.
-        ``partitions`` if Spark will run another number of tasks than the operator has subtasks, ``exact`` false if it
-        decides that later.
-    """
+    """The label of an operator."""
 
     description: str
+    """One line: ``groupBy("hour").agg(...) (cell 3, line 4): HashAggregate``."""
     metadata: dict[str, Any]
+    """``operator`` (Spark's name, behind Flink's for a keyed process function), ``text`` (Spark's own words,
+    shortened), ``kind`` (Spark's class), ``node``, and, if the user's call is known: ``call``, ``cell``, ``line``,
+    ``code``, ``variable``; ``also``, if Spark made one operator from several calls, the earlier ones with their places;
+    without a call, and for a SQL text, ``does`` and ``reads``, what it does and the tables that it reads.
+    ``partitions`` if Spark will run another number of tasks than the operator has subtasks, ``exact`` false if it
+    decides that later."""
 
 
 @dataclass(eq=False)
 class OperatorLabels:
-    """Labels for the operators of a job.
-
-    Attributes
-    ----------
-    program : Program, optional
-        What was captured.
-    counts : PartitionCounts
-        How many partitions operators have.
-    calls : dict of int to tuple of RecordedCall
-        The user's calls of an operator, by the operator's number; filled plan by plan.
-    names : mapping of int to str
-        The user's names of what operators without a call make, by the operator's number.
-    """
+    """Labels for the operators of a job."""
 
     program: Program | None
     counts: PartitionCounts
     calls: dict[int, Calls] = field(default_factory=dict)
+    """By the number of an operator the user's calls that it belongs to; filled plan by plan."""
     names: Mapping[int, str] = field(default_factory=dict)
+    """By the number of an operator without a call the user's name of what it makes."""
 
     def of(self, node: PlanNode) -> OperatorLabel:
         """Return the label of one operator."""

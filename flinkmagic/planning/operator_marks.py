@@ -1,4 +1,4 @@
-"""What `with_options` asks for, applied to the Transformations made from Spark's plan.
+"""Applies what `with_options` asks for to the Transformations made from Spark's plan.
 
 1. A mark belongs to the call that made its DataFrame. The operators that Spark plans for that call are its members; the
    top one, which no other member reads, has the name and the uid. If Spark plans the call several times (for sinks that
@@ -37,7 +37,7 @@ def apply_marks(
     direct: frozenset[int],
     marks: Mapping[int, OperatorOptions],
 ) -> tuple[str, ...]:
-    """Apply the options to the operators of a job.
+    """Apply the options to the operators of a job; return what the user should know.
 
     Parameters
     ----------
@@ -49,11 +49,6 @@ def apply_marks(
         The nodes that belong to their call by themselves, not because of a neighbour.
     marks : mapping of int to OperatorOptions
         By the number of a frame, the options asked for.
-
-    Returns
-    -------
-    tuple of str
-        What the user should know.
 
     Raises
     ------
@@ -172,7 +167,7 @@ def _name(tops: Sequence[Transformation], mark: OperatorOptions, uids: dict[str,
 
 
 class _Chains:
-    """Rule 3."""
+    """Applies rule 3."""
 
     def __init__(self) -> None:
         self._asked: dict[int, OperatorOptions] = {}

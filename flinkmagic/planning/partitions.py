@@ -1,4 +1,4 @@
-"""How many partitions an operator has, derived from the structure of the plan.
+"""Derives how many partitions an operator has from the structure of the plan.
 
 Asking Spark (``execute().getNumPartitions()``) starts jobs above a broadcast, a range exchange or a subquery; so only
 leaves are asked, and the numbers above them are derived by the rules of Spark's operators.
@@ -24,18 +24,12 @@ HIDDEN_SHUFFLES = frozenset({"TakeOrderedAndProjectExec", "CollectLimitExec", "C
 
 @dataclass(frozen=True)
 class PartitionCount:
-    """A number of partitions.
-
-    Attributes
-    ----------
-    number : int
-        It may be 0: then Spark runs no task.
-    exact : bool
-        False if Spark decides only when it runs; then the number is that without pruning and merging.
-    """
+    """A number of partitions."""
 
     number: int
+    """It may be 0: then Spark runs no task."""
     exact: bool = True
+    """False if Spark decides only when it runs; then the number is that without pruning and merging."""
 
 
 class PartitionCounts:

@@ -1,4 +1,4 @@
-"""Which exchanges of a job are pipelined: their consumers read while they are written (Spark 4.3 and newer).
+"""Decides which exchanges of a job are pipelined: their consumers read while they are written (Spark 4.3 and newer).
 
 A pipelined region is one Spark job. Spark runs all of its stages simultaneously, and refuses a job that has pipelined
 and blocking shuffles, or a pipelined one with two consumers. So:
@@ -65,12 +65,6 @@ def pipeline_exchanges(
     ----------
     translator : Translator
         All sinks are translated.
-    handles : StageHandles
-        Makes the handles that replace those of blocking exchanges.
-    counts : PartitionCounts
-        How many partitions operators have.
-    sinks : mapping of int to object
-        The handles of the sinks.
     hides_query : sequence of int
         The sinks whose command is planned again over the rows of their query.
     """
@@ -125,7 +119,7 @@ def _pipeline(job: _SparkJob, translator: Translator, handles: StageHandles) -> 
 
 
 class _Blocked:
-    """Rule 2."""
+    """Applies rule 2."""
 
     def __init__(
         self, translator: Translator, handles: StageHandles, counts: PartitionCounts, reads: Mapping[int, int]

@@ -1,4 +1,4 @@
-"""Spark's physical plans as plain Python records.
+"""Reads Spark's physical plans into plain Python records.
 
 The trees of all sinks of a job are read into one `PlanForest`, whose nodes are numbered over all of them. Wrappers of
 code generation (``WholeStageCodegenExec``, ``InputAdapter``) are no operators and are left out. Nothing is executed.
@@ -41,54 +41,38 @@ MAY_CALL_PYTHON = frozenset({"RDDScanExec", "ExternalRDDScanExec", "BatchScanExe
 
 @dataclass(frozen=True, eq=False)
 class PlanNode:
-    """One physical operator.
-
-    Attributes
-    ----------
-    number : int
-        Its number among all nodes of the job.
-    kind : str
-        The simple name of its class: ``HashAggregateExec``.
-    class_name : str
-        The full one.
-    name, text : str
-        Spark's ``nodeName`` and ``simpleString``.
-    output : tuple of int
-        Expression ids of its output attributes.
-    children, subqueries : tuple of PlanNode
-        Its inputs, and the plans in its expressions.
-    inside : PlanNode, optional
-        What a leaf hides: the exchange that a ReusedExchangeExec reads, the subquery of a ReusedSubqueryExec, the
-        cached plan of an InMemoryTableScanExec, the plan of an AdaptiveSparkPlanExec.
-    partitions : int, optional
-        Of an exchange: how many it makes. Of a leaf: how many it reads, as far as that is known before it runs.
-    pruned : bool
-        Of a leaf: whether it may read less when it runs.
-    partitioning : str
-        Of a shuffle: the class of its partitioning (``HashPartitioning``, ``RangePartitioning``, ...).
-    same : int
-        For an exchange or a subquery: the number of the first in the job with equal rows, which may be its own.
-    selected : Selected, optional
-        Of a scan of the rows of a DataFrame that was split: which of them it reads.
-    cache : str
-        Of a scan of rows that the session keeps, cached or checkpointed: the same for all scans of them.
-    """
+    """One physical operator."""
 
     number: int
+    """Its number among all nodes of the job."""
     kind: str
+    """The simple name of its class: ``HashAggregateExec``."""
     class_name: str
+    """The full one."""
     name: str
+    """Spark's ``nodeName``."""
     text: str
+    """Spark's ``simpleString``."""
     output: tuple[int, ...]
+    """Expression ids of its output attributes."""
     children: tuple[PlanNode, ...]
     subqueries: tuple[PlanNode, ...]
+    """The plans in its expressions."""
     inside: PlanNode | None = None
+    """What a leaf hides: the exchange that a ReusedExchangeExec reads, the subquery of a ReusedSubqueryExec, the cached
+    plan of an InMemoryTableScanExec, the plan of an AdaptiveSparkPlanExec."""
     partitions: int | None = None
+    """Of an exchange: how many it makes. Of a leaf: how many it reads, as far as that is known before it runs."""
     pruned: bool = False
+    """Of a leaf: whether it may read less when it runs."""
     partitioning: str = ""
+    """Of a shuffle: the class of its partitioning (``HashPartitioning``, ``RangePartitioning``, ...)."""
     same: int = -1
+    """For an exchange or a subquery: the number of the first in the job with equal rows, which may be its own."""
     selected: Selected | None = None
+    """Of a scan of the rows of a DataFrame that was split: which of them it reads."""
     cache: str = ""
+    """Of a scan of rows that the session keeps, cached or checkpointed: the same for all scans of them."""
 
     @property
     def is_exchange(self) -> bool:
@@ -100,18 +84,7 @@ class PlanNode:
 
 @dataclass(eq=False)
 class PlanForest:
-    """The physical plans of one job.
-
-    Parameters
-    ----------
-    sc : SparkContext
-        Its driver reads the plans.
-
-    Attributes
-    ----------
-    nodes : dict of int to PlanNode
-        All nodes by number.
-    """
+    """The physical plans of one job."""
 
     sc: SparkContext
     nodes: dict[int, PlanNode] = field(default_factory=dict)
@@ -124,8 +97,6 @@ class PlanForest:
 
         Parameters
         ----------
-        plan : py4j.java_gateway.JavaObject
-            A ``SparkPlan``.
         scope : str
             Exchanges are equal only within a scope: the configuration under which they were planned.
         """

@@ -1,4 +1,4 @@
-"""From a captured program, or DataFrames, to a planned job: Transformations and the handles to run them by."""
+"""Plans a captured program, or DataFrames, as a job: Transformations and the handles to run them by."""
 
 from __future__ import annotations
 
@@ -55,58 +55,35 @@ _SIDE_BY_SIDE_FROM = 8
 
 @dataclass(frozen=True, eq=False)
 class PlannedJob:
-    """A job that is planned and not compiled.
-
-    Attributes
-    ----------
-    name : str
-        The job's name.
-    environment : StreamExecutionEnvironment
-        BATCH, with the operators registered.
-    sinks : tuple of PlannedSink
-        In program order.
-    control_edges : dict of int to tuple of int
-        By the index of a sink the indices of earlier ones that must have ended before its own stage starts. Flink's
-        graphs have no such edges.
-    shared : tuple of SharedStage
-        What several sinks use and is computed once.
-    boundaries : tuple of PlannedBoundary
-        The DataFrames among it whose rows are kept.
-    parallelism : int
-        How many partitions shuffles make unless the user said otherwise.
-    slots : int
-        What the parallelism was derived from.
-    session_clone : py4j.java_gateway.JavaObject
-        The Java session on which the (first) plan was made; kept alive with the job.
-    warnings : tuple of str
-        What the user should know.
-    asked : mapping of DataFrame to frozenset of int
-        The DataFrames of which only these columns, by their positions, could have been kept, and are not.
-    results : tuple of StageResult
-        What the stages leave behind for later jobs.
-    relations : tuple of tuple of py4j.java_gateway.JavaObject
-        The ``InMemoryRelation`` s of boundaries and of kept columns, each with the plan by which its rows are known.
-    origin : Origin
-        Who asked for it.
-    streams : tuple of DeferredStream
-        In mode streaming: the queries, one for each sink. There are no handles then: Spark runs a query as a whole.
-    """
+    """A job that is planned and not compiled."""
 
     name: str
     environment: StreamExecutionEnvironment
+    """BATCH, with the operators registered."""
     sinks: tuple[PlannedSink, ...]
+    """In program order."""
     control_edges: dict[int, tuple[int, ...]]
+    """By the index of a sink the indices of earlier ones that must have ended before its own stage starts. Flink's
+    graphs have no such edges."""
     shared: tuple[SharedStage, ...]
     parallelism: int
+    """How many partitions shuffles make unless the user said otherwise."""
     slots: int
+    """What the parallelism was derived from."""
     session_clone: JavaObject = field(repr=False)
+    """The Java session on which the (first) plan was made; kept alive with the job."""
     warnings: tuple[str, ...] = ()
+    """What the user should know."""
     boundaries: tuple[PlannedBoundary, ...] = ()
+    """The DataFrames of `shared` whose rows are kept."""
     asked: Mapping[DataFrame, frozenset[int]] = field(default_factory=dict, repr=False)
+    """The DataFrames of which only these columns, by their positions, could have been kept, and are not."""
     results: tuple[StageResult, ...] = ()
     relations: tuple[tuple[JavaObject, JavaObject], ...] = field(default=(), repr=False)
+    """The ``InMemoryRelation`` s of boundaries and of kept columns, each with the plan by which its rows are known."""
     origin: Origin = GRAPH
     streams: tuple[DeferredStream, ...] = ()
+    """In mode streaming: the queries, one for each sink. There are no handles then: Spark runs a query as a whole."""
 
 
 def plan(
@@ -123,10 +100,6 @@ def plan(
     ----------
     program_or_dataframes : Program, DataFrame, sequence or mapping of DataFrame
         What to compute. DataFrames without names are called ``result``, or ``result1`` and so on.
-    options : JobOptions, optional
-        How.
-    origin : Origin
-        Who asked.
     name : str, optional
         The job's name; by default the program's.
     on_progress : callable, optional

@@ -1,4 +1,4 @@
-"""Which of the user's calls asked for which physical operator.
+"""Finds which of the user's calls asked for which physical operator.
 
 Marks on Catalyst's tree nodes do not survive the optimiser, but expression ids do. So, for the plan of one sink:
 
@@ -103,8 +103,6 @@ class Provenance:
     ----------
     program : Program, optional
         What was captured; without one no operator has a call.
-    forest : PlanForest
-        Holds the plans.
     """
 
     def __init__(self, program: Program | None, forest: PlanForest) -> None:

@@ -1,4 +1,4 @@
-"""What to plan: one request for each write of a program, or each DataFrame whose rows are to stay."""
+"""Lists what to plan: one request for each write of a program, or each DataFrame whose rows are to stay."""
 
 from __future__ import annotations
 
@@ -23,39 +23,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SinkRequest:
-    """A write, or a DataFrame whose rows are to stay in the session.
-
-    Attributes
-    ----------
-    name : str
-        Unique within the job.
-    kind : {"write", "result"}
-        Which of the two it is.
-    logical_plan : py4j.java_gateway.JavaObject
-        The analysed plan: the write's own command (but see `command`), or the query.
-    snapshot : SessionSnapshot, optional
-        The session as it was on its line; None means as it is now.
-    frame : int, optional
-        The program's number of the DataFrame.
-    write : DeferredWrite, optional
-        Of a write: what was captured.
-    command : py4j.java_gateway.JavaObject, optional
-        For a write whose command hides its query from planning: the command. `logical_plan` is its query then.
-    collected : bool
-        Whether an action collects its rows as they come, and nothing keeps them: a limit on top then reads only as many
-        partitions as it needs, without a shuffle.
-    """
+    """A write, or a DataFrame whose rows are to stay in the session."""
 
     name: str
+    """Unique within the job."""
     kind: SinkKind
     logical_plan: JavaObject
+    """The analysed plan of the write's own command (but see `command`), or of the query."""
     snapshot: SessionSnapshot | None = None
+    """The session as it was on its line; None means as it is now."""
     frame: int | None = None
+    """The program's number of the DataFrame."""
     write: DeferredWrite | None = None
     location: SourceLocation | None = None
     schema_json: str = ""
     command: JavaObject | None = None
+    """For a write whose command hides its query from planning: the command. `logical_plan` is its query then."""
     collected: bool = False
+    """Whether an action collects its rows as they come, and nothing keeps them: a limit on top then reads only as many
+    partitions as it needs, without a shuffle."""
 
     @property
     def after(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What the sinks of a translated job share, under the user's names."""
+"""Finds what the sinks of a translated job share, under the user's names."""
 
 from __future__ import annotations
 

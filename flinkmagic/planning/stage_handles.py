@@ -67,13 +67,6 @@ class StageHandles:
     """The handles of one job, over plans in which equal exchanges are one.
 
     The plans are rebuilt when a handle is first asked for its objects, and each node once.
-
-    Parameters
-    ----------
-    forest : PlanForest
-        The plans as they were read.
-    counts : PartitionCounts
-        How many partitions operators have.
     """
 
     def __init__(self, forest: PlanForest, counts: PartitionCounts) -> None:

@@ -1,4 +1,4 @@
-"""What the stages of a planned job leave for later jobs: how to take it, and how to use it there.
+"""Describes what the stages of a planned job leave for later jobs: how to take it, and how to use it there.
 
 A shuffle's, broadcast's or subquery's result is Spark's own node of the plan as it ran; as long as it is referenced,
 its shuffle files (its value) live, and another plan can read it through a ``ReusedExchangeExec``, which maps the output
@@ -21,37 +21,23 @@ ResultKind = Literal["shuffle", "broadcast", "subquery", "boundary", "result", "
 
 @dataclass(frozen=True, eq=False)
 class StageResult:
-    """What one stage leaves behind.
-
-    Attributes
-    ----------
-    handle : StageHandle
-        Of the stage.
-    kind : {"shuffle", "broadcast", "subquery", "boundary", "result", "write"}
-        What it is. A write leaves its files behind, and nothing here.
-    plan : py4j.java_gateway.JavaObject
-        The ``SparkPlan`` as it was planned; its rows are what a key is made of.
-    names : tuple of str
-        For a result or a write: what else identifies its rows, such as the names of their columns.
-    sink : int
-        The index of the sink, of a result or a write.
-    target : str
-        For a write to files: the folder that it writes to, if all that it leaves behind can be seen there.
-    computed : callable
-        Spark's object, once the stage has run.
-    over : callable
-        Of a boundary: the builder of rows that another ``SparkPlan`` of the same columns computes, to be adopted.
-    adopt : callable
-        Takes such an object of an earlier job: the plans of this job then use it in place of the stage. Call it before
-        any stage of the job has run.
-    """
+    """What one stage leaves behind."""
 
     handle: StageHandle
     kind: ResultKind
+    """A write leaves its files behind, and nothing here."""
     plan: JavaObject = field(repr=False)
+    """The ``SparkPlan`` as it was planned; its rows are what a key is made of."""
     names: tuple[str, ...] = ()
+    """For a result or a write: what else identifies its rows, such as the names of their columns."""
     sink: int = -1
+    """The index of the sink, of a result or a write."""
     target: str = ""
+    """For a write to files: the folder that it writes to, if all that it leaves behind can be seen there."""
     computed: Callable[[], JavaObject | None] = field(default=lambda: None, repr=False)
+    """Spark's object, once the stage has run."""
     over: Callable[[JavaObject], Any] = field(default=lambda _: None, repr=False)
+    """Of a boundary: the builder of rows that another ``SparkPlan`` of the same columns computes, to be adopted."""
     adopt: Callable[[JavaObject], None] = field(default=lambda _: None, repr=False)
+    """Takes such an object of an earlier job: the plans of this job then use it in place of the stage. Call it before
+    any stage of the job has run."""

@@ -65,64 +65,40 @@ _PARTITIONERS = {
 
 @dataclass(eq=False)
 class Stage:
-    """A stage while it is translated.
-
-    Attributes
-    ----------
-    sink : int
-        The sink for which it is translated first, or the boundary's unit that it belongs to.
-    cached : bool
-        Whether it belongs to a cached plan, which runs as it is: nothing in it can be replaced.
-    nodes : list of PlanNode
-        Its operators.
-    collects : PlanNode, optional
-        An operator whose rows are collected as they come: it makes no shuffle.
-    reads : list of int
-        The numbers of the exchanges and subqueries that it reads, one for each time.
-    """
+    """A stage while it is translated."""
 
     sink: int
+    """The sink for which it is translated first, or the boundary's unit that it belongs to."""
     cached: bool = False
+    """Whether it belongs to a cached plan, which runs as it is: nothing in it can be replaced."""
     nodes: list[PlanNode] = field(default_factory=list)
     collects: PlanNode | None = None
+    """An operator whose rows are collected as they come: it makes no shuffle."""
     reads: list[int] = field(default_factory=list)
+    """The numbers of the exchanges and subqueries that it reads, one for each time."""
 
 
 @dataclass(eq=False)
 class KeptStage:
-    """The last stage of a boundary or a cache: its rows are kept for the sinks (and other boundaries) that read them.
-
-    Attributes
-    ----------
-    unit : int
-        Represents the boundary where sinks are counted by their index; no sink has this number.
-    name : str
-        Short and readable.
-    dataset_id : str
-        The name of the persistent result.
-    handle : callable
-        Makes the handle from the stage and the number of its partitions.
-    readers : list of int
-        The units that read it, the first one's first; filled by the translation.
-    cache : CacheTransformation, optional
-        Set once it is translated, which happens only if something reads it.
-    split : SplitTransformation, optional
-        Set once a selection of the rows is read.
-    stage : Stage, optional
-        Set once it is translated.
-    is_users : bool
-        Whether the user has cached it: its plan runs as it is.
-    """
+    """The last stage of a boundary or cache; its rows are kept for the sinks (and other boundaries) that read them."""
 
     unit: int
+    """Represents the boundary where sinks are counted by their index; no sink has this number."""
     name: str
     dataset_id: str
+    """The name of the persistent result."""
     handle: Callable[[Stage, PartitionCount], StageHandle]
+    """Makes the handle from the stage and the number of its partitions."""
     readers: list[int] = field(default_factory=list)
+    """The units that read it, the first one's first; filled by the translation."""
     cache: CacheTransformation | None = None
+    """Set once it is translated, which happens only if something reads it."""
     split: SplitTransformation | None = None
+    """Set once a selection of the rows is read."""
     stage: Stage | None = None
+    """Set once it is translated."""
     is_users: bool = False
+    """Whether the user has cached it: its plan runs as it is."""
 
     def selection(self, selected: Selected) -> Transformation:
         """Return what some of the rows are; what is not selected by name or tag is the main output."""
@@ -152,12 +128,6 @@ class Translator:
 
     Parameters
     ----------
-    counts : PartitionCounts
-        How many partitions operators have.
-    handles : Handles
-        Makes the handles of stages.
-    labels : OperatorLabels
-        Labels the operators.
     exchange_mode : StreamExchangeMode
         That of exchanges: BATCH, or UNDEFINED, which leaves it to the mode of the job.
     """

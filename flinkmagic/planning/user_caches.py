@@ -1,4 +1,4 @@
-"""What the user has cached: persistent results, which outlive the job as Spark's cache outlives it.
+"""Plans what the user has cached as persistent results, which outlive the job as Spark's cache outlives it.
 
 The rows are Spark's own: its cache manager has the relation, ``unpersist()`` drops it, and a query that is no part of a
 graph reads it. So a job never replaces the plan behind a cache, and never releases its rows.
@@ -48,14 +48,6 @@ class UserCaches:
         The user's session: a cache is filled under its configuration.
     program : Program, optional
         What was captured: it knows the names of what is cached.
-    forest : PlanForest
-        The plans that were read.
-    counts : PartitionCounts
-        How many partitions operators have.
-    labels : OperatorLabels
-        Labels the operators.
-    handles : StageHandles
-        Makes the handles of stages.
     """
 
     def __init__(

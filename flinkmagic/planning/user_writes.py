@@ -1,4 +1,4 @@
-"""A write as the user's own session knows it, which must see the table that a job has written on a clone.
+"""Refreshes the user's own session, which must see the table that a job has written on a clone.
 
 Each session keeps the relations of its catalog's tables, including their lists of files; a command that runs on a clone
 renews the clone's. DataFrames of a table share the session's relation: after a write that adds to the table, plain
@@ -23,30 +23,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class UserWrite:
-    """A deferred write, in the session in which the user asked for it.
-
-    Attributes
-    ----------
-    spark : SparkSession
-        That session.
-    command : py4j.java_gateway.JavaObject
-        Spark's command as it was analysed there.
-    kind : str
-        The command's class, without its package.
-    is_table : bool
-        Whether it writes a table of some catalog.
-    settings : SessionSnapshot
-        The session as it was on the write's own line.
-    replaces : bool
-        Whether it puts another table in the place of one.
-    """
+    """A deferred write, in the session in which the user asked for it."""
 
     spark: Any
     command: JavaObject
+    """Spark's command as it was analysed there."""
     kind: str
+    """The command's class, without its package."""
     is_table: bool
+    """Whether it writes a table of some catalog."""
     settings: SessionSnapshot
+    """The session as it was on the write's own line."""
     replaces: bool = False
+    """Whether it puts another table in the place of one."""
 
     def prepare(self, jsession: JavaObject) -> None:
         """Make the clone on which the command runs use its line's Hadoop settings, even if they changed since."""

@@ -1,4 +1,4 @@
-"""What makes a result reusable, and what is kept of it.
+"""Decides which results can be reused, and keeps them.
 
 A result is identified by a key of all that its rows depend on (`result_keys`), its functions' code included
 (`code_fingerprint`; the package `functions` reads code and modules, for capturing too). One place decides what a

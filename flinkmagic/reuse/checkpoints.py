@@ -1,4 +1,4 @@
-"""How far a job came, on disk, so that another process can take it up (``--checkpoint-dir``).
+"""Records on disk how far a job came, so that another process can take it up (``--checkpoint-dir``).
 
 The rows of each boundary are written as parquet when its stage is done, and recorded in the job's journal
 (`scheduling.recovery.job_graph_store`) under the key of the rows; so is each write that is committed, and what its
@@ -65,12 +65,8 @@ class Checkpoints:
 
     Parameters
     ----------
-    sc : SparkContext
-        The session's.
     folder : Path
         Where the rows are written, in a folder of the job's.
-    graph_name : str
-        For messages.
     former : StoredJob or None
         What the job's former leader left.
     journal : JobJournal

@@ -1,4 +1,4 @@
-"""A fingerprint of a Python function as Spark's workers get it: what it does, not where it is defined.
+"""Fingerprints a Python function as Spark's workers get it: what it does, not where it is defined.
 
 PySpark ships a function as a pickle that cloudpickle made. These bytes say exactly what will run: they hold the
 function's instructions, constants, defaults, closure and referenced globals as they were when PySpark pickled them. But
@@ -37,18 +37,12 @@ _CONSTS = 7
 
 @dataclass(frozen=True)
 class CodeFingerprint:
-    """What a pickled function does.
-
-    Attributes
-    ----------
-    digest : str
-        Equal for functions that do the same.
-    portable : bool
-        Whether it means the same in another process; not if it refers to a broadcast variable.
-    """
+    """What a pickled function does."""
 
     digest: str
+    """Equal for functions that do the same."""
     portable: bool = True
+    """Whether it means the same in another process; not if it refers to a broadcast variable."""
 
 
 def fingerprint(pickled: bytes, sources: ModuleSources | None = None) -> CodeFingerprint:
@@ -56,8 +50,6 @@ def fingerprint(pickled: bytes, sources: ModuleSources | None = None) -> CodeFin
 
     Parameters
     ----------
-    pickled : bytes
-        What PySpark ships.
     sources : ModuleSources, optional
         Looks modules up; pass one when looking at several functions together.
 

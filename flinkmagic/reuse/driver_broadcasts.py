@@ -1,4 +1,4 @@
-"""What a broadcast takes of the driver's heap.
+"""Measures what a broadcast takes of the driver's heap, and frees it.
 
 Spark keeps what a join looks rows up in as an object: for an ``UnsafeHashedRelation`` a page of 1 to 64 MiB, by the
 size of the heap, even for a single row; a ``LongHashedRelation`` of 2,000 rows took 32 MiB. It also keeps the blocks
@@ -24,8 +24,6 @@ class DriverBroadcast:
 
     Parameters
     ----------
-    sc : SparkContext
-        The session's.
     exchange : py4j.java_gateway.JavaObject
         The ``BroadcastExchangeExec``, as it ran.
     """

@@ -1,4 +1,4 @@
-"""Which writes that a failed run had finished are still there, and need not run again (rule 5 of `retention`)."""
+"""Finds which writes that a failed run had finished are still there, and need not run again (rule 5 of `retention`)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,12 @@ WITHOUT_KEY = ""
 
 @dataclass(frozen=True)
 class FinishedWrite:
-    """A write that a failed run had finished.
-
-    Attributes
-    ----------
-    files : list of str or None
-        What its target held after that run (`ResultKeys.listing`).
-    replaced_by : tuple of str
-        The keys of later writes of that run that overwrote its target: they were meant to replace its rows.
-    """
+    """A write that a failed run had finished."""
 
     files: list[str] | None
+    """What its target held after that run (`ResultKeys.listing`)."""
     replaced_by: tuple[str, ...] = ()
+    """The keys of later writes of that run that overwrote its target: they were meant to replace its rows."""
 
 
 def keys_of_writes(results: Sequence[StageResult], keys: Mapping[int, ResultKey]) -> dict[int, ResultKey]:

@@ -1,4 +1,4 @@
-"""The Java classes of `reuse`, compiled inside the session's driver."""
+"""Declares the Java classes of `reuse`, compiled inside the session's driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small answers of actions, kept in the driver's memory to be given again without running anything.
+"""Keeps small answers of actions in the driver's memory, to give them again without running anything.
 
 An answer is what an action returned: a number, rows, a pandas frame, a text that was shown. It is kept as a pickle that
 this process has made, so that each time it is given it is an object of its own. Only what is surely small and of types
@@ -59,31 +59,21 @@ _PLAIN = frozenset(
 
 @dataclass(eq=False)
 class KeptAnswer:
-    """An answer that was given before.
-
-    Attributes
-    ----------
-    key : str
-        The key of its rows, with the action and its arguments.
-    what : str
-        The call as it was written.
-    pickled : bytes
-        The answer.
-    seconds : float
-        How long it took when it was computed.
-    name : str
-        By which it can be released.
-    made_at, used_at : float
-        When it was computed, and when it was given last.
-    """
+    """An answer that was given before."""
 
     key: str
+    """The key of its rows, with the action and its arguments."""
     what: str
+    """The call as it was written."""
     pickled: bytes = field(repr=False)
     seconds: float
+    """How long it took when it was computed."""
     name: str = ""
+    """The name to release it by."""
     made_at: float = field(default_factory=time.time)
+    """When it was computed."""
     used_at: float = field(default_factory=time.time)
+    """When it was given last."""
 
     kind = "answer"
     graph = NAME
@@ -100,16 +90,11 @@ class KeptAnswer:
 
 
 class KeptAnswers:
-    """The answers that are kept for one SparkContext; can be called from any thread.
-
-    Attributes
-    ----------
-    schemas : dict of str to object
-        What is known of the columns of files, by how they were read; it is released with all answers.
-    """
+    """The answers that are kept for one SparkContext; can be called from any thread."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Any] = {}
+        """What is known of the columns of files, by how they were read; it is released with all answers."""
         self._lock = threading.Lock()
         self._number = 0
         self._kept: dict[str, KeptAnswer] = {}

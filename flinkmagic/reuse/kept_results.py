@@ -1,4 +1,4 @@
-"""Rows that stay in the session: those of results, and those that several sinks read (boundaries).
+"""Keeps rows in the session: those of results, and those that several sinks read (boundaries).
 
 Their stage runs once and its rows are kept as Spark keeps a persisted DataFrame's. Two traps are avoided:
 
@@ -35,21 +35,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass
 class Kept:
-    """What is kept for one handle.
-
-    Attributes
-    ----------
-    relation : py4j.java_gateway.JavaObject
-        The ``InMemoryRelation`` of the rows.
-    plan : py4j.java_gateway.JavaObject
-        The logical plan that reads them: for a result the `LogicalRDD` under which Spark's cache knows them.
-    dataset : py4j.java_gateway.JavaObject, optional
-        Of a result: the persisted Dataset.
-    """
+    """What is kept for one handle."""
 
     relation: JavaObject
+    """The ``InMemoryRelation`` of the rows."""
     plan: JavaObject
+    """The logical plan that reads them: for a result the `LogicalRDD` under which Spark's cache knows them."""
     dataset: JavaObject | None = None
+    """Of a result: the persisted Dataset."""
     rows: KeptRows = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Which map outputs of a shuffle exist, according to Spark's driver. Seen on 3.5.9 and 4.3.0."""
+"""Tells which map outputs of a shuffle exist, according to Spark's driver. Seen on 3.5.9 and 4.3.0."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ def _tracker(sc: SparkContext) -> Any:
 
 
 class MapOutputs:
-    """Spark's `MapOutputTrackerMaster`, asked two questions.
-
-    Parameters
-    ----------
-    sc : SparkContext
-        The session's.
-    """
+    """Spark's `MapOutputTrackerMaster`, asked two questions."""
 
     def __init__(self, sc: SparkContext) -> None:
         self._tracker = _tracker(sc)

@@ -1,4 +1,4 @@
-"""Keys of results: equal in two runs only where plain Spark would compute equal rows.
+"""Makes keys of results, equal in two runs only where plain Spark would compute equal rows.
 
 A key is made from
 
@@ -67,24 +67,16 @@ IRRELEVANT = (
 
 @dataclass(frozen=True)
 class ResultKey:
-    """The identity of rows.
-
-    Attributes
-    ----------
-    digest : str
-        Equal for equal rows.
-    portable : bool
-        Whether it means the same in another process.
-    files : tuple of int
-        The lists of files that it was made from, for `ResultKeys.changed_file`.
-    settings : str
-        Equal under equal settings, which are part of the digest.
-    """
+    """The identity of rows."""
 
     digest: str
+    """Equal for equal rows."""
     portable: bool
+    """Whether it means the same in another process."""
     files: tuple[int, ...] = ()
+    """The lists of files that it was made from, for `ResultKeys.changed_file`."""
     settings: str = ""
+    """Equal under equal settings, which are part of the digest."""
 
 
 @dataclass(frozen=True)
@@ -96,36 +88,22 @@ class NoKey:
 
 @dataclass(frozen=True)
 class ListedFiles:
-    """Files that a DataFrame has listed.
-
-    Attributes
-    ----------
-    roots : tuple of str
-        The paths that they lie below, or that they are.
-    files : tuple of str
-        Each with its length and modification time, as `ResultKeys.listing` gives them.
-    is_filtered : bool
-        Whether the DataFrame leaves out files of the roots, as ``pathGlobFilter`` asks for.
-    """
+    """Files that a DataFrame has listed."""
 
     roots: tuple[str, ...]
+    """The paths that they lie below, or that they are."""
     files: tuple[str, ...]
+    """Each with its length and modification time, as `ResultKeys.listing` gives them."""
     is_filtered: bool = False
+    """Whether the DataFrame leaves out files of the roots, as ``pathGlobFilter`` asks for."""
 
 
 @dataclass(frozen=True)
 class QueryFacts:
-    """What an analysed query says.
-
-    Attributes
-    ----------
-    digest : str
-        Equal for queries that give equal rows under equal settings; empty if that cannot be told.
-    files : tuple of ListedFiles
-        What it reads.
-    """
+    """What an analysed query says."""
 
     digest: str
+    """Equal for queries that give equal rows under equal settings; empty if that cannot be told."""
     files: tuple[ListedFiles, ...] = ()
 
 
@@ -151,8 +129,6 @@ class ResultKeys:
 
     Parameters
     ----------
-    sc : SparkContext
-        The session's.
     relations : sequence of tuple of py4j.java_gateway.JavaObject
         The ``InMemoryRelation`` s of the job's own boundaries, each with the physical plan by which its rows are known.
     """
@@ -186,8 +162,6 @@ class ResultKeys:
 
         Parameters
         ----------
-        query_execution : py4j.java_gateway.JavaObject
-            The query's ``QueryExecution``.
         *more : str
             What else the answer depends on, such as the action.
         """

@@ -1,4 +1,4 @@
-"""Results of finished stages that outlive their job, so that a later one need not compute them again.
+"""Retains results of finished stages beyond their job, so that a later one need not compute them again.
 
 A result is found by its key (`result_keys`), by the graph that made it or, if it was kept for the session, by any
 graph. What is kept is bounded in bytes and in number, and never takes more than what it leaves free on the disk; the
@@ -47,64 +47,42 @@ DRIVER_SHARE = 1 / 8
 
 @dataclass(eq=False)
 class RetainedResult:
-    """What one stage of a job left behind.
-
-    Attributes
-    ----------
-    key : str
-        The key of its rows.
-    kind : str
-        What it is: a `StageResult.kind`, or ``"columns"`` of a text source.
-    graph : str
-        The graph whose job made it, or used it last.
-    what : str
-        The user's name for it.
-    for_session : bool
-        Whether other graphs may use it.
-    computed : object
-        What another job's plan uses.
-    bytes : int
-        How much it holds.
-    bytes_by_partition : tuple of int, optional
-        For a shuffle.
-    is_there : callable
-        Whether all of it still exists.
-    let_go : callable
-        Called when it is no longer kept.
-    driver_bytes : int
-        How much of the driver's heap its object takes.
-    shrink : callable, optional
-        Takes that object out of the heap, and returns whether it could; None if only letting go of the result does.
-    seconds : float
-        How long it took until it was there.
-    of_action : bool
-        Whether an action has left it.
-    name : str
-        By which it can be released; the store gives it.
-    made_at, used_at : float
-        When it was computed, and when it was used last.
-    is_shrunk : bool
-        Whether its object is out of the heap.
-    """
+    """What one stage of a job left behind."""
 
     key: str
     kind: ResultKind
+    """What it is: a `StageResult.kind`, or ``"columns"`` of a text source."""
     graph: str
+    """The graph whose job made it, or used it last."""
     what: str
+    """The user's name for it."""
     for_session: bool
+    """Whether other graphs may use it."""
     computed: Any
+    """What another job's plan uses."""
     bytes: int
     bytes_by_partition: tuple[int, ...] | None = None
+    """Of a shuffle."""
     is_there: Callable[[], bool] = lambda: True
+    """Whether all of it still exists."""
     let_go: Callable[[], object] = lambda: None
+    """Called when it is no longer kept."""
     driver_bytes: int = 0
+    """How much of the driver's heap its object takes."""
     shrink: Callable[[], bool] | None = None
+    """Takes that object out of the heap, and returns whether it could; None if only letting go of the result does."""
     seconds: float = 0.0
+    """How long it took until it was there."""
     of_action: bool = False
+    """Whether an action has left it."""
     name: str = ""
+    """The name to release it by; the store gives it."""
     made_at: float = field(default_factory=time.time)
+    """When it was computed."""
     used_at: float = field(default_factory=time.time)
+    """When it was used last."""
     is_shrunk: bool = False
+    """Whether its object is out of the heap."""
 
 
 class RetainedResults:

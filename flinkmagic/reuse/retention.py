@@ -1,4 +1,4 @@
-"""What one graph's job reuses of earlier ones, and what it leaves for later ones.
+"""Decides what one graph's job reuses of earlier ones, and what it leaves for later ones.
 
 The rules, as the code keeps them:
 
@@ -65,10 +65,6 @@ class Retention:
 
     Parameters
     ----------
-    sc : SparkContext
-        The session's.
-    graph_name : str
-        The name under which the job runs.
     retain : {"none", "job", "session"}
         What results are retained for: nothing, later runs under the same name, all later graphs of the session.
     bound : int, optional

@@ -1,6 +1,6 @@
-"""Text sources (CSV, JSON, text), kept as columns while queries read them.
+"""Keeps text sources (CSV, JSON, text) as columns while queries read them.
 
-To parse text takes longer than most of what is then done with it, and notebooks parse the same files for each action.
+Parsing text takes longer than most of what is then done with it, and notebooks parse the same files for each action.
 Queries keep it in memory as column batches while they read it themselves, so no stage is added and nothing is read for
 its own sake. There are two ways:
 
@@ -76,27 +76,17 @@ _SLICES = " by slices"
 
 @dataclass(frozen=True)
 class Source:
-    """A text source that a query reads.
-
-    Attributes
-    ----------
-    key : str
-        The key of its rows.
-    name : str
-        Its files, as the user gave them, without their folder.
-    bytes : int
-        The length of its files.
-    is_kept : bool
-        Whether columns of it are kept.
-    reads : int
-        How many queries have read it from its files.
-    """
+    """A text source that a query reads."""
 
     key: str
     name: str
+    """Its files, as the user gave them, without their folder."""
     bytes: int
+    """The length of its files."""
     is_kept: bool
+    """Whether columns of it are kept."""
     reads: int
+    """How many queries have read it from its files."""
 
 
 class SourceColumns:
@@ -122,8 +112,6 @@ class SourceColumns:
 
         Parameters
         ----------
-        df : DataFrame
-            The query.
         room : callable
             How many seconds it may cost to keep something of a source.
         """

@@ -1,4 +1,4 @@
-"""How long it took until the result of a stage was there: what a later job saves that uses it."""
+"""Measures how long it took until the result of a stage was there: what a later job saves that uses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job finds already done, by earlier jobs or by another process."""
+"""Tells what a job finds already done, by earlier jobs or by another process."""
 
 from __future__ import annotations
 
@@ -13,21 +13,14 @@ from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
 
 @dataclass(frozen=True)
 class TakenUp:
-    """What a job need not do.
-
-    Attributes
-    ----------
-    finished : frozenset of int
-        Indices of the job vertices that do not run.
-    results : mapping of int to RetainedResult
-        By the index of a job vertex the result that replaces its own.
-    written : frozenset of int
-        Indices of the job vertices of writes that the previous run finished.
-    """
+    """What a job need not do."""
 
     finished: frozenset[int] = frozenset()
+    """Indices of the job vertices that do not run."""
     results: Mapping[int, RetainedResult] = field(default_factory=dict)
+    """By the index of a job vertex the result that replaces its own."""
     written: frozenset[int] = frozenset()
+    """Indices of the job vertices of writes that the previous run finished."""
 
     @property
     def saved_seconds(self) -> float:

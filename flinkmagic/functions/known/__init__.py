@@ -1,4 +1,4 @@
-"""What is known to be pure, by name: `standard_library`, `libraries`, `spark` by module, `methods` on any value.
+"""Lists what is known to be pure, by name: `standard_library`, `libraries`, `spark` by module, `methods` on any value.
 
 The tables are meant to be read and extended. What is in none of them is not known to be pure.
 """

@@ -1,4 +1,4 @@
-"""What of numpy, pandas, pyarrow and the libraries of dates is known to be pure: by module, its functions and classes.
+"""Lists what is known to be pure in numpy, pandas, pyarrow and date libraries: by module, its functions and classes.
 
 Left out on purpose: readers and writers, chance (``numpy.random``, ``pyarrow.compute.random``), clocks
 (``dateutil.parser.parse`` defaults to today), what runs text as code (``pandas.eval``), what is registered by name.

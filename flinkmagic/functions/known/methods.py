@@ -1,4 +1,4 @@
-"""Methods and attributes by name: what is known to be pure whatever value it is called on.
+"""Lists by name the methods and attributes that are known to be pure whatever value they are called on.
 
 Reading code does not tell the type of a value. But it tells where values come from: pure code makes them from Spark's
 rows with what is known to be pure, so they have one of the types below (or one of the user's). On these a name in

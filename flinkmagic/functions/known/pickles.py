@@ -1,4 +1,4 @@
-"""The private names by which pickles refer to what is known to be pure."""
+"""Lists the private names by which pickles refer to what is known to be pure."""
 
 from __future__ import annotations
 

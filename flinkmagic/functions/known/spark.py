@@ -1,4 +1,4 @@
-"""What of PySpark occurs in the pickles of functions and is known to be pure, by module.
+"""Lists by module what of PySpark occurs in the pickles of functions and is known to be pure.
 
 What PySpark wraps around a user's function is pickled with it: partly by name, partly as code, which is judged like the
 user's own, except the code of modules that are pure in all their parts. Such a module's names are ``*``. Left out on

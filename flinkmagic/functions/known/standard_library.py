@@ -1,4 +1,4 @@
-"""What of Python's standard library is known to be pure: by module, its functions, classes and constants.
+"""Lists what is known to be pure in Python's standard library: by module, its functions, classes and constants.
 
 What is not here may be pure too; it is not known to be, and a function that names it is computed every time. Left out
 on purpose is what reads or writes files, asks a clock, chance, the network or the system, runs text as code, or leads

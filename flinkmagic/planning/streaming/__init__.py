@@ -1,1 +1,1 @@
-"""Streaming queries as Transformations."""
+"""Plans streaming queries as Transformations."""

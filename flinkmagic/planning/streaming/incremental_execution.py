@@ -1,4 +1,4 @@
-"""The physical plan of a streaming query that has not started: what Spark's `explain` makes of it.
+"""Makes the physical plan of a streaming query that has not started, as Spark's `explain` does.
 
 Spark's internals, as seen on 3.5.9 and 4.3.0: ``IncrementalExecution`` lies in ``execution.streaming``, from 4.1 on in
 ``execution.streaming.runtime``; its constructor has 10 parameters on 3.5 and 16 on 4.3. The first ten are the same; the

@@ -1,4 +1,4 @@
-"""From the deferred streams of a program to a planned job of mode STREAMING."""
+"""Plans the deferred streams of a program as a job of mode STREAMING."""
 
 from __future__ import annotations
 
@@ -52,8 +52,6 @@ def plan_streams(
 
     Parameters
     ----------
-    program : Program
-        What was captured.
     options, name, on_progress
         As `plan` takes them.
 

@@ -1,4 +1,4 @@
-"""How many partitions a streaming source has, as far as that is known before it runs.
+"""Derives how many partitions a streaming source has, as far as that is known before it runs.
 
 The leaf of an unstarted plan (``StreamingRelationExec``) does not know its options; the logical plan does. Seen on
 3.5.9 and 4.3.0: the rate source takes ``numPartitions``; it, the socket source and the rest otherwise make as many as
@@ -19,13 +19,7 @@ STREAMING_RELATION = "StreamingRelationExec"
 
 
 class StreamPartitionCounts(PartitionCounts):
-    """The partition counts of unstarted plans.
-
-    Parameters
-    ----------
-    forest : PlanForest
-        The plans.
-    """
+    """The partition counts of unstarted plans."""
 
     def __init__(self, forest: PlanForest) -> None:
         super().__init__(forest)
