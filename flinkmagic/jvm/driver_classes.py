@@ -6,9 +6,9 @@ py4j cannot: a SparkListener implemented in Python lags by seconds and throws at
 take a Scala function. What was compiled once is kept for later kernels (`class_files`). Seen on Spark 3.5.9 and 4.3.0
 (Janino 3.1.9).
 
-Why when they are needed, and not into a jar: the user's session is there already when we are loaded, and its class path
-is closed; and they use Spark's internals, whose types differ from version to version (Scala 2.12 and 2.13 alone make
-two jars of each). The same source compiles against what is there.
+They are compiled when needed, not shipped in a jar: the user's session already runs when we are loaded, and its class
+path is closed; and they use Spark's internals, whose types differ from version to version (Scala 2.12 and 2.13 alone
+make two jars of each). The same source compiles against what is there.
 
 How to write them: no lambdas and no inferred types. Collections may be typed and walked by for-each, but to Janino a
 method of theirs returns what it returns of all types: what `get` gives needs a cast, as does what comes from Scala.
@@ -70,7 +70,7 @@ class _Compiled:
         """The class files of what was compiled here."""
 
     def versions(self) -> tuple[str, ...]:
-        """Return what else than the sources makes class files what they are."""
+        """Return what class files depend on besides the sources."""
         spark = scala_object(self._jvm, "org.apache.spark.package")
         java = java_class(self._jvm, "java.lang.System").getProperty("java.version")
         return str(spark.SPARK_VERSION()), str(spark.SPARK_REVISION()), str(spark.SPARK_BUILD_DATE()), str(java)

@@ -114,7 +114,7 @@ class Boundary:
     """Names its rows, in graphs and in Spark's storage; no other rows have this name."""
     query_execution: JavaObject = field(repr=False)
     known_by: JavaObject = field(repr=False)
-    """The physical plan by which its rows are known, whether columns of text sources are kept that it reads."""
+    """The physical plan by which its rows are known, whether or not columns of its text sources are kept."""
     relation: JavaObject = field(repr=False)
     """The ``InMemoryRelation`` on which its consumers are planned."""
     columns: frozenset[int]
@@ -327,7 +327,7 @@ class Boundaries:
     def _recalls_no_worth(self, frame: _Frame, sinks: int) -> bool:
         """Return whether an action takes from an earlier one that a DataFrame is not worth keeping (rule 5).
 
-        To plan it again would tell what has changed since, such as a setting by which a join is no broadcast any more,
+        Planning it again would tell what has changed since, such as a setting by which a join is no broadcast any more,
         but takes longer than most of what is saved.
         """
         return sinks == 1 and self._share == "auto" and any(df in _NOT_WORTH for df in frame.dataframes)

@@ -35,7 +35,7 @@ _UNLESS_CHOSEN = {
 
 
 _UNLESS_CHOSEN_BY_ACTION = {
-    # To compress rows that are kept for later actions takes as long again as to keep them; what they may cost, and with
+    # Compressing rows that are kept for later actions takes as long again as keeping them; what they may cost, and with
     # that how many they are, is bounded.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
@@ -58,8 +58,8 @@ def _by_way(sc: SparkContext) -> dict[object, KeptClones]:
 class KeptClones:
     """Clones that the next job may be planned on, if its lines saw the same session in the same state.
 
-    To make one, and to let its optimiser and its planner warm up, takes longer than to plan a small query. Each of the
-    jobs must have the same parallelism, slots and way to exchange rows.
+    Making one, and warming up its optimiser and planner, takes longer than planning a small query. All the jobs must
+    have the same parallelism, slots and way of exchanging rows.
     """
 
     MOST = 4
@@ -95,7 +95,7 @@ class KeptClones:
 
 
 class SessionClones:
-    """One clone for each session state that a job's lines saw.
+    """Makes one clone for each session state that a job's lines saw.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Labels operators: the user's own call first, Spark's operator second.
 
-Which call an operator belongs to is in `provenance`, by the operator's class; what an operator
-of a SQL text does, where one call has many operators, is in `sql_words`, by its name; so is what an operator does that
-has no call. An operator that neither names keeps Spark's own name.
+Which call an operator belongs to is in `provenance`, by the operator's class; what an operator of a SQL text does,
+where one call has many operators, is in `sql_words`, by its name; so is what an operator does that has no call. An
+operator that neither names keeps Spark's own name.
 """
 
 from __future__ import annotations

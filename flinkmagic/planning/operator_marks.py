@@ -78,7 +78,7 @@ def apply_marks(
 
 
 class _Members:
-    """The operators of each marked call."""
+    """Finds the operators of each marked call."""
 
     def __init__(self, operators: Sequence[Transformation], calls: Mapping[int, Calls], direct: frozenset[int]) -> None:
         self._direct: dict[int, list[Transformation]] = {}
@@ -101,7 +101,7 @@ class _Members:
 
 
 class _Stages:
-    """Which operators run within one Spark stage, and the options for that stage."""
+    """Finds which operators run within one Spark stage, and the options for that stage."""
 
     def __init__(self, operators: Sequence[Transformation]) -> None:
         self._operators = operators

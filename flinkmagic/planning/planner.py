@@ -133,7 +133,7 @@ def _classic(spark: SparkSession) -> SparkSession:
 
 
 class _Planner:
-    """The parts that plan one job."""
+    """Plans one job."""
 
     def __init__(self, spark: SparkSession, program: Program | None, options: JobOptions, origin: Origin) -> None:
         self._share = options.share

@@ -97,7 +97,7 @@ _ONLY_NULL_CHECKS = re.compile(r"^Filter [()]*isnotnull\([^()]*\)(?: AND [()]*is
 
 
 class Provenance:
-    """The calls of a program, prepared for finding them in physical plans.
+    """Finds the calls of a program in physical plans.
 
     Parameters
     ----------

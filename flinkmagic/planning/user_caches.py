@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class UserCaches:
-    """The caches that the plans of a job read.
+    """Makes persistent results of the caches that the plans of a job read.
 
     Parameters
     ----------

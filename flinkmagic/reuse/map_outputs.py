@@ -18,7 +18,7 @@ def _tracker(sc: SparkContext) -> Any:
 
 
 class MapOutputs:
-    """Spark's `MapOutputTrackerMaster`, asked two questions."""
+    """Asks Spark's `MapOutputTrackerMaster` about shuffles."""
 
     def __init__(self, sc: SparkContext) -> None:
         self._tracker = _tracker(sc)

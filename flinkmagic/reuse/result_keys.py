@@ -81,7 +81,7 @@ class ResultKey:
 
 @dataclass(frozen=True)
 class NoKey:
-    """Why rows have no key."""
+    """Says why rows have no key."""
 
     reason: str
 

@@ -2,7 +2,7 @@
 
 A result is found by its key (`result_keys`), by the graph that made it or, if it was kept for the session, by any
 graph. What is kept is bounded in bytes and in number, and never takes more than what it leaves free on the disk; the
-least recently used result goes first. Releasing a shuffle only means to stop holding Spark's exchange: its files go
+least recently used result goes first. Releasing a shuffle only stops holding Spark's exchange: its files go
 with the next garbage collection.
 
 Broadcasts have a smaller bound of their own. What a join hashes is an object in the driver's heap, of whole pages:

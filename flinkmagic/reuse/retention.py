@@ -349,7 +349,7 @@ class Retention:
 
 
 class _Unchanged:
-    """Whether the files of a key are still what they were; the same files are checked only once."""
+    """Tells whether the files of a key are still what they were; checks the same files only once."""
 
     def __init__(self, keys: ResultKeys) -> None:
         self._keys = keys

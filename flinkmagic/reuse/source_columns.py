@@ -18,7 +18,7 @@ The rules:
    allows (`room`): of a source of 100 MiB of which a tenth may be kept, 10 MiB. Of lines that are not parsed nothing is
    kept: they are read as fast from their files.
 3. The first query that computes something of a source computes it as plain Spark does. When it is computed again, it is
-   kept, with all columns of that query, if the caller allows what that costs: to store 5 of 20 columns is a quarter of
+   kept, with all columns of that query, if the caller allows what that costs: storing 5 of 20 columns is a quarter of
    storing all, and each column that is computed of rows which a filter of the query removes costs as much as storing
    all. Other columns that are kept stay, unless these hold them.
 4. A query that may stop early keeps nothing, and a query that asks for the names of files reads the files.

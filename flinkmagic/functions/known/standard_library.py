@@ -4,7 +4,7 @@ What is not here may be pure too; it is not known to be, and a function that nam
 on purpose is what reads or writes files, asks a clock, chance, the network or the system, runs text as code, or leads
 to any of these. If one word decides between both (``datetime.now``, ``Path.read_text``), the class is here and the
 method is not: see `methods`. ``getattr``, ``operator.attrgetter`` and ``methodcaller`` are pure for names that are
-constants (`references`).
+constants (`code_references`).
 
 Keep the names in alphabetical order; names of all versions from Python 3.10 on.
 """

@@ -83,7 +83,7 @@ def stream_parallelism(spark: SparkSession, options: JobOptions) -> int:
 
 
 class _StreamPlanner:
-    """The parts that plan one job."""
+    """Plans one job."""
 
     def __init__(self, program: Program, options: JobOptions) -> None:
         self._program = program
