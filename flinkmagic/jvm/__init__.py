@@ -1,4 +1,4 @@
-"""Provides the only access to the driver's JVM: compiles our own classes there, and reads its collections.
+"""Gives access to the driver's JVM: compiles our own classes there, and reads its collections.
 
 The Java sources lie beside the modules that call them, in the package of the concern.
 """

@@ -161,7 +161,7 @@ class StageHandle:
     joins: Once = field(repr=False, default_factory=lambda: Once.of(()))
     """A tuple of JoinChoice, for `adaptation`."""
     merged: Once = field(repr=False, default_factory=lambda: Once.of(-1))
-    """The number of tasks, for `adaptation`; -1 if none of them reads several partitions."""
+    """The number of tasks, for `adaptation`; -1 if it is as planned."""
     row_metrics: Renewable = field(repr=False, default_factory=lambda: Renewable(str))
     """For a stage that reads kept rows, the ids of Spark's metrics by which its sources count rows, separated by
     commas: a task's own metrics count the batches of kept rows. Ask only once the JVM's object is made."""
