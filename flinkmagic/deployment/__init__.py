@@ -1,4 +1,4 @@
-"""Planned jobs on the session's own SparkContext.
+"""Runs planned jobs on the session's own SparkContext.
 
 The session's dispatcher (`session_cluster`) runs a master for each job (`spark_job_master`). Vertices run as Spark
 stages (`stages`). When they are submitted, and what Spark's reports about their tasks (`watching`) mean for their

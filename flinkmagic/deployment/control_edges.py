@@ -1,4 +1,4 @@
-"""Which job vertices wait for which sinks, because of what the sinks write."""
+"""Finds which job vertices must wait for which sinks, because of what the sinks write."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ def control_edges(planned: PlannedJob, sinks: Sequence[ExecutionJobVertex | None
 
     Parameters
     ----------
-    planned : PlannedJob
-        What is deployed.
     sinks : sequence of ExecutionJobVertex
         The vertices of its sinks; None for a sink that is not part of the run.
     """

@@ -1,4 +1,4 @@
-"""What every run of a planned job on the session's own Spark has: the side that the dispatcher and its readers see."""
+"""Defines what every run of a planned job on the session's Spark offers to the dispatcher and to those who read it."""
 
 from __future__ import annotations
 
@@ -46,24 +46,11 @@ class Deployment(ABC):
 
     Parameters
     ----------
-    planned_job : PlannedJob
-        What was planned.
     execution_graph : ExecutionGraph
         A new one of the planned job's job graph, or of the part of it that some of its sinks need; only this deployment
         changes it.
-    spark : SparkSession
-        The user's session.
     slots : int, optional
         How many slots the job may use simultaneously; by default all that the session has.
-
-    Attributes
-    ----------
-    termination_future : concurrent.futures.Future of JobStatus
-        Done when the job is over and nothing of it runs.
-    event_log : JobEventLog
-        The job's.
-    main_thread : MainThreadExecutor
-        The thread on which all of it happens.
     """
 
     _job_master: JobMaster
@@ -74,16 +61,18 @@ class Deployment(ABC):
         require_pinned_threads(spark.sparkContext)
         self.execution_graph = execution_graph
         self.termination_future: Future[JobStatus] = Future()
+        """Done when the job is over and nothing of it runs."""
         self._name, self._sinks = planned_job.name, planned_job.sinks
         self._spark, self._slots = spark, slots
         self._cluster = session_cluster(spark.sparkContext)
         self._vertex_of = {node.id: one for one in execution_graph.job_vertices for node in one.job_vertex.operators}
-        """By the id of an operator its job vertex."""
+        """The job vertex of each operator, by the operator's id."""
         self._vertices = [self._vertex_of.get(sink.transformation_id) for sink in planned_job.sinks]
-        """That of each sink; None for one that is not part of the run."""
+        """The job vertex of each sink; None for one that is not part of the run."""
         self._clock = SystemClock()
         self.event_log = JobEventLog(self._clock)
         self.main_thread = MainThreadExecutor(f"flinkmagic-{self._name}", self._clock, self._uncaught)
+        """The thread on which everything in the job happens."""
 
     # -- the course of the job -------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The progress of a deployment."""
+"""Records the progress of a deployment."""
 
 from __future__ import annotations
 
@@ -12,25 +12,17 @@ from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 
 @dataclass(frozen=True)
 class DeploymentSnapshot:
-    """The progress of a deployment at one instant; safe to keep and to read on any thread.
-
-    Attributes
-    ----------
-    job : ExecutionGraphInfo
-        Status, states, failures.
-    tasks : tuple of TaskRecord
-        Every attempt so far.
-    slots_used, slots_total : int
-        Slots in which a task of this job runs now, and those that it may use.
-    waiting_for : str
-        Which pipelined region waits for how many slots; empty if none does.
-    """
+    """The progress of a deployment at one instant; safe to keep and to read on any thread."""
 
     job: ExecutionGraphInfo
     tasks: tuple[TaskRecord, ...]
+    """Every attempt so far."""
     slots_used: int
+    """Slots in which a task of this job runs now."""
     slots_total: int
+    """Slots that the job may use."""
     waiting_for: str = ""
+    """Which pipelined region waits for how many slots; empty if none does."""
 
     @classmethod
     def of(

@@ -1,4 +1,4 @@
-"""What a failed Spark stage tells the user: the Python traceback's own lines and the user's line."""
+"""Extracts from a failed Spark stage what the user needs: the Python traceback's own lines and the user's line."""
 
 from __future__ import annotations
 
@@ -105,8 +105,6 @@ def vertex_failed(vertex: str, error: BaseException, task_error: str, metadata: 
 
     Parameters
     ----------
-    vertex : str
-        The task's or the vertex's name.
     error : BaseException
         The error with which Spark's job ended.
     task_error : str

@@ -1,4 +1,4 @@
-"""A failure that no restart will repair does not take down the sinks that are independent of it."""
+"""Lets the sinks that do not depend on a failure finish, if no restart will repair it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ class FinishIndependentRegions:
     Parameters
     ----------
     strategy : RestartBackoffTimeStrategy, optional
-        Decides about real restarts; without one there are none.
-    clock : Clock
-        The clock that counts real waits.
+        Decides about real restarts; by default there are none.
     """
 
     def __init__(self, strategy: RestartBackoffTimeStrategy | None, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""Deployment's Java classes, compiled inside the session's driver.
+"""Lists deployment's Java classes, which are compiled inside the session's driver.
 
 Only the driver needs them, except those that `python_workers` sends to executors.
 """

@@ -1,4 +1,4 @@
-"""A Spark session as a Flink cluster: what takes jobs in, and what knows the executors."""
+"""Presents a Spark session as a Flink cluster: a dispatcher for jobs, and a resource manager for executors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 
 class SessionCluster:
-    """The dispatcher and the resource manager of a SparkContext (a session cluster, in Flink's words).
-
-    Parameters
-    ----------
-    sc : SparkContext
-        The session's.
-    """
+    """The dispatcher and the resource manager of a SparkContext (a session cluster, in Flink's words)."""
 
     def __init__(self, sc: SparkContext) -> None:
         self.dispatcher = Dispatcher()
@@ -28,7 +22,7 @@ class SessionCluster:
 
 
 _CLUSTERS: dict[SparkContext, SessionCluster] = {}
-"""Those of contexts that run, and of the last one that was stopped: a cluster refers to its context."""
+"""The clusters of running contexts, and of the last one that was stopped: a cluster refers to its context."""
 _DISPATCHERS: list[Dispatcher] = []
 _LOCK = threading.Lock()
 

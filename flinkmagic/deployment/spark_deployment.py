@@ -1,4 +1,4 @@
-"""A planned job on the session's own Spark: connects scheduler, slots, gateways, monitor and results."""
+"""Runs a planned job on the session's own Spark: connects scheduler, slots, gateways, monitor and results."""
 
 from __future__ import annotations
 
@@ -64,10 +64,8 @@ class SparkDeployment(Deployment):
     ----------
     planned_job : PlannedJob
         What was planned; its handles stay referenced until `release`.
-    execution_graph, spark, slots
-        As of a `Deployment`.
     listener : JobListener, optional
-        Is notified of each change, on the job's thread.
+        Notified of each change, on the job's thread.
     restart_strategy : RestartBackoffTimeStrategy, optional
         Whether to restart after a failure; by default never.
     retention : Retention, optional
@@ -362,7 +360,7 @@ class SparkDeployment(Deployment):
         self._job_master.fail(error)
 
     def _over(self, on_over: OnCompletion, info: ExecutionGraphInfo) -> None:
-        """Note, on the job's thread, that the job is over and nothing of it runs."""
+        """Record, on the job's thread, that the job is over and nothing of it runs."""
         try:
             self._monitor.stop()
             self._drive.close()

@@ -1,4 +1,4 @@
-"""The master of a job on Spark: Flink's `JobMaster`, plus decisions about Spark's stages and about the job's end."""
+"""Runs a job on Spark: Flink's `JobMaster`, plus decisions about Spark's stages and about the job's end."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class SparkJobMaster(JobMaster):
             self.drive.tell(SessionLost(cause))
 
     def _on_idle(self) -> None:
-        """Handle that nothing runs: the job is over, or can go no further, or waits for a restart."""
+        """Decide what follows when nothing runs: the job is over, can go no further, or waits for a restart."""
         if self.drive.state.active or self.scheduler.job_status.is_terminal:
             return
         if self._endgame.fatal_cause is not None and not self._endgame.has_given_up:

@@ -1,4 +1,4 @@
-"""The executors of a Spark session, as the masters of its jobs see them."""
+"""Shows the executors of a Spark session to the masters of its jobs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ class SparkResourceManager:
 
     It is not Flink's `ResourceManager` because Spark hands out slots itself: executors register with Spark, and Spark's
     own scheduler decides which task of which job goes to which core. So no executor is asked to offer a slot, and no
-    job is told that there are too few: its tasks wait their turn at Spark.
-
-    Parameters
-    ----------
-    slots : SessionSlots
-        The slots of the session.
+    job is told that there are too few: its tasks wait their turn in Spark.
     """
 
     def __init__(self, slots: SessionSlots) -> None:

@@ -329,11 +329,6 @@ class SparkTaskExecutorGateway:
     * `release_partitions` releases nothing: a shuffle's files go when the planned job is released, as a whole;
     * the executor itself is not asked for a sign of life: Spark receives its heartbeats, and says whether it still has
       it.
-
-    Parameters
-    ----------
-    resource_id : str
-        Spark's id of the executor.
     """
 
     def __init__(self, resource_id: str, drive: BoardDrive) -> None:

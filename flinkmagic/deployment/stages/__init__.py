@@ -1,1 +1,1 @@
-"""How one stage of a job runs at Spark: its thread, properties, writes and observed metrics."""
+"""Runs one stage of a job in Spark: its thread, properties, writes and observed metrics."""

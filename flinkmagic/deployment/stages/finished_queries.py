@@ -1,4 +1,4 @@
-"""A query whose stages have run, except the last: DataFrames of the user's session that run only that one.
+"""Makes DataFrames over a query whose stages have run, except the last: they run only that one.
 
 An action collects, counts or hands out the rows of its DataFrame by Spark's own methods, which run the physical plan of
 the DataFrame's `QueryExecution`. Here that plan is the job's: its exchanges are the very objects whose stages have run,
@@ -26,15 +26,7 @@ if TYPE_CHECKING:
 
 
 class FinishedQuery:
-    """The query of a DataFrame, run up to its last stage.
-
-    Parameters
-    ----------
-    df : DataFrame
-        The DataFrame that was planned.
-    handle : ResultStageHandle
-        The handle of its last stage.
-    """
+    """The query of a DataFrame, run up to its last stage."""
 
     def __init__(self, df: DataFrame, handle: ResultStageHandle) -> None:
         self._df = df

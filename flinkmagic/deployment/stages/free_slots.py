@@ -21,7 +21,7 @@ _PAUSE_S = 0.05
 
 
 class WaitingRun(Protocol):
-    """What waits."""
+    """A run that waits for slots."""
 
     handle: StageHandle
     waiting_for: str

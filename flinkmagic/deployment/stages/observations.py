@@ -7,7 +7,7 @@ run concurrently, in several plans, and some of them twice. The rules, as the co
    first.
 2. An attempt that fails completes nothing while the job goes on.
 3. At the job's end an observation that only failed sinks hold gets what they have collected, as after a plain query
-   that fails; one whose operator never began is left to the next query.
+   that fails; an observation whose operator never began is left to the next query.
 
 The session's listeners receive the metrics with the queries that are announced to them (`session_queries`).
 """
@@ -35,13 +35,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Observations:
-    """The observations that the sinks of one job hold.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The user's session.
-    """
+    """The observations that the sinks of one job hold."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark

@@ -1,4 +1,4 @@
-"""Python workers of cancelled tasks, ended immediately.
+"""Ends the Python workers of cancelled tasks immediately.
 
 A task that waits for a Python worker (a sleeping or long-computing UDF) does not notice its interruption; Spark lets
 such a worker live for 2 to 4 seconds (``BasePythonRunner.MonitorThread``). Spark's own way of ending it is called
@@ -6,9 +6,9 @@ immediately here (``java/PythonWorkers.java``), in the JVM that runs the task:
 
 - In local mode that is the driver's.
 - On a cluster a thread on each executor does it (``java/ExecutorWatch.java``). Its source travels in a Spark job with a
-  task for each executor, as the source of the code does that Spark generates for a query, and is compiled there: no jar
-  is added to the session. The job goes to Spark before a stage with Python workers does, for the executors that exist
-  then; nothing waits for it, and only the time of a cancellation depends on it.
+  task for each executor, as does the source that Spark generates for a query, and is compiled there: no jar is added to
+  the session. The job goes to Spark before a stage with Python workers does, for the executors that exist then; nothing
+  waits for it, and only the time of a cancellation depends on it.
 
 Executors that come later or have no free slot at that time, and a JVM whose Spark has no such method, keep Spark's own
 time. So does a task of several Python functions in a row on a Spark that does not know whether a worker was returned by

@@ -1,4 +1,4 @@
-"""Writes and results as queries of the user's own session, so that its listeners see them as in a plain run.
+"""Announces writes and results as queries of the user's own session, so that its listeners see them as in a plain run.
 
 A write's command is planned and run on a clone of the session; Spark notifies the listeners of the session to which the
 `QueryExecution` belongs. So the execution is announced with one of the user's session that has the clone's plan, and
@@ -49,16 +49,10 @@ def session_query(
 
     Parameters
     ----------
-    sc : SparkContext
-        The session's.
     planned : py4j.java_gateway.JavaObject
         The `QueryExecution` with which the command was planned; it is returned if no other can be made.
-    jsession : py4j.java_gateway.JavaObject
-        The user's Java session.
     command : py4j.java_gateway.JavaObject
         The command as it was analysed on the user's line, or the query.
-    plan : py4j.java_gateway.JavaObject
-        The plan that runs.
     metrics : py4j.java_gateway.JavaObject, optional
         If something is observed: a Scala function that returns the metrics by name.
     """

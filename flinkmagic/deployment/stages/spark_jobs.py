@@ -1,4 +1,4 @@
-"""Spark jobs of our own inside the user's session: how they are marked, and how only they are cancelled.
+"""Marks our own Spark jobs inside the user's session, and cancels only those.
 
 A vertex's jobs are submitted on a thread on which nothing else runs meanwhile (`stage_threads`). In PySpark's pinned
 mode a Python thread has a JVM thread of its own, and Spark's local properties (tags, job group, pool, the SQL
@@ -46,14 +46,10 @@ class JobProperties:
 
     Parameters
     ----------
-    sc : SparkContext
-        The session's.
     group : str
         The Spark job group of all vertices, by which the job is found in Spark's UI.
     pool : str, optional
         The FAIR pool, used if the session runs FAIR and the caller chose none; by default Spark's own.
-    is_callers : bool
-        Whether the job is the caller's own work.
     session : py4j.java_gateway.JavaObject, optional
         The user's Java session, whose interrupts are to reach the jobs as they reach those of its queries.
     """

@@ -1,4 +1,4 @@
-"""What became of a stage."""
+"""Records how a stage ended."""
 
 from __future__ import annotations
 
@@ -9,18 +9,11 @@ from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 
 @dataclass(frozen=True)
 class StageOutcome:
-    """The outcome of a stage.
-
-    Attributes
-    ----------
-    error : BaseException or None
-        Why it failed; None if it is done.
-    bytes_by_partition : tuple of int or None
-        For a shuffle the real size of each partition, over all map tasks.
-    adaptation : StageAdaptation
-        How the stage's run differed from its plan.
-    """
+    """The outcome of a stage."""
 
     error: BaseException | None = None
+    """Why it failed; None if it is done."""
     bytes_by_partition: tuple[int, ...] | None = None
+    """For a shuffle, the real size of each partition, over all map tasks."""
     adaptation: StageAdaptation = AS_PLANNED
+    """How the stage's run differed from its plan."""

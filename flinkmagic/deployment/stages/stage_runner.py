@@ -66,16 +66,8 @@ class StageRunner:
 
     Parameters
     ----------
-    sc : SparkContext
-        The session's.
     jsession : JavaObject
         The clone of the session on which the job was planned.
-    properties : JobProperties
-        The properties under which jobs run.
-    kept : KeptResults
-        Where results go.
-    observations : Observations
-        What is observed in the stages.
     done : callable
         Called with each stage that is done, on its thread, before anything else learns of it.
     count_rows : callable
@@ -261,16 +253,12 @@ class StageRun:
 
     Parameters
     ----------
-    runner : StageRunner
-        Runs it.
-    handle : StageHandle
-        What to run.
     tag : str
         The tag under which its Spark jobs are submitted; no other submission has it.
     description : str
         What Spark's UI shows for its jobs.
     earlier : EarlierRun, optional
-        If the vertex was submitted before: how far it came then.
+        How far the vertex came when it was submitted before; None if it was not.
     on_outcome : callable
         Called once, on the stage's thread.
     """

@@ -1,4 +1,4 @@
-"""The threads on which the stages of one deployment run."""
+"""Provides the threads on which the stages of one deployment run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class StageThreads:
     A thread that has ended one stage takes the next. In PySpark's pinned mode a new thread costs a connection to the
     driver's JVM and a thread there, for which the first job of each stage would wait.
 
-    They are daemons, unlike those of `concurrent.futures`: Python ends even if Spark does not answer one of them.
+    They are daemon threads, unlike those of `concurrent.futures`: Python ends even if Spark does not answer one.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Running a write again after a failed attempt: only if that yields what one attempt would have.
+"""Runs a write again after a failed attempt, but only if that yields what one attempt would have.
 
 Spark does not support this. A failed attempt may have left an empty folder (then `errorifexists` would refuse the next
 one and `ignore` would silently do nothing), or, if the commit itself failed, some of its files (then `append` would
@@ -26,21 +26,14 @@ _COMMIT_ALGORITHM = "mapreduce.fileoutputcommitter.algorithm.version"
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """How far an earlier run of the same stage came.
-
-    Attributes
-    ----------
-    launched : bool
-        Whether Spark launched any of its tasks: then it had accepted the path.
-    reached_commit : bool
-        Whether all of its tasks succeeded, so that the driver's commit is what failed.
-    counted : frozenset of int
-        The subtasks of which a task has succeeded before Spark gave the stage up, in this run or in one before.
-    """
+    """How far an earlier run of the same stage came."""
 
     launched: bool
+    """Whether Spark launched any of its tasks: then it had accepted the path."""
     reached_commit: bool
+    """Whether all of its tasks succeeded, so that the driver's commit is what failed."""
     counted: frozenset[int] = frozenset()
+    """The subtasks of which a task succeeded before Spark gave the stage up, in this run or an earlier one."""
 
 
 def prepare_write_retry(sc: SparkContext, plan: JavaObject, name: str, earlier: EarlierRun) -> None:

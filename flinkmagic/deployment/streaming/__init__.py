@@ -1,1 +1,1 @@
-"""Streaming queries that run, and what watches them."""
+"""Runs streaming queries, and watches them."""

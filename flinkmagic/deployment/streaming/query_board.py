@@ -1,8 +1,9 @@
-"""The board of a streaming job: each query is the tasks of its region, which begin and end together.
+"""Keeps the board of a streaming job: each query is the tasks of its region, which begin and end together.
 
-1. Each task gets its slot immediately: Spark makes those wait that find no core.
+1. Each task gets its slot immediately: Spark makes tasks wait that find no core.
 2. A query is started when all of its tasks have been deployed. They run when Spark says that it does.
-3. A task of a query that runs is CANCELED when the query has ended, one of a query that was not started immediately.
+3. When cancelled, a task of a running query becomes CANCELED once the query has ended; one of a query that was not
+   started, immediately.
 4. All tasks end with the query. Where subtasks exchange nothing, a query is several regions: each must fail to be
    restarted with the others. The sink's last task is the last of all, and the first to fail.
 """
@@ -71,7 +72,7 @@ class QueryTasks:
     attempts: dict[int, ExecutionAttemptID] = field(default_factory=dict)
     """By execution vertex, what was deployed; of all of them while the query runs."""
     canceled: set[ExecutionAttemptID] = field(default_factory=set)
-    """Those of them that were cancelled since the query was started; empty while it does not run."""
+    """The attempts that were cancelled since the query was started; empty while it does not run."""
     is_running: bool = False
     """Whether the query was started, and has not ended."""
 

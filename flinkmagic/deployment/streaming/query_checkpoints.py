@@ -1,4 +1,4 @@
-"""The folders for checkpoints that are made for a query without one."""
+"""Makes checkpoint folders for queries that have none."""
 
 from __future__ import annotations
 
@@ -27,15 +27,6 @@ class QueryCheckpoints:
     A query whose sink begins empty with each start (memory, unless its mode is complete) gets a new folder each time:
     it starts over, and its table has exact rows. On a cluster Spark makes the folder, and such a query is not
     restarted.
-
-    Parameters
-    ----------
-    stream : DeferredStream
-        The query.
-    sc : SparkContext
-        The session's.
-    restarts : bool
-        Whether it is restarted when it fails.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How a query goes on: Spark's own progress of its batches, as plain records, the last ones kept."""
+"""Records how a query progresses: Spark's own reports about its last batches, as plain records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_BATCHES = 100
 
 _WHOLE = "triggerExecution"
 _NO_WATERMARK = "1970-01-01T00:00:00.000Z"
-"""With which a query begins: no row has moved it yet."""
+"""The watermark with which a query begins: no row has moved it yet."""
 
 _SEPARATOR = "\u0001"
 
@@ -42,40 +42,25 @@ class StateProgress:
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """One batch of a query, from Spark's ``StreamingQueryProgress`` (seen on 3.5.9 and 4.3.0).
-
-    Attributes
-    ----------
-    batch : int
-        Its number.
-    at : str
-        When it was triggered, as Spark writes it (ISO 8601).
-    input_rows : int
-        The rows that it read.
-    input_rate, processing_rate : float
-        Rows a second that came, and that were processed.
-    batch_ms : int
-        How long it took.
-    phases_ms : mapping of str to int
-        By phase of it, as Spark names them (``addBatch``, ``queryPlanning``, ``walCommit``, …).
-    watermark : str
-        Its watermark; empty if there is none (yet).
-    watermark_lag_ms : float, optional
-        How far that was behind the greatest event time of the batch.
-    state : tuple of StateProgress
-        By stateful operator.
-    """
+    """One batch of a query, from Spark's ``StreamingQueryProgress`` (seen on 3.5.9 and 4.3.0)."""
 
     batch: int
     at: str
+    """When it was triggered, as Spark writes it (ISO 8601)."""
     input_rows: int
     input_rate: float
+    """Rows that came, per second."""
     processing_rate: float
+    """Rows that were processed, per second."""
     batch_ms: int
     phases_ms: Mapping[str, int] = field(default_factory=dict)
+    """By phase, as Spark names them (``addBatch``, ``queryPlanning``, ``walCommit``, …)."""
     watermark: str = ""
+    """Empty if there is none (yet)."""
     watermark_lag_ms: float | None = None
+    """How far the watermark was behind the greatest event time of the batch."""
     state: tuple[StateProgress, ...] = ()
+    """By stateful operator."""
 
     @classmethod
     def from_json(cls, text: str) -> BatchProgress:
@@ -126,13 +111,7 @@ class QuerySeen:
 
 
 class QueryProgress:
-    """The last batches of one query, over its restarts, and its tasks; asked for by who looks, from any thread.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The user's.
-    """
+    """The last batches of one query, over its restarts, and its tasks; read on demand, from any thread."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark

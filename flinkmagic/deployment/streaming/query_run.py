@@ -1,4 +1,4 @@
-"""One start of a streaming query, and its end."""
+"""Runs one start of a streaming query to its end."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ class QueryRun:
 
     Parameters
     ----------
-    name : str
-        The query's.
     start : callable
         Starts it, or takes over what has been started; returns Spark's query.
     on_started, on_ended : callable

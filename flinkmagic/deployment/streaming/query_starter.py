@@ -1,4 +1,4 @@
-"""How a streaming query is started by Spark's own writer, for the first time and again."""
+"""Starts a streaming query by Spark's own writer, for the first time and again."""
 
 from __future__ import annotations
 
@@ -23,14 +23,10 @@ class QueryStarter:
 
     Parameters
     ----------
-    stream : DeferredStream
-        What to start.
     spark : SparkSession
         The user's session, to which the query belongs as it would after a plain start.
     parallelism : int
         How many partitions its shuffles, and its state, have unless the checkpoint says otherwise.
-    restarts : bool
-        Whether it is restarted when it fails.
 
     Raises
     ------
@@ -47,7 +43,7 @@ class QueryStarter:
         self._checkpoints = QueryCheckpoints(stream, spark.sparkContext, restarts=restarts)
 
     def start(self) -> Any:
-        """Start it; return Spark's query when that stands, as `start()` does."""
+        """Start it; return Spark's query once that is up, as `start()` does."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self._pool)  # type: ignore[arg-type]
         conf = self._spark._jsparkSession.sessionState().conf()
         with _STARTING:

@@ -1,4 +1,4 @@
-"""A planned job of mode streaming on the session's own Spark: its queries under Flink's scheduler."""
+"""Runs a planned streaming job on the session's own Spark: its queries under Flink's scheduler."""
 
 from __future__ import annotations
 
@@ -46,11 +46,6 @@ class SessionRestarts:
     """A restart strategy that gives up when the session is gone, and counts the failure of a query once.
 
     A query's tasks fail together, with the same error.
-
-    Parameters
-    ----------
-    strategy : RestartBackoffTimeStrategy
-        The user's.
     """
 
     def __init__(self, strategy: RestartBackoffTimeStrategy) -> None:
@@ -74,18 +69,12 @@ class SessionRestarts:
 
 @dataclass(frozen=True)
 class StartedQuery:
-    """A query that has started before the job that takes it over.
-
-    Attributes
-    ----------
-    java_query : py4j.java_gateway.JavaObject
-        Spark's query.
-    starter : QueryStarter
-        Has started it, and starts it again.
-    """
+    """A query that has started before the job that takes it over."""
 
     java_query: Any
+    """Spark's query."""
     starter: QueryStarter
+    """Has started it, and starts it again."""
 
     def is_active(self) -> bool:
         """Return whether it runs."""
@@ -100,10 +89,6 @@ class StreamingDeployment(Deployment):
 
     Parameters
     ----------
-    planned_job : PlannedJob
-        What was planned, with its streams.
-    execution_graph, spark
-        As of a `Deployment`.
     started : mapping of int to StartedQuery
         The queries of this run, by the index of their sink.
     slots : int, optional
@@ -281,7 +266,7 @@ class StreamingDeployment(Deployment):
         self._job_master.scheduler.handle_global_failure(error)
 
     def _over(self, on_over: OnCompletion, info: ExecutionGraphInfo) -> None:
-        """Note, on the job's thread, that the job is over and no query runs."""
+        """Record, on the job's thread, that the job is over and no query runs."""
         try:
             for index in self._to_take_over:  # the job was over before it came to them
                 self._queries[index].stop()

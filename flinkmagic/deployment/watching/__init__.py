@@ -1,1 +1,1 @@
-"""What Spark reports about tasks and executors: events, and the records made from them."""
+"""Watches what Spark reports about tasks and executors: events, and the records made from them."""

@@ -1,4 +1,4 @@
-"""What a call of the user's runs at Spark by itself: how far it is, and its end.
+"""Follows, and cancels, the Spark jobs that a call of the user's runs by itself.
 
 Its Spark jobs are found by a job tag that the calling thread has while the call lasts (Spark 3.5 and newer; seen on
 3.5 and 4.3). Spark's status tracker knows what the driver's listeners have been told, so it lags by some tenths of a
@@ -30,33 +30,20 @@ _CANCEL_AGAIN_S = 0.2
 
 @dataclass(frozen=True)
 class WorkProgress:
-    """How far a call is.
-
-    Attributes
-    ----------
-    stages : int
-        How many stages have begun.
-    tasks : int
-        How many tasks these have.
-    active : int
-        How many of them run.
-    finished : int
-        How many of them are finished.
-    """
+    """How far a call is."""
 
     stages: int = 0
+    """How many stages have begun."""
     tasks: int = 0
+    """How many tasks these stages have."""
     active: int = 0
+    """How many of the tasks run."""
     finished: int = 0
+    """How many of the tasks are finished."""
 
 
 class CallWork:
     """The Spark jobs of one call; read and cancelled from any thread.
-
-    Parameters
-    ----------
-    sc : SparkContext
-        The session's.
 
     Attributes
     ----------

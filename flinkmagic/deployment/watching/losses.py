@@ -1,4 +1,4 @@
-"""Which ends of tasks only a lost executor is to blame for, read from the texts of Spark 3.5.9 and 4.3.0.
+"""Recognises task failures caused by a lost executor, by the texts of Spark 3.5.9 and 4.3.0.
 
 What the user is told of it is in `errors.scheduling` (`ExecutorRecoveryError` and its kinds). The scheduler hears of it
 by the board's `Replace`.
@@ -17,7 +17,7 @@ _REASON = re.compile(r"Reason: (.+)")
 
 
 class Losses:
-    """Knows which executors are gone, and why.
+    """Keeps track of which executors are gone, and why.
 
     Parameters
     ----------

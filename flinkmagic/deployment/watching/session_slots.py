@@ -1,4 +1,4 @@
-"""How many tasks the session's executors run simultaneously."""
+"""Counts how many tasks the session's executors run simultaneously."""
 
 from __future__ import annotations
 
@@ -14,16 +14,10 @@ if TYPE_CHECKING:
 
 
 class SessionSlots:
-    """The slots of each executor: its cores by ``spark.task.cpus``; kept up to date by the events of running jobs.
-
-    Parameters
-    ----------
-    sc : SparkContext
-        The session's.
-    """
+    """The slots of each executor: its cores by ``spark.task.cpus``; kept up to date by the events of running jobs."""
 
     UNKNOWN = 1_000_000
-    """For an executor that is not known yet: no limit."""
+    """The slots of an executor that is not known yet: no limit."""
 
     def __init__(self, sc: SparkContext) -> None:
         self._sc = sc

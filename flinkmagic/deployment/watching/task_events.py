@@ -1,4 +1,4 @@
-"""Spark's reports about stages and tasks as records, and how to read the lines of ``java/TaskMonitor.java``."""
+"""Turns Spark's reports about stages and tasks, the lines of ``java/TaskMonitor.java``, into records."""
 
 from __future__ import annotations
 

@@ -33,8 +33,6 @@ class TaskMonitor:
 
     Parameters
     ----------
-    sc : SparkContext
-        The session's.
     prefix : str
         How the tags of the job begin.
 

@@ -1,4 +1,4 @@
-"""One record for each task attempt that Spark launched for a job."""
+"""Keeps one record for each task attempt that Spark launched for a job."""
 
 from __future__ import annotations
 
@@ -23,77 +23,54 @@ class TaskRecord(NamedTuple):
 
     Spark may launch several for one execution of the ExecutionGraph (its own retries inside a stage, speculation) and,
     if outputs were lost with an executor, some after the execution was finished: each has a record.
-
-    Attributes
-    ----------
-    vertex_id, vertex : str
-        The job vertex's id and name.
-    subtask : int
-        The partition, counted from 0.
-    attempt : int
-        How many attempts Spark launched for this subtask before this one; those of helpers are counted separately.
-    state : ExecutionState
-        RUNNING, FINISHED, FAILED or CANCELED.
-    slot : str
-        The executor and the number of the slot on it: ``driver_0``.
-    executor : str
-        Spark's id of the executor.
-    start_ms, end_ms : float
-        Launch and end by Spark's clocks, milliseconds since the epoch; the end is None while it runs.
-    rows_in, rows_out, bytes_in, bytes_out : int or None
-        Read and written, files and shuffles together; None while it runs and if Spark did not report it.
-    memory_spilled_bytes, disk_spilled_bytes : int or None
-        The bytes that it spilled.
-    run_ms, gc_ms : int or None
-        Time on the executor, and the part of it that garbage collection took.
-    error : str
-        Spark's error text, empty if there is none.
-    reason : str
-        Spark's name for the end of a failed attempt, such as ``ExceptionFailure``; ``Resubmitted`` of one that
-        succeeded and whose output was lost while its stage still ran.
-    stage, stage_attempt, task_id : int
-        The numbers that Spark's UI shows for it.
-    speculative : bool
-        Whether Spark launched it beside a slow one.
-    role : str
-        ``task``: one of the vertex's subtasks; ``helper``: of another Spark job that the vertex needs, such as the
-        sampling for a range exchange; ``recovery``: to make lost outputs of the vertex once more.
     """
 
     vertex_id: str
     vertex: str
     subtask: int
+    """The partition, counted from 0."""
     attempt: int
+    """How many attempts Spark launched for this subtask before this one; those of helpers are counted separately."""
     state: ExecutionState
+    """RUNNING, FINISHED, FAILED or CANCELED."""
     slot: str
+    """The executor and the number of the slot on it: ``driver_0``."""
     executor: str
+    """Spark's id of the executor."""
     start_ms: float
+    """Launch by Spark's clocks, milliseconds since the epoch."""
     end_ms: float | None = None
+    """End by the same clocks; None while it runs."""
     rows_in: int | None = None
+    """Read from files and shuffles together. This and all down to `gc_ms`: None while it runs and if Spark did not
+    report it."""
     rows_out: int | None = None
     bytes_in: int | None = None
     bytes_out: int | None = None
     memory_spilled_bytes: int | None = None
     disk_spilled_bytes: int | None = None
     run_ms: int | None = None
+    """Time on the executor."""
     gc_ms: int | None = None
+    """The part of `run_ms` that garbage collection took."""
     error: str = ""
+    """Spark's error text; empty if there is none."""
     reason: str = ""
+    """Spark's name for the end of a failed attempt, such as ``ExceptionFailure``; ``Resubmitted`` of one that succeeded
+    and whose output was lost while its stage still ran."""
     stage: int = -1
+    """This, `stage_attempt` and `task_id` are the numbers that Spark's UI shows for it."""
     stage_attempt: int = 0
     task_id: int = -1
     speculative: bool = False
+    """Whether Spark launched it beside a slow one."""
     role: str = "task"
+    """``task``: one of the vertex's subtasks; ``helper``: of another Spark job that the vertex needs, such as the
+    sampling for a range exchange; ``recovery``: to make lost outputs of the vertex once more."""
 
 
 class TaskLog:
-    """The records of a job, in the order of launch; written on the main thread, read on any.
-
-    Parameters
-    ----------
-    slots : SlotNumbers
-        Assigns numbers to the slots of an executor.
-    """
+    """The records of a job, in the order of launch; written on the main thread, read on any."""
 
     def __init__(self, slots: SlotNumbers) -> None:
         self._lock = threading.Lock()
