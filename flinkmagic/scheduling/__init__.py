@@ -1,1 +1,1 @@
-"""Flink's job manager in Python: single-threaded, event-driven, deterministic under an injected clock."""
+"""Ports Flink's job manager to Python: single-threaded, event-driven, deterministic under an injected clock."""

@@ -1,4 +1,4 @@
-"""Time as an argument: the scheduler reads only the clock that it is given (Flink's `Clock`)."""
+"""Provides the clocks; the scheduler reads only the one that it is given (Flink's `Clock`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """Time that does not move until it is told to (Flink's `ManualClock`)."""
+    """A clock that moves only when it is told to (Flink's `ManualClock`)."""
 
     def __init__(self, start_ms: float = 0.0) -> None:
         self._now_ms = start_ms

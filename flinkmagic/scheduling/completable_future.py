@@ -1,4 +1,4 @@
-"""A value that comes later, on the one thread that owns the scheduler's state."""
+"""Passes a value that comes later, on the one thread that owns the scheduler's state."""
 
 from __future__ import annotations
 

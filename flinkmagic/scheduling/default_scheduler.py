@@ -1,4 +1,4 @@
-"""The scheduler: what starts when, how a failure is handled, how a job ends (Flink's `DefaultScheduler`)."""
+"""Decides what starts when, how a failure is handled, and how a job ends (Flink's `DefaultScheduler`)."""
 
 from __future__ import annotations
 
@@ -50,33 +50,23 @@ class DefaultScheduler(SchedulerBase):
 
     * a task that an executor reports CANCELED without having been asked counts as failed. Flink makes such a job wait
       forever;
-    * failures that come while the job is cancelling or failing are noted and change nothing;
+    * failures that come while the job is cancelling or failing are recorded and change nothing;
     * operator coordinators, checkpoints and accumulators are absent: nothing here would use them.
 
     Parameters
     ----------
     execution_graph : ExecutionGraph
         The job; this scheduler is the only one to change it.
-    main_thread : ComponentMainThreadExecutor
-        The thread that owns all this.
-    clock : Clock
-        The clock that dates everything.
-    slot_provider : PhysicalSlotProvider
-        Where slots come from.
     restart_strategy : RestartBackoffTimeStrategy, optional
-        Whether and when to restart after a failure; without one, never.
+        By default a failed job is never restarted.
     failover_strategy : {"region", "full"}
         What to restart (`jobmanager.execution.failover-strategy`).
     input_dependency : InputDependencyConstraint, optional
         When a region's inputs are enough; by default what the job's settings say.
-    listeners : sequence of JobListener
-        Called with each transition.
-    event_log : JobEventLog, optional
-        Where the job's events are logged.
     slot_sharing_groups : sequence of sequences of int, optional
         The vertices that share a slot, if a strategy other than Flink's decided.
     exception_history_size : int
-        How many failures are kept (`web.exception-history-size`).
+        `web.exception-history-size`.
     rpc_timeout_ms : float
         Given to gateways (`akka.ask.timeout`).
     release_partitions : bool

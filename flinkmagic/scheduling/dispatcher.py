@@ -14,7 +14,7 @@ from flinkmagic.scheduling.recovery.high_availability import HighAvailabilitySer
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 
 MOST_JOBS_THAT_ARE_OVER = 100
-"""How many are remembered (Flink's `jobstore.max-capacity`)."""
+"""How many finished jobs are remembered (Flink's `jobstore.max-capacity`)."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Dispatcher:
 
     def __init__(self) -> None:
         self._runners: list[JobManagerRunner] = []
-        """Those that lead. A job that is submitted a second time has two, until the second one is refused."""
+        """The runners. A job that is submitted a second time has two, until the second one is refused."""
         self._unlisted: list[JobManagerRunner] = []
         self._over: deque[JobDetails] = deque(maxlen=MOST_JOBS_THAT_ARE_OVER)
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""From decision to task: first all slots of a call, then deployment (Flink's `DefaultExecutionDeployer`)."""
+"""Deploys what was decided: first all slots of a call, then the tasks (Flink's `DefaultExecutionDeployer`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Deployment:
 
 
 class DefaultExecutionDeployer:
-    """Deploys the vertices of a call when the last of their slots is there.
+    """Deploys the vertices of a call when the last of their slots has arrived.
 
     A slot that fails fails its execution immediately. If something else is decided about a vertex in the meantime (a
     restart, for example), its part of the call is void.

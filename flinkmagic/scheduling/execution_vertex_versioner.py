@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 class ExecutionVertexVersioner:
-    """A number for each vertex that grows with each decision about it."""
+    """Keeps a number for each vertex that grows with each decision about it."""
 
     def __init__(self, n_vertices: int) -> None:
         self._versions = [0] * n_vertices

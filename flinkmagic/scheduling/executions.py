@@ -1,4 +1,4 @@
-"""The executions of a job: their states are moved by the table, counted, and dated."""
+"""Moves the executions of a job from state to state by the table; counts and dates them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flinkmagic.graph.execution_graph import ExecutionGraph
 
 IS_TERMINAL = tuple(state.is_terminal for state in STATES)
-"""By the code of a state: whether it is terminal."""
+"""Whether a state is terminal, by its code."""
 
 _CREATED, _FINISHED = ExecutionState.CREATED, ExecutionState.FINISHED
 
@@ -32,8 +32,6 @@ class Executions:
         Its columns hold the states.
     clock : Clock
         Dates transitions for which no earlier instant is given.
-    listeners : sequence of JobListener
-        Called after each transition.
     """
 
     def __init__(self, graph: ExecutionGraph, clock: Clock, listeners: Sequence[JobListener]) -> None:

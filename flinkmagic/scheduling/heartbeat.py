@@ -1,4 +1,4 @@
-"""Signs of life, requested and missed (Flink's `HeartbeatManagerSenderImpl`)."""
+"""Requests signs of life, and notices missed ones (Flink's `HeartbeatManagerSenderImpl`)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,6 @@ class HeartbeatManager:
 
     Parameters
     ----------
-    clock : Clock
-        Measures silence.
-    main_thread : ComponentMainThreadExecutor
-        Where it runs.
     interval_ms, timeout_ms : float
         Flink's `heartbeat.interval` and `heartbeat.timeout`.
     on_timeout : callable

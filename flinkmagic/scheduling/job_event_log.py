@@ -1,4 +1,4 @@
-"""The events of a job as lines: requirement, offer, slot, deployment, state, failure, restart."""
+"""Logs the events of a job as lines: requirement, offer, slot, deployment, state, failure, restart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class JobEvent:
         return self.since(0.0)
 
     def since(self, start_ms: float) -> str:
-        """Return a line with the time that it happened after an instant."""
+        """Return a line that begins with the time from an instant to the event."""
         return f"{(self.at_ms - start_ms) / 1000.0:12.3f}s  {self.source:<16} {self.text}"
 
 

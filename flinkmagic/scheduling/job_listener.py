@@ -1,4 +1,4 @@
-"""What a scheduler reports about its job (Flink's `JobStatusListener` and `ExecutionStateUpdateListener`)."""
+"""Declares what a scheduler reports about its job (Flink's `JobStatusListener`, `ExecutionStateUpdateListener`)."""
 
 from __future__ import annotations
 

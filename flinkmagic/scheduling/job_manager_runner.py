@@ -100,20 +100,7 @@ class JobMasterServiceFactory(Protocol):
 class JobMasterServiceProcess:
     """One term of leadership: makes the job's master, keeps its journal, and then starts it.
 
-    It notes the job's status, as a `JobListener`; the rest of the journal is the master's.
-
-    Parameters
-    ----------
-    session_id : str
-        The term's name.
-    factory : JobMasterServiceFactory
-        Makes the master.
-    store : JobGraphStore or None
-        Where the job is kept.
-    former : StoredJob or None
-        What a former leader left behind.
-    on_over : callable
-        Called with the end of the job here.
+    It records the job's status, as a `JobListener`; the rest of the journal is the master's.
     """
 
     def __init__(
@@ -187,12 +174,8 @@ class JobManagerRunner:
 
     Parameters
     ----------
-    factory : JobMasterServiceFactory
-        The job, and who makes its master.
-    election : LeaderElection
-        Of the job's leader.
     store : JobGraphStore or None
-        Where the job is kept.
+        None if the job is kept nowhere.
     """
 
     def __init__(self, factory: JobMasterServiceFactory, election: LeaderElection, store: JobGraphStore | None) -> None:

@@ -1,4 +1,4 @@
-"""One job's master: its scheduler, its slots, its executors (Flink's `JobMaster`)."""
+"""Runs one job: its scheduler, its slots, its executors (Flink's `JobMaster`)."""
 
 from __future__ import annotations
 
@@ -42,21 +42,11 @@ class JobMaster:
 
     Parameters
     ----------
-    execution_graph : ExecutionGraph
-        The job.
-    main_thread : ComponentMainThreadExecutor
-        The job's.
-    clock : Clock
-        Measures silence.
     factory : SlotPoolServiceSchedulerFactory
-        Makes the slot pool and the scheduler. They, the resource manager and the executors' gateways are what differs
-        between a simulated cluster and Spark.
+        Makes the slot pool and the scheduler. They, the resource manager and the executors' gateways differ between a
+        simulated cluster and Spark.
     resource_manager : ResourceManagerGateway
-        Is told what the job requires. Departure from Flink: it leads as long as the process lives.
-    event_log : JobEventLog
-        The job's.
-    heartbeat : HeartbeatOptions, optional
-        How often executors are asked for a sign of life, and how long they may be silent.
+        Told what the job requires. Departure from Flink: it leads as long as the process lives.
     listeners : sequence of JobListener
         Called with each transition, before the master.
     on_over : callable

@@ -1,4 +1,4 @@
-"""The states of a job and the moves between them, as data (Flink's `JobStatus`)."""
+"""Lists the states of a job and the moves between them, as data (Flink's `JobStatus`)."""
 
 from __future__ import annotations
 

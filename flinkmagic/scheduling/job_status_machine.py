@@ -1,4 +1,4 @@
-"""The status of one job: moved only by the table, with the time of each transition."""
+"""Moves the status of one job by the table, and dates each transition."""
 
 from __future__ import annotations
 
@@ -11,17 +11,7 @@ from flinkmagic.scheduling.job_status import TRANSITIONS, JobStatus
 
 
 class JobStatusMachine:
-    """Holds a job's status and notifies listeners of each transition.
-
-    Parameters
-    ----------
-    job_name : str
-        For messages.
-    clock : Clock
-        Dates transitions.
-    listeners : sequence of JobListener
-        Called after each transition.
-    """
+    """Holds a job's status and notifies listeners of each transition."""
 
     def __init__(self, job_name: str, clock: Clock, listeners: Sequence[JobListener]) -> None:
         self._job_name = job_name

@@ -1,4 +1,4 @@
-"""The one thread that owns all state of a job (Flink's `ComponentMainThreadExecutor`).
+"""Provides the one thread that owns all state of a job (Flink's `ComponentMainThreadExecutor`).
 
 Everything that changes the scheduler's state runs here, one call after the other. Other threads hand in their calls
 with `execute`. Calls run by the instant at which they are due, and those of one instant in the order in which they were
@@ -103,13 +103,7 @@ class _Agenda:
 
 
 class ManualMainThreadExecutor:
-    """A main thread that runs calls only when told to, on virtual time.
-
-    Parameters
-    ----------
-    clock : ManualClock
-        The clock that is advanced to the instant of each call.
-    """
+    """A main thread that runs calls only when told to, and advances its clock to the instant of each."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
@@ -130,7 +124,7 @@ class ManualMainThreadExecutor:
 
     @property
     def next_due_ms(self) -> float:
-        """When the next call is due; infinity where there is none."""
+        """When the next call is due; infinity if there is none."""
         return self._agenda.next_due_ms()
 
     def run_next(self) -> bool:
@@ -154,10 +148,6 @@ class MainThreadExecutor:
 
     Parameters
     ----------
-    name : str
-        The thread's name.
-    clock : Clock
-        The clock that counts delays.
     on_uncaught : callable, optional
         Called with what a call raised (a scheduler's `handle_global_failure`, for example). Without it the error is
         logged; the thread continues either way, as one job's broken call must not stop another's.

@@ -1,4 +1,4 @@
-"""Where finished partitions are, and when they may be deleted.
+"""Tracks where finished partitions are, and when they may be deleted.
 
 Mirrors Flink's `JobMasterPartitionTracker` (what is where) and `RegionPartitionGroupReleaseStrategy` (what is no longer
 needed).
@@ -26,13 +26,6 @@ class JobMasterPartitionTracker:
 
     Only partitions that the scheduler releases (BLOCKING and HYBRID) are tracked. PIPELINED ones end with
     their tasks.
-
-    Parameters
-    ----------
-    job_id : str
-        The job's id, for the executors.
-    topology : SchedulingTopology
-        The job.
     """
 
     def __init__(self, job_id: str, topology: SchedulingTopology) -> None:

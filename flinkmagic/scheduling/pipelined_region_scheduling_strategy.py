@@ -1,4 +1,4 @@
-"""Which regions are scheduled when (Flink's `PipelinedRegionSchedulingStrategy`).
+"""Decides which regions are scheduled when (Flink's `PipelinedRegionSchedulingStrategy`).
 
 The rules, in the order in which the code keeps them:
 
@@ -68,10 +68,6 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
 
     Parameters
     ----------
-    operations : SchedulerOperations
-        Carries out the decisions.
-    topology : SchedulingTopology
-        The job.
     input_dependency : InputDependencyConstraint
         Whether a region needs all of its inputs or any (Flink up to 1.10). With ANY a task must be able to
         wait for its other inputs by itself.

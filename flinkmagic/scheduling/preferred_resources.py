@@ -1,4 +1,4 @@
-"""Where a slot should preferably be (Flink's `DefaultPreferredLocationsRetriever`)."""
+"""Says where a slot should preferably be (Flink's `DefaultPreferredLocationsRetriever`)."""
 
 from __future__ import annotations
 

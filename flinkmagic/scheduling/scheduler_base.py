@@ -1,4 +1,4 @@
-"""The life of a job as a whole: its states, its end, its snapshot for others (Flink's `SchedulerBase`)."""
+"""Manages the life of a job as a whole: its states, its end, its snapshot for others (Flink's `SchedulerBase`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 
 
 class SchedulerBase:
-    """What every scheduler knows about its job. For the parameters see `DefaultScheduler`."""
+    """Holds what every scheduler knows about its job. For the parameters see `DefaultScheduler`."""
 
     _failure_handler: ExecutionFailureHandler
     """Made by the derived scheduler."""

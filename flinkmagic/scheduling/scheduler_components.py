@@ -1,4 +1,4 @@
-"""The parts of a scheduler that options choose (Flink's `DefaultSchedulerComponents`)."""
+"""Makes the parts of a scheduler that options choose (Flink's `DefaultSchedulerComponents`)."""
 
 from __future__ import annotations
 

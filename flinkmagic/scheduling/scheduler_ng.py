@@ -1,4 +1,4 @@
-"""What a scheduler offers to a job master, and what it reports (Flink's `SchedulerNG` and its listeners)."""
+"""Declares what a scheduler offers to a job master, and what it reports (Flink's `SchedulerNG` and its listeners)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExecutionGraphInfo:
-    """A snapshot of a job, safe to read on any thread (Flink's `ExecutionGraphInfo`).
-
-    `status_timestamps` holds when each status was last entered.
-    """
+    """A snapshot of a job, safe to read on any thread (Flink's `ExecutionGraphInfo`)."""
 
     job_id: str
     job_name: str
     job_status: JobStatus
     status_timestamps: Mapping[JobStatus, float]
+    """When each status was last entered."""
     archived_execution_graph: ArchivedExecutionGraph
     exception_history: tuple[RootExceptionHistoryEntry, ...]
     failure_cause: BaseException | None

@@ -28,7 +28,7 @@ _HOLDING = frozenset({_S.SCHEDULED, _S.CANCELING, *ON_EXECUTOR})
 
 
 class ValidatedScheduler(Protocol):
-    """What is checked of a scheduler: `DefaultScheduler` has it."""
+    """The parts of a scheduler that are checked: `DefaultScheduler` has them."""
 
     execution_graph: ExecutionGraph
     topology: SchedulingTopology

@@ -1,4 +1,4 @@
-"""The execution graph as strategies see it: read-only, and flat enough to be walked fast.
+"""Shows the execution graph to strategies: read-only, and flat enough to be walked fast.
 
 Mirrors Flink's `SchedulingTopology`. Flink hands its strategies objects for vertices, partitions, groups
 and regions. Here they are the execution graph's own numbers:

@@ -1,4 +1,4 @@
-"""The slots of one job, as its master sees them (Flink's `SlotPoolService`)."""
+"""Declares what a job's master asks of the job's slots (Flink's `SlotPoolService`)."""
 
 from __future__ import annotations
 

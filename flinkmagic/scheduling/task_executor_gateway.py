@@ -1,4 +1,4 @@
-"""What the scheduler tells those who run tasks, and what they report.
+"""Declares what the scheduler tells those who run tasks, and what they report.
 
 This protocol is all that Spark's deployment and the simulator share with the scheduler. Calls go out and return
 immediately; their outcome comes back later as a `TaskExecutionStateTransition`, handed to the scheduler's
@@ -34,14 +34,13 @@ class TaskExecutionStateTransition:
 
     Departure from Flink: it carries no metrics. What tasks read and wrote belongs to Spark's task attempts, several of
     which may serve one execution, and is recorded by them.
-
-    `at_ms` is when it happened, if that is known to be earlier than the news; None means now.
     """
 
     attempt_id: ExecutionAttemptID
     state: ExecutionState
     error: BaseException | None = None
     at_ms: float | None = None
+    """When it happened, if that is known to be earlier than the news; None means now."""
 
 
 class InputGateDeploymentDescriptor(NamedTuple):

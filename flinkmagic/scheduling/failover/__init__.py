@@ -1,1 +1,1 @@
-"""Failures: what is restarted, when, and what is recorded."""
+"""Handles failures: what is restarted, when, and what is recorded."""

@@ -1,4 +1,4 @@
-"""What failed, where, and what was restarted for it (Flink's `ExceptionHistoryEntry` and its root)."""
+"""Records what failed, where, and what was restarted for it (Flink's `ExceptionHistoryEntry` and its root)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ExceptionHistory:
         self._entries: deque[RootExceptionHistoryEntry] = deque(maxlen=size)
 
     def add(self, entry: ExceptionHistoryEntry, restarted: Sequence[int], is_new_attempt: bool) -> None:
-        """Note a failure; one that belongs to a restart that is still pending joins the failure that began it."""
+        """Record a failure; one that belongs to a restart that is still pending joins the failure that began it."""
         if not is_new_attempt and self._entries:
             last = self._entries[-1]
             self._entries[-1] = RootExceptionHistoryEntry(

@@ -1,4 +1,4 @@
-"""What to do about a failure (Flink's `ExecutionFailureHandler`)."""
+"""Decides what to do about a failure (Flink's `ExecutionFailureHandler`)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,12 @@ class FailureHandlingResult:
 
 
 class ExecutionFailureHandler:
-    """Asks one strategy what to restart and the other whether to, and keeps the history.
+    """Asks one strategy what to restart and the other whether and when to, and keeps the history.
 
     Parameters
     ----------
-    failover_strategy : FailoverStrategy
-        What to restart.
-    restart_strategy : RestartBackoffTimeStrategy
-        Whether and when.
     n_vertices : int
-        How many vertices there are; a global failure restarts all of them.
-    history_size : int
-        How many failures are kept.
+        A global failure restarts all of them.
     """
 
     def __init__(
@@ -71,7 +65,7 @@ class ExecutionFailureHandler:
         return FailureHandlingResult(vertices, self._restart_strategy.backoff_ms())
 
     def note_recovery(self, entry: ExceptionHistoryEntry, vertices: Sequence[int]) -> None:
-        """Note what an executor repairs by itself; entries of one loss belong together."""
+        """Record what an executor repairs by itself; entries of one loss belong together."""
         entries = self.history.entries()
         last = entries[-1].root.error if entries else None
         belongs = (

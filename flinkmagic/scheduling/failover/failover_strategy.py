@@ -1,4 +1,4 @@
-"""Which tasks are restarted when one fails (Flink's `FailoverStrategy` and its two implementations)."""
+"""Decides which tasks are restarted when one fails (Flink's `FailoverStrategy` and its two implementations)."""
 
 from __future__ import annotations
 
@@ -45,8 +45,6 @@ class RestartPipelinedRegionFailoverStrategy:
 
     Parameters
     ----------
-    topology : SchedulingTopology
-        The job.
     states : array of uint8
         The code of each vertex's state, live.
     availability : ResultPartitionAvailabilityChecker

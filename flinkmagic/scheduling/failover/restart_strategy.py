@@ -1,4 +1,4 @@
-"""Whether a failed job is restarted, and how long it waits (Flink's `RestartBackoffTimeStrategy` family).
+"""Decides whether a failed job is restarted, and after what wait (Flink's `RestartBackoffTimeStrategy` family).
 
 A new strategy is a class, and a branch in `parse_restart_strategy`. What Tab offers is in `options.STRATEGY`.
 """
@@ -130,16 +130,12 @@ class ExponentialDelayRestartBackoffTimeStrategy:
         Measures the quiet time.
     initial_ms, max_ms : float
         The first wait and the longest one.
-    multiplier : float
-        The factor by which the wait grows.
     reset_threshold_ms : float
         How long no failure may happen before the wait is reset to the first one.
     jitter : float
-        The fraction of the wait, up or down, that is left to chance.
+        The largest random change of the wait, up or down, as a fraction of it.
     attempts_before_reset : int, optional
         After this many restarts without a quiet time the job fails; None means never.
-    random_source : random.Random
-        The source of chance.
     """
 
     def __init__(

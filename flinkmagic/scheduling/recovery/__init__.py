@@ -1,1 +1,1 @@
-"""What outlives a job manager: its jobs and their journals, and who leads."""
+"""Keeps what outlives a job manager: its jobs and their journals, and who leads."""

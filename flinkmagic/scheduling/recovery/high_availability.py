@@ -1,4 +1,4 @@
-"""Who leads a job, and what is kept of it after its process (Flink's `HighAvailabilityServices`)."""
+"""Provides leader election and a store for jobs that outlive their process (Flink's `HighAvailabilityServices`)."""
 
 from __future__ import annotations
 
@@ -37,13 +37,7 @@ class StandaloneHaServices:
 
 
 class FileSystemHaServices:
-    """Jobs are kept in a folder, a journal and a lock for each.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there.
-    """
+    """Keeps jobs in a folder, which is made if needed: a journal and a lock for each."""
 
     def __init__(self, folder: Path) -> None:
         self._store = JobGraphStore(folder)

@@ -1,7 +1,7 @@
-"""The jobs of a folder, and how far they came (Flink's `JobGraphStore` and `JobResultStore`).
+"""Stores the jobs of a folder, and how far they came (Flink's `JobGraphStore` and `JobResultStore`).
 
 Departure: no graph is stored, and no finished task. A process that takes a job up plans the same program again; what
-the former one's tasks made is gone with it, except the rows and the writes that are noted here.
+the former one's tasks made is gone with it, except the rows and the writes that are recorded here.
 """
 
 from __future__ import annotations
@@ -67,14 +67,9 @@ class StoredJob:
 
 
 class JobGraphStore:
-    """Keeps jobs in a folder, one journal each.
+    """Keeps jobs in a folder, which is made if needed; one journal each.
 
     Reading needs no lock. To write, one must lead the job (`FileLockLeaderElection` on `lock_path`).
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there.
     """
 
     def __init__(self, folder: Path) -> None:

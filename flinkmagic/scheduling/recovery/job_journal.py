@@ -1,4 +1,4 @@
-"""One job's journal on disk: an append-only file of JSON lines, read by the process that takes the job up.
+"""Keeps one job's journal on disk: an append-only file of JSON lines, read by the process that takes the job up.
 
 The first line says what the file is; each further one tells what became of the job. A line ends with a newline and
 holds a number, counted from 0, and a checksum of the rest of it. So a line that was cut off, lost or altered is found.
@@ -33,7 +33,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class JournalEntry:
-    """One line: its number, its kind and what it says."""
+    """One line of a journal."""
 
     number: int
     kind: str
@@ -47,13 +47,6 @@ class JobJournal:
     was not synced when the process dies never happened, as far as the next one knows.
 
     A new journal is written beside the one that it replaces, which counts until `publish`.
-
-    Parameters
-    ----------
-    path : Path
-        Where the journal is, or will be.
-    job_id : str
-        The job.
     """
 
     def __init__(self, path: Path, job_id: str) -> None:
@@ -76,7 +69,7 @@ class JobJournal:
         """Write all entries to the disk.
 
         The job itself does not need that disk. If it takes no more data, a warning says so and the journal ends: what
-        comes later is not noted, and a line that was cut off is put aside by whoever takes the job up.
+        comes later is not recorded, and a line that was cut off is put aside by whoever takes the job up.
         """
         with self._lock:
             try:

@@ -1,4 +1,4 @@
-"""At most one process leads a job (Flink's `LeaderElection`)."""
+"""Lets at most one process lead a job (Flink's `LeaderElection`)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LeaderElection(Protocol):
 
 
 class StandaloneLeaderElection:
-    """The only contender leads (Flink's class of that name)."""
+    """Makes the only contender the leader (Flink's class of that name)."""
 
     def __init__(self) -> None:
         self._contender: LeaderContender | None = None
@@ -58,15 +58,10 @@ class StandaloneLeaderElection:
 
 
 class FileLockLeaderElection:
-    """Leadership by an exclusive lock on a file; the system takes it back when its holder dies.
+    """Elects by an exclusive lock on a file, which is left behind; the system releases it when its holder dies.
 
     The lock's file must be on a disk of this machine, or on one that locks across machines. Leadership ends
     with the process or with `stop`; it cannot be taken from a holder that lives.
-
-    Parameters
-    ----------
-    path : Path
-        The file; it is left behind.
     """
 
     def __init__(self, path: Path) -> None:

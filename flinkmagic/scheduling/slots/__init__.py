@@ -1,1 +1,1 @@
-"""Slots: requested, declared, granted, shared, and returned."""
+"""Handles slots: requested, declared, granted, shared, and returned."""

@@ -1,4 +1,4 @@
-"""The slots that a job has, and the number that it has declared to need (Flink's `DeclarativeSlotPool`)."""
+"""Holds the slots of a job, and the number that it has declared to need (Flink's `DeclarativeSlotPool`)."""
 
 from __future__ import annotations
 
@@ -34,12 +34,8 @@ class DeclarativeSlotPool:
 
     Parameters
     ----------
-    clock : Clock
-        Measures idle times.
     declare : callable
         Called with the number of slots needed in all, whenever that changes.
-    event_log : JobEventLog
-        Where requirement, offer and return are noted.
     idle_slot_timeout_ms : float
         Flink's `slot.idle.timeout`.
     """

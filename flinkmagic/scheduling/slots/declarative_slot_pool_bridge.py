@@ -1,4 +1,4 @@
-"""Requests for single slots over a pool that declares numbers (Flink's `DeclarativeSlotPoolBridge`)."""
+"""Answers requests for single slots from a pool that declares numbers (Flink's `DeclarativeSlotPoolBridge`)."""
 
 from __future__ import annotations
 
@@ -36,16 +36,8 @@ class DeclarativeSlotPoolBridge:
 
     Parameters
     ----------
-    pool : DeclarativeSlotPool
-        Where the slots are.
-    clock : Clock
-        Measures timeouts.
-    main_thread : ComponentMainThreadExecutor
-        The thread on which they are checked.
-    event_log : JobEventLog
-        Where requests and matches are noted.
     slot_request_timeout_ms, batch_slot_timeout_ms : float or None
-        See above; None means that none fails.
+        None means that no request fails.
     """
 
     def __init__(
@@ -70,7 +62,7 @@ class DeclarativeSlotPoolBridge:
         )
         self._pending: dict[str, PhysicalSlotRequest] = {}
         self._fulfilled: dict[str, PhysicalSlotRequest] = {}
-        """By allocation id. invariant: the pool requires as many slots as these two have entries."""
+        """By allocation id. Invariant: the pool requires as many slots as these two have entries."""
         self._no_slot_since_ms: float | None = None
         self._is_batch_check_due = False
         self._is_idle_check_due = False
@@ -115,7 +107,7 @@ class DeclarativeSlotPoolBridge:
             self.pool.decrease_requirements_by(1)
 
     def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
-        """Return a slot; for one that was lost, only note that it is not needed any more."""
+        """Return a slot; for one that was lost, only record that it is not needed any more."""
         if self._fulfilled.pop(allocation_id, None) is None:
             return
         if self.pool.contains(allocation_id):

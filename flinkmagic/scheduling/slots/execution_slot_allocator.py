@@ -1,4 +1,4 @@
-"""Slots for executions: shared ones, by slot sharing group (Flink's `SlotSharingExecutionSlotAllocator`)."""
+"""Gives slots to executions, shared by slot sharing group (Flink's `SlotSharingExecutionSlotAllocator`)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ class SlotSharingExecutionSlotAllocator:
 
     Parameters
     ----------
-    slot_provider : PhysicalSlotProvider
-        Where slots come from.
     groups : sequence of sequences of int
         The vertices of each group, ascending.
     group_names : sequence of str

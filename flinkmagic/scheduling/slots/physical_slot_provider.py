@@ -1,4 +1,4 @@
-"""The source of slots, as the scheduler sees it (Flink's `PhysicalSlotProvider`)."""
+"""Declares where a scheduler gets its slots (Flink's `PhysicalSlotProvider`)."""
 
 from __future__ import annotations
 
@@ -22,30 +22,20 @@ class PhysicalSlot:
 
 @dataclass(eq=False)
 class PhysicalSlotRequest:
-    """Asks for one slot (Flink's `PhysicalSlotRequest`).
-
-    Parameters
-    ----------
-    slot_request_id : str
-        Its name, unique within a job.
-    vertices : sequence of int
-        The execution vertices (global indices) that will share the slot, in ascending order.
-    slot_sharing_group : str
-        The name of the group that asks, for messages.
-    preferred_resource_ids : sequence of str
-        Executors that hold what the vertices read, or whose slots they had before, best first.
-    slot_will_be_occupied_indefinitely : bool
-        Whether the slot is wanted for an unbounded job.
-    slot_future : CompletableFuture of PhysicalSlot
-        The provider completes it on the main thread, possibly within the call that asks.
-    """
+    """Asks for one slot (Flink's `PhysicalSlotRequest`)."""
 
     slot_request_id: str
+    """Unique within a job."""
     vertices: Sequence[int]
+    """The execution vertices (global indices) that will share the slot, in ascending order."""
     slot_sharing_group: str = ""
+    """The group that asks; for messages."""
     preferred_resource_ids: Sequence[str] = ()
+    """Executors that hold what the vertices read, or whose slots they had before, best first."""
     slot_will_be_occupied_indefinitely: bool = False
+    """Whether the slot is wanted for an unbounded job."""
     slot_future: CompletableFuture[PhysicalSlot] = field(default_factory=CompletableFuture)
+    """The provider completes it on the main thread, possibly within the call that asks."""
 
 
 class PhysicalSlotProvider(Protocol):

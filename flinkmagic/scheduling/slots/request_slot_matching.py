@@ -1,4 +1,4 @@
-"""Which pending request gets which new slot (Flink's `RequestSlotMatchingStrategy`)."""
+"""Decides which pending request gets which new slot (Flink's `RequestSlotMatchingStrategy`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Match = tuple[PhysicalSlotRequest, PhysicalSlot]
 
 
 class PreferredAllocationRequestSlotMatchingStrategy:
-    """First come, first served, but a request that names an executor gets its slots before the others.
+    """Serves first come, first served, but a request that names an executor gets its slots before the others.
 
     Only as many requests are considered as there are slots, so that none is served before its turn.
     Departure from Flink: it prefers former allocations; this prefers executors, which is what a request names.

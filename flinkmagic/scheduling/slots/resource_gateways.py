@@ -1,4 +1,4 @@
-"""What resource manager, job master and task executors tell each other (Flink's gateways of these names)."""
+"""Declares what resource manager, job master and task executors tell each other (Flink's gateways of these names)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class ResourceManagerGateway(Protocol):
 
 
 class TaskExecutorsResourceManagerGateway(ResourceManagerGateway, Protocol):
-    """The same, with what executors see that register by themselves."""
+    """The resource manager, also as executors see it that register by themselves."""
 
     def register_task_executor(self, resource_id: str, gateway: ManagedTaskExecutorGateway, slots: int) -> None:
         """Register an executor and its free slots."""

@@ -1,4 +1,4 @@
-"""A physical slot that several subtasks share, and a subtask's share of it (Flink's `SharedSlot`)."""
+"""Shares a physical slot between several subtasks (Flink's `SharedSlot`)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,6 @@ class SharedSlot:
 
     Parameters
     ----------
-    group : int
-        The number of the group.
-    request : PhysicalSlotRequest
-        The request for the physical slot.
     on_empty : callable
         Called when the last share is gone; returns the physical slot, or cancels its request.
     """

@@ -22,7 +22,7 @@ class _Bulk:
 
 
 class PhysicalSlotRequestBulkChecker:
-    """Fails the requests of a region that could not be fulfilled for a while, however the others fare.
+    """Fails the requests of a region that could not all be fulfilled for a while, however other regions fare.
 
     A bulk is the requests that one region needs; if regions share slots, some of them may have been made for others
     before. It can be fulfilled if there are as many slots as it needs, not counting those that other tasks of an
@@ -30,16 +30,10 @@ class PhysicalSlotRequestBulkChecker:
 
     Parameters
     ----------
-    clock : Clock
-        Measures the time.
-    main_thread : ComponentMainThreadExecutor
-        The thread on which the checks run.
     usable_slots : callable
         How many slots the requests of a bulk could have.
-    fail : callable
-        Fails a request.
     timeout_ms : float or None
-        The time (`slot.request.timeout`); None means that none fails.
+        Flink's `slot.request.timeout`; None means that no request fails.
     """
 
     def __init__(
