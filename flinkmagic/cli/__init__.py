@@ -1,4 +1,4 @@
-"""The console script `flinkmagic`: a module for each command.
+"""Runs the console script `flinkmagic`: a module for each command.
 
 Commands work on files; what needs a notebook or its session is a magic. What they print is made in `display`.
 """

@@ -1,4 +1,4 @@
-"""`flinkmagic compile`: topologies into graphs, as data or as pictures."""
+"""Compiles topologies into graphs, as data or as pictures (`flinkmagic compile`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flinkmagic.graph.report import Section, report_graphs
 from flinkmagic.session.checks import VIEWS
 
 ANSWER_SUFFIX = ".golden.json"
-"""The end of the name of a file that holds Flink's own answer; it is no topology."""
+"""The suffix of files that hold Flink's own answers; they are no topologies."""
 
 FORMATS = ("svg", "dot", "text", "json")
 _SUFFIXES = {"text": "txt"}

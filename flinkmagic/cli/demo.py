@@ -1,4 +1,4 @@
-"""`flinkmagic demo`: the quickstart notebook, executed in a real kernel on real data."""
+"""Executes the quickstart notebook in a real kernel on real data (`flinkmagic demo`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduler does with a job, step by step, as data.
+"""Records what the scheduler does with a job, step by step, as data.
 
 The real scheduler runs a job on slots that are always available and tasks that finish when told to: those deployed
 first finish first. What it schedules, restarts and releases on the way is recorded.
@@ -33,7 +33,7 @@ from flinkmagic.scheduling.task_executor_gateway import (
 )
 
 MAX_VERTICES_OF_FAILOVER = 60
-"""Above this number of execution vertices the sections on failures are left out: they grow with its square."""
+"""Above this number of execution vertices the sections on failures are left out: their size grows with its square."""
 
 Vertex = list[int | str]
 """`[head, subtask]`."""
@@ -47,7 +47,7 @@ def scheduling_sections(job_graph: JobGraph) -> dict[str, Any]:
     Parameters
     ----------
     job_graph : JobGraph
-        The job. It is run on execution graphs of its own.
+        Run on execution graphs of its own.
 
     Returns
     -------
@@ -209,7 +209,7 @@ class _Run:
 
 
 class _Available:
-    """Takes partitions as available if a function says so."""
+    """Counts partitions as available if a function says so."""
 
     def __init__(self, is_available: Callable[[int], bool]) -> None:
         self._is_available = is_available

@@ -1,4 +1,4 @@
-"""`flinkmagic simulate`: a job on a cluster that one does not have."""
+"""Simulates a job on a cluster that one does not have (`flinkmagic simulate`)."""
 
 from __future__ import annotations
 

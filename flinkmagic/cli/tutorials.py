@@ -1,4 +1,4 @@
-"""`flinkmagic tutorials`: the tutorial notebooks, in a folder of the reader's own, opened in JupyterLab."""
+"""Copies the tutorial notebooks to the reader's own folder, and opens them in JupyterLab (`flinkmagic tutorials`)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def lay_out(folder: Path, *, keep: bool) -> Path:
     Parameters
     ----------
     folder : Path
-        Is made if it does not exist.
+        Made if it does not exist.
     keep : bool
         Leave existing files as they are, edits included.
 

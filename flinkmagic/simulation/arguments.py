@@ -1,4 +1,4 @@
-"""The arguments of a simulation, described once: `flinkmagic simulate` and `%flinksim` take the same ones."""
+"""Describes the arguments of a simulation once: `flinkmagic simulate` and `%flinksim` take the same ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes faults happen in a virtual cluster, and notes which of them hit something."""
+"""Makes faults happen in a virtual cluster, and records which of them hit something."""
 
 from __future__ import annotations
 
@@ -28,24 +28,18 @@ _RUNNING = ExecutionState.RUNNING
 
 
 class FaultInjector:
-    """Injects faults at their times (a `JobListener`).
-
-    Attributes
-    ----------
-    injected : list of (Fault, str)
-        The faults that hit something, and what they hit.
-    last_change_ms : float
-        When an execution, or the job, last changed.
-    """
+    """Injects faults at their times (a `JobListener`)."""
 
     def __init__(self, cluster: VirtualCluster, faults: Sequence[Fault]) -> None:
         self.injected: list[tuple[Fault, str]] = []
+        """The faults that hit something, each with what it hit."""
         self.last_change_ms = 0.0
+        """When an execution, or the job, last changed."""
         self._cluster = cluster
         self._faults = faults
         self._job_master: JobMaster
         self._targets: dict[int, list[FailTask]] = {}
-        """By vertex: failures whose time has come, and which wait for the task to run."""
+        """By vertex, failures whose time has come, and which wait for the task to run."""
 
     def start(self, job_master: JobMaster) -> None:
         """Plan all faults; refuse those that name something that does not exist."""

@@ -1,4 +1,4 @@
-"""What goes wrong in a simulation, and when."""
+"""Lists what can go wrong in a simulation, and when."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ class SimulatedError(FlinkMagicError):
 
 @dataclass(frozen=True)
 class FailTask:
-    """Fail a subtask: the attempt that runs at that time, or else the next one that runs.
-
-    `vertex` is the name of a job vertex, or of an operator in it; `subtask` is counted from 0.
-    """
+    """Fail a subtask: the attempt that runs at that time, or else the next one that runs."""
 
     vertex: str
+    """The name of a job vertex, or of an operator in it."""
     subtask: int
+    """Counted from 0."""
     at_ms: float
 
 
@@ -72,21 +71,21 @@ class LosePartition:
 
 @dataclass(frozen=True)
 class FailJob:
-    """A failure that is no single task's."""
+    """Fail the job, for a reason that concerns no single task."""
 
     at_ms: float
 
 
 @dataclass(frozen=True)
 class CancelJob:
-    """The user cancels."""
+    """Cancel the job, as its user would."""
 
     at_ms: float
 
 
 @dataclass(frozen=True)
 class SuspendJob:
-    """The master loses its leadership."""
+    """Take the leadership from the job's master."""
 
     at_ms: float
 
@@ -131,16 +130,8 @@ def random_faults(
 
     Parameters
     ----------
-    source : random.Random
-        The source of chance.
-    count : int
-        How many.
-    vertices : sequence of (name, parallelism)
-        The vertices of the job.
-    task_managers : sequence of (name, slots)
-        The executors of the cluster.
     horizon_ms : float
-        All happen before that.
+        The time before which all of them happen.
     back_after_ms : float
         How soon a lost executor is replaced.
     """

@@ -1,4 +1,4 @@
-"""Timelines as SVG: a row for each slot, a bar for each attempt."""
+"""Draws timelines as SVG: a row for each slot, a bar for each attempt."""
 
 from __future__ import annotations
 

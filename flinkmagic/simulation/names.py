@@ -1,4 +1,4 @@
-"""The names by which people call a job vertex."""
+"""Lists the names by which people call a job vertex."""
 
 from __future__ import annotations
 

@@ -40,10 +40,6 @@ def simulation_options(
 
     Parameters
     ----------
-    task_managers, slots : int
-        How many executors there are, and how many slots each has.
-    seed : int
-        Controls chance.
     task_seconds : sequence of str
         ``"2"`` for all tasks, ``"Map=2"`` for those of a vertex or operator.
     fail : sequence of str
@@ -51,7 +47,7 @@ def simulation_options(
     lose_task_manager : sequence of str
         Losses, such as ``"tm-1@2s"``, or ``"tm-1@2s+5s"`` for one that is replaced.
     faults : int
-        How many additional random faults occur.
+        How many random faults occur besides.
     restart : str
         When failed tasks are restarted: ``none``, ``fixed-delay:3:1s``, ...
     **others

@@ -1,4 +1,4 @@
-"""Messages that take a while (the simulator's replacement for Flink's RPC)."""
+"""Delivers messages after a while (the simulator's replacement for Flink's RPC)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,8 @@ class Channel:
 
     Parameters
     ----------
-    main_thread : ComponentMainThreadExecutor
-        Where messages arrive.
-    now_ms : callable
-        The time.
     latency_ms : float
-        How long a message takes: by chance between half and one and a half times that.
-    random_source : random.Random
-        The source of chance.
+        A message takes a random time between half and one and a half times that.
     """
 
     def __init__(

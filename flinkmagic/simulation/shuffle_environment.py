@@ -1,4 +1,4 @@
-"""The partitions of a virtual cluster: who makes them, where they are, who reads them."""
+"""Keeps the partitions of a virtual cluster: who makes them, where they are, who reads them."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ class ShuffleEnvironment:
         return [p for p, holder in self._holders.items() if holder == resource_id and self._states[p] in alive]
 
     def begin(self, partition: ResultPartitionID, resource_id: str) -> None:
-        """Note that a task starts to make a partition."""
+        """Record that a task starts to make a partition."""
         self._states[partition] = PartitionState.IN_PROGRESS
         self._holders[partition] = resource_id
         self._wake(partition)
 
     def finish(self, partition: ResultPartitionID) -> None:
-        """Note that the task has finished the partition."""
+        """Record that the task has finished the partition."""
         if self._states.get(partition) is PartitionState.IN_PROGRESS:
             self._states[partition] = PartitionState.FINISHED
             self._wake(partition)
 
     def abandon(self, partition: ResultPartitionID) -> None:
-        """Note that the task has ended without finishing the partition."""
+        """Record that the task has ended without finishing the partition."""
         if self._states.get(partition) is PartitionState.IN_PROGRESS:
             self._states[partition] = PartitionState.ABANDONED
             self._wake(partition)
@@ -78,12 +78,12 @@ class ShuffleEnvironment:
     def read(
         self, reader: object, partitions: Sequence[ResultPartitionID], on_loss: Callable[[ResultPartitionID], None]
     ) -> None:
-        """Note a reader; `on_loss` is called with partitions that are lost while it reads."""
+        """Add a reader; `on_loss` is called with partitions that are lost while it reads."""
         for partition in partitions:
             self._readers.setdefault(partition, {})[reader] = on_loss
 
     def stop_reading(self, reader: object, partitions: Sequence[ResultPartitionID]) -> None:
-        """Note that the reader has all that it wants."""
+        """Remove a reader: it has all that it wants."""
         for partition in partitions:
             self._readers.get(partition, {}).pop(reader, None)
 

@@ -1,4 +1,4 @@
-"""One task of a simulated executor: it reads, works for a while, writes."""
+"""Simulates one task of an executor: it reads, works for a while, writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _S = ExecutionState
 
 
 class TaskTimes(Protocol):
-    """How long the parts of a task's life take."""
+    """Says how long the parts of a task's life take."""
 
     partition_request_timeout_ms: float
 

@@ -1,4 +1,4 @@
-"""A task executor on virtual time: slots, tasks that take a while, partitions (Flink's `TaskExecutor`)."""
+"""Simulates a task executor on virtual time: slots, tasks, partitions (Flink's `TaskExecutor`)."""
 
 from __future__ import annotations
 
@@ -36,26 +36,14 @@ class _Slot:
 class SimulatedTaskExecutor:
     """Runs tasks for as long as their times say (a `ManagedTaskExecutorGateway`).
 
-    All messages to and from it travel over channels with a latency. A dead one neither receives nor sends any.
+    All messages to and from it travel over channels with a latency. A dead executor neither receives nor sends any.
 
     Parameters
     ----------
-    resource_id : str
-        Its name.
-    n_slots : int
-        How many slots it has.
-    main_thread : ComponentMainThreadExecutor
-        The executor of the virtual time.
     channel : callable
         Makes a new one-way connection.
-    shuffle : ShuffleEnvironment
-        Where partitions are.
-    times : TaskTimes
-        How long tasks take.
-    find_job_master, find_resource_manager : callable
-        Return those that it talks to.
     slot_of_allocation : dict of str to int
-        Where it notes the number of each slot that it offers.
+        Where it records the number of each slot that it offers.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""One job on a virtual cluster, from start to end (what `flinkmagic simulate` and `%flinksim` run)."""
+"""Runs one job on a virtual cluster, from start to end (for `flinkmagic simulate` and `%flinksim`)."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ def _three_times(_clock: Clock, _random: random.Random) -> RestartBackoffTimeStr
 
 @dataclass(frozen=True)
 class SimulationOptions:
-    """The cluster, the job's behaviour, and the faults.
-
-    `task_ms` is how long a task works, approximately; `task_ms_by_name` is for single vertices or operators;
-    `measured_ms` for single execution vertices, exactly. `endless` are the ids of operators without an end; a job that
-    has any is cancelled after `run_for_ms`.
-    """
+    """The cluster, the job's behaviour, and the faults."""
 
     task_managers: int = 1
     slots: int = 4
     seed: int = 0
     task_ms: float = 1_000.0
+    """How long a task works, approximately."""
     task_ms_by_name: Mapping[str, float] = field(default_factory=dict)
+    """The same for single vertices or operators."""
     measured_ms: Mapping[int, float] | None = None
+    """The same for single execution vertices, exactly."""
     spread: float = 0.2
     endless: frozenset[int] = frozenset()
+    """The ids of operators without an end."""
     run_for_ms: float = 60_000.0
+    """After this time a job with such operators is cancelled."""
     initialization_ms: float = 20.0
     latency_ms: float = 1.0
     evenly_spread: bool = False
@@ -77,12 +77,10 @@ class SimulationOptions:
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """The outcome of the job.
-
-    `status` is RUNNING if it got stuck: regions that wait for each other, as they do in Flink.
-    """
+    """The outcome of the job."""
 
     status: JobStatus
+    """RUNNING if it got stuck: regions that wait for each other, as they do in Flink."""
     timeline: Timeline
     info: ExecutionGraphInfo
     events: tuple[JobEvent, ...]
@@ -116,15 +114,11 @@ class Simulation:
     Parameters
     ----------
     job_graph : JobGraph
-        The job; it gets an execution graph of its own.
-    options : SimulationOptions
-        Everything else.
-    listeners : sequence of JobListener
-        Called with each transition.
+        Gets an execution graph of its own.
     """
 
     STALL_MS = 60_000.0
-    """A job in which nothing is under way for so long is stuck."""
+    """A job in which nothing is under way for this long is stuck."""
 
     def __init__(self, job_graph: JobGraph, options: SimulationOptions, listeners: Sequence[JobListener] = ()) -> None:
         self.options = options

@@ -1,4 +1,4 @@
-"""How long simulated tasks take."""
+"""Decides how long simulated tasks take."""
 
 from __future__ import annotations
 
@@ -11,14 +11,10 @@ from flinkmagic.simulation.names import names_of
 
 
 class SampledTaskTimes:
-    """Times that depend only on seed, subtask and attempt, not on the order of events.
+    """Draws times that depend only on seed, subtask and attempt, not on the order of events.
 
     Parameters
     ----------
-    graph : AccessExecutionGraph
-        The job.
-    seed : int
-        Controls chance.
     default_ms : float
         The approximate work of a task.
     by_name : mapping of str to float
@@ -27,11 +23,9 @@ class SampledTaskTimes:
         The same for single execution vertices, taken as it is: from a real run, for example. What `by_name` says about
         a vertex takes precedence.
     spread : float
-        How far chance may move a time, as a fraction of it.
+        The largest random change of a time, as a fraction of it.
     endless : collection of int
         Ids of operators that never end by themselves: unbounded sources.
-    initialization_ms : float
-        From submission to running.
     partition_request_timeout_ms : float
         How long a task waits for a pipelined input to appear.
     waits_for_any : bool

@@ -1,4 +1,4 @@
-"""What ran where and when, in a simulated run or in a real one."""
+"""Records what ran where and when, in a simulated run or in a real one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ _ENDS = (_S.FINISHED, _S.CANCELED, _S.FAILED)
 
 @dataclass(frozen=True)
 class TaskSpan:
-    """One attempt, from its deployment to its end; `end_ms` is None while it runs.
-
-    `slot` is the number of the slot on its executor.
-    """
+    """One attempt, from its deployment to its end; `end_ms` is None while it runs."""
 
     vertex: int
     job_vertex: int
@@ -28,6 +25,7 @@ class TaskSpan:
     attempt: int
     resource_id: str
     slot: int
+    """The number of the slot on its executor."""
     start_ms: float
     running_ms: float | None
     end_ms: float | None
@@ -37,15 +35,13 @@ class TaskSpan:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A run: its tasks, and the slots that they ran in.
-
-    `slots` are all slots that existed, as (executor, number); `start_ms` and `end_ms` bound the run.
-    """
+    """A run: its tasks, and the slots that they ran in."""
 
     name: str
     job_status: str
     spans: tuple[TaskSpan, ...]
     slots: tuple[tuple[str, int], ...]
+    """All slots that existed, as (executor, number)."""
     start_ms: float
     end_ms: float
     restarts: int
@@ -111,8 +107,6 @@ def timeline_of(
     ----------
     graph : AccessExecutionGraph
         The run; for each subtask, the attempts that are kept.
-    name, job_status, restarts
-        Attributes of the job.
     end_ms : float
         When it ended, or now.
     slot_of_allocation : mapping of str to int, optional

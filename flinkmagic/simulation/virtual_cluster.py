@@ -1,4 +1,4 @@
-"""Executors, a resource manager and a network, all on virtual time."""
+"""Simulates executors, a resource manager and a network, all on virtual time."""
 
 from __future__ import annotations
 
@@ -32,14 +32,8 @@ class VirtualCluster:
 
     Parameters
     ----------
-    times : TaskTimes
-        How long tasks take.
-    seed : int
-        Controls chance.
     latency_ms : float
         How long messages take, approximately.
-    evenly_spread : bool
-        Whether jobs are spread over the executors.
     start_up_ms : float
         How long the resource manager waits for executors before it rejects requirements.
     heartbeat_interval_ms, heartbeat_timeout_ms : float

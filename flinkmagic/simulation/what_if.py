@@ -1,4 +1,4 @@
-"""A real run, beside the same job on a cluster that one does not have."""
+"""Compares a real run with the same job on a cluster that one does not have."""
 
 from __future__ import annotations
 
