@@ -1,6 +1,6 @@
-"""The magics and what a cell shows: a thin shell over the Python API, for IPython and Jupyter.
+"""Provides the magics and what a cell shows: a thin shell over the Python API, for IPython and Jupyter.
 
-Here is all that knows a cell, a kernel or a front end. What is run, and how, is decided in `session` and below it;
+Only this package knows cells, kernels and front ends. What is run, and how, is decided in `session` and below it;
 pictures and widgets are drawn in `display`, from snapshots.
 """
 
@@ -18,7 +18,7 @@ HINT = (
     "flinkmagic: begin a cell with %%flinkgraph NAME; %%flinkgraph? explains it, "
     "and `flinkmagic tutorials` in a terminal opens the notebooks."
 )
-"""Told when the extension is loaded for the first time in a profile of IPython."""
+"""Printed when the extension is loaded for the first time in a profile of IPython."""
 
 _HINTED = "flinkmagic/hinted"
 

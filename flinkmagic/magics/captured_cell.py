@@ -1,4 +1,4 @@
-"""One run of a `%%flinkgraph` cell: its options, its capture, and what is done with the result."""
+"""Runs a `%%flinkgraph` cell once: its options, its capture, and what is done with the result."""
 
 from __future__ import annotations
 
@@ -43,8 +43,6 @@ class CapturedCell:
 
     Parameters
     ----------
-    magics : FlinkMagics
-        Whose options and graphs it uses.
     line, cell : str
         What follows the magic on its line, and below it.
     """
@@ -64,9 +62,9 @@ class CapturedCell:
         self._stream_graphs = 0
         self._shows_graphs = False
         self._output: DisplayHandle | None = None
-        """Where the line was that told how far the cell is."""
+        """The output that showed the line about the cell's progress."""
         self._is_followed = False
-        """Whether a view of a run stands below that line."""
+        """Whether a view of a run is shown below that line."""
 
     @contextmanager
     def captured(self) -> Iterator[None]:
@@ -167,7 +165,7 @@ class CapturedCell:
         session.start_stream(stream, spark, source, **job_options(self._options, self._magics))
 
     def _graph_of_streams(self, program: Program, progress: CompileProgress | None = None) -> CompiledGraph | None:
-        """Return the graph of queries that have started; None, and say so, where none can be made."""
+        """Return the graph of queries that have started; None, and say so, if none can be made."""
         name = self._next_stream_name()
         self._stream_graphs += 1
         try:

@@ -1,4 +1,4 @@
-"""The lines of a cell's card while they change: each with the action or write that it has now."""
+"""Keeps the lines of a cell's card while they change: each with the action or write that it has now."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ COMPILING = "COMPILING"
 
 
 class Act:
-    """One action or write, from the moment when it is compiled.
+    """Follows one action or write from the moment when it is compiled.
 
-    The line and the view of the job's graphs say the same of it, because both are made from `snapshot`.
+    The line and the view of the job's graphs agree, because both are made from `snapshot`.
     """
 
     def __init__(self, line: LiveLine) -> None:
         self.line = line
         self.job: Job | None = None
-        """Gone when the cell is over: the user's DataFrames are free then."""
+        """None once the cell is over: the user's DataFrames are free then."""
         self.graph: CompiledGraph | None = None
         """The job's, if it can be shown; as long as `job`."""
         self.last_stage: tuple[str, int] | None = None
@@ -40,7 +40,7 @@ class Act:
         self.work_since = 0.0
         """When that began (`time.monotonic`)."""
         self.status = ""
-        """What it has come to; empty while it runs."""
+        """How it ended; empty while it runs."""
         self._progress: WorkProgress | None = None
         self._began = time.monotonic()
         self._seconds = 0.0
@@ -53,11 +53,11 @@ class Act:
         return self._seconds if self.status else time.monotonic() - self._began
 
     def end(self, status: str, seconds: float) -> None:
-        """Note what it has come to."""
+        """Record how it ended."""
         self.status, self._seconds = status, seconds
 
     def again(self) -> Act:
-        """Return the same for another job, which it needs because the first one has failed."""
+        """Return a new one for another job, needed because the first one has failed."""
         other = Act(self.line)
         other._began = self._began
         return other
@@ -67,7 +67,7 @@ class Act:
         return self.work is not None and not self.work.wait(0)
 
     def look(self) -> bool:
-        """Ask how far Spark is with its work; return whether that goes on."""
+        """Ask how far Spark is with its work; return whether that still runs."""
         progress = self.work.progress() if self.work is not None else None
         if progress is None:
             return False
@@ -81,7 +81,7 @@ class Act:
                 running.cancel()
 
     def told(self) -> CardLine:
-        """Return what it has come to so far."""
+        """Return its line of the card, as far as it has come."""
         if self.job is None and self.work is None:
             return CardLine(*self.line.key, COMPILING)
         line = CardLine(*self.line.key, seconds=self.seconds)
@@ -99,7 +99,7 @@ class Act:
         )  # fmt: skip
 
     def snapshot(self) -> JobSnapshot:
-        """Return how far it is whose job has come so far."""
+        """Return how far it has come: its job, and the last stage that an action runs itself."""
         assert self.job is not None
         job = replace(self.job.snapshot(), elapsed_ms=1000 * self.seconds)
         if self.last_stage is None:
@@ -134,18 +134,18 @@ class Act:
 
 
 class LiveLine:
-    """A line of a card: what is over of it, and what runs."""
+    """One line of a card: its finished and its running actions and writes."""
 
     def __init__(self, call: str, line: int) -> None:
         self.past = CardLine(call, line, times=0)
-        """All that is over."""
+        """Those that are over."""
         self.act: Act | None = None
-        """What runs."""
+        """Those that run."""
         self.openable: Act | None = None
         """The last one that has graphs to show; it may be over."""
         self.view: JobView | None = None
         self._viewed: Act | None = None
-        """What that shows, until it is over: `openable` when the view was opened. In a loop others follow."""
+        """What the view shows, until that is over: `openable` when the view was opened. In a loop others follow."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -158,7 +158,7 @@ class LiveLine:
         return self.past if self.act is None else self.past.then(self.act.told())
 
     def end(self, act: Act, one: CardLine) -> None:
-        """Note what an action or a write has come to."""
+        """Record how an action or a write ended."""
         self.past = self.past.then(one)
         if self.act is act:
             self.act = None
@@ -173,21 +173,21 @@ class LiveLine:
             self.view = JobView(views, snapshot=snapshot, on_cancel=on_cancel)
 
     def update(self) -> None:
-        """Show in the view how far the one is that was opened."""
+        """Update the view to show how far the opened one has come."""
         if self.view is not None and self._viewed is not None and self._viewed.job is not None:
             self.view.update(self._viewed.snapshot())
             if self._viewed.status:
                 self._viewed = None
 
     def settle(self) -> None:
-        """Refer to no job that is over."""
+        """Drop references to jobs that are over."""
         self.update()
         for act in (self._viewed, self.openable):
             if act is not None:
                 act.settle(drawn=act is self.openable)
 
     def close(self) -> None:
-        """Be a line of text from here on."""
+        """Turn into a line of text for good."""
         self.openable = self._viewed = None
         if self.view is not None:
             self.view.close()

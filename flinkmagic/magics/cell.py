@@ -1,4 +1,4 @@
-"""The body of a `%%flinkgraph` cell, run as IPython runs a cell.
+"""Runs the body of a `%%flinkgraph` cell as IPython runs a cell.
 
 `InteractiveShell.run_cell` cannot be nested: an inner cell that fails would leave the outer one successful (seen on
 IPython 8.39 and 9.18), and history and `Out` would count it twice.
@@ -70,8 +70,6 @@ def compile_body(shell: InteractiveShell, magic_line: str, body: str, number: in
         Its input transformers, AST transformers and compiler (with the session's ``__future__`` flags) are used.
     magic_line : str
         The line that called the magic; it keeps its place as a comment.
-    body : str
-        What follows below it.
     number : int, optional
         The cell's number; by default that of the cell that is running.
 

@@ -1,7 +1,7 @@
-"""The card under a cell of the session mode: what its actions and writes took, and are taking.
+"""Shows the card under a cell of the session mode: what its actions and writes took, and are taking.
 
 A card is shown when something has happened, on the thread on which it has; but not twice within `UPDATE_S`, and not for
-what is compiled within `COMPILE_S`. What is left for later, and the progress of what runs, is shown by one thread that
+what is compiled within `COMPILE_S`. Updates left for later, and the progress of what runs, are shown by one thread that
 all cards share (`_Clock`): a loop may have thousands of actions, and most are over in some milliseconds.
 """
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 UPDATE_S = 0.1
-"""Between two updates of a card at least."""
+"""The least time between two updates of a card."""
 
 LOOK_S = 0.25
-"""Between two looks at what runs."""
+"""The time between two looks at what runs."""
 
 COMPILE_S = 0.3
 """What takes longer to compile is shown from then on, although no job runs yet."""
@@ -56,7 +56,7 @@ class CellCard:
     in_notebook : bool
         Whether a front end shows rich output; else lines of text go to standard error.
     widget : bool
-        Whether it shows widgets.
+        Whether the front end shows widgets.
     """
 
     def __init__(self, *, in_notebook: bool, widget: bool) -> None:
@@ -71,7 +71,7 @@ class CellCard:
         self._terminal = RewrittenLine("stderr")
         self._is_over = False
         self._context = copy_context()
-        """It has the cell to whose output the card belongs."""
+        """Names the cell to whose output the card belongs."""
 
     # -- what happens in the cell ------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class CellCard:
         _CLOCK.wake(self, act.work_since + WORK_S)
 
     def action_done(self, report: ActionReport) -> None:
-        """Note what became of an action (`ActionListener`)."""
+        """Record what became of an action (`ActionListener`)."""
         notes = [f"plain Spark: {report.reason}" if report.is_left_to_spark and report.reason else "", report.note]
         note = "; ".join(filter(None, notes))
         at = time.strftime("%H:%M:%S", time.localtime(report.kept_at)) if report.kept_at else ""
@@ -114,7 +114,7 @@ class CellCard:
             self._end(act, replace(one, status=report.status, note=note))
 
     def rows_done(self, report: ActionReport, done: ActionReport) -> None:
-        """Note what became of rows that an action has handed out (`ActionListener`)."""
+        """Record what became of rows that an action has handed out (`ActionListener`)."""
         with self._lock:
             line = self._lines.get((report.text, _number(report)))
             if line is None:  # its cell is over, and is told of
@@ -133,7 +133,7 @@ class CellCard:
             return line.act
 
     def drop(self, act: Act) -> None:
-        """Show no more that a write is compiled: it could not be, and plain Spark tells what becomes of it."""
+        """Stop showing that a write is compiled: it could not be, and plain Spark tells what becomes of it."""
         with self._lock:
             act.line.act = None
             if not act.line.past.times:
@@ -167,7 +167,7 @@ class CellCard:
         return act
 
     def finish(self, act: Act, remarks: Sequence[str]) -> None:
-        """Show what a write has come to whose last job is over, and what else there is to say."""
+        """Show how a write ended whose last job is over, and what else there is to say."""
         assert act.job is not None
         with self._lock:
             act.end(act.job.status.value, act.seconds)
@@ -206,7 +206,7 @@ class CellCard:
                 line.close()
 
     def close_line(self, line: LiveLine) -> None:
-        """Let a line not be opened any more: newer ones are."""
+        """Stop a line from being opened: newer ones are."""
         with self._lock:
             line.close()
             if self._widget is not None:

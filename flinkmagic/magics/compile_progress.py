@@ -1,4 +1,4 @@
-"""What a cell shows until its graph is there: a line at once, and a count where many sinks are captured and planned."""
+"""Shows what a cell does until its graph exists: a line immediately, and a count if there are many sinks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flinkmagic.magics.live_view import UPDATE_S, shown_at
 from flinkmagic.magics.terminal import RewrittenLine
 
 FEW_SINKS = 20
-"""Up to so many sinks are done before a bar could be read."""
+"""Up to this many sinks are done before a bar could be read."""
 
 PATIENCE_S = 1.0
 """What ends sooner shows no count."""
@@ -40,8 +40,6 @@ class CompileProgress:
 
     Parameters
     ----------
-    name : str
-        The graph's name.
     widget : bool
         Whether a notebook shows a bar, or else a line of text.
     clock : callable
@@ -78,11 +76,11 @@ class CompileProgress:
         return handle
 
     def captured(self, writes: int) -> None:
-        """Note that the cell has reached its write of this number; how many there will be is unknown."""
+        """Record that the cell has reached its write of this number; how many there will be is unknown."""
         self._tell(writes, None, f"{self._name}: {writes} writes captured")
 
     def planned(self, sinks: int, total: int) -> None:
-        """Note how many of all sinks are planned."""
+        """Record how many of all sinks are planned."""
         self._tell(sinks, total, f"{self._name}: {sinks} of {total} sinks planned")
 
     def _tell(self, done: int, total: int | None, text: str) -> None:
@@ -129,7 +127,7 @@ class _NotebookText:
 
 
 class _NotebookBar(_NotebookText):
-    """A bar of HTML: a widget would reopen as an error if the notebook is saved and the kernel dies meanwhile."""
+    """A bar in HTML: a widget would reopen as an error if the notebook were saved and the kernel died meanwhile."""
 
     def _bundle(self, done: int, total: int | None, text: str) -> Mapping[str, str]:
         # While the total is unknown, the bar is empty and the text counts.

@@ -1,4 +1,4 @@
-"""Tab completion for the magics: options, their values, names of graphs and DataFrames (IPython's matcher API)."""
+"""Completes the magics by Tab: options, their values, names of graphs and DataFrames (IPython's matcher API)."""
 
 from __future__ import annotations
 
@@ -42,8 +42,6 @@ def completions(magics: FlinkMagics, line: str) -> list[str]:
 
     Parameters
     ----------
-    magics : FlinkMagics
-        The magics, and the graphs that they know.
     line : str
         Such as ``%flinkrun del`` or ``%%flinkgraph delays --par``. All facts about options come from the magics' own
         parsers: names, choices, and for a type with `suggestions`, those.

@@ -1,4 +1,4 @@
-"""The graphs that a notebook has defined."""
+"""Keeps the graphs that a notebook has defined."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENDING_S = 10.0
 
 
 class NotebookGraphs(dict[str, "CompiledGraph"]):
-    """Graphs by name, in the order in which their cells last ran.
+    """Holds graphs by name, in the order in which their cells last ran.
 
     A graph is replaced when its cell runs again, even if the cell gives it another name by then. A job of the replaced
     graph continues, and can be asked for until it is over; after that the dispatcher remembers it.

@@ -1,4 +1,4 @@
-"""The texts of `%flinkjobs`."""
+"""Writes the texts of `%flinkjobs`."""
 
 from __future__ import annotations
 
@@ -38,10 +38,6 @@ def jobs_table(
 
     Parameters
     ----------
-    graphs : sequence of CompiledGraph
-        Those that the notebook knows.
-    submitted : sequence of JobDetails
-        What the dispatchers know.
     place : callable
         Returns the cell and the line of a job of the session mode.
     """

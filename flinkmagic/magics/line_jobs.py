@@ -1,4 +1,4 @@
-"""The jobs of the session mode: each is that of a line of a cell, and of no graph that the notebook knows."""
+"""Keeps the jobs of the session mode: each belongs to a line of a cell, and to no graph that the notebook knows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flinkmagic.session.actions.action_report import ActionListener, ActionReport
 
 MOST_JOBS = 200
-"""How many are known that are over: more than a dispatcher remembers."""
+"""How many finished jobs are known: more than a dispatcher remembers."""
 
 
 _CANCEL_S = 10.0
@@ -58,7 +58,7 @@ class LineWork:
 
 
 class LineJobs:
-    """The jobs that the lines of cells have needed; can be called from any thread.
+    """The jobs that the lines of cells have needed; callable from any thread.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class LineJobs:
         self._lock = threading.Lock()
 
     def add(self, job: Job, number: int, location: SourceLocation) -> None:
-        """Note the job of a line in the cell of that number."""
+        """Add the job of a line in the cell of that number."""
         line = (location.called_from or location).line
         known = LineJob(f"cell_{number}", f"cell {number}, line {line}", weakref.ref(job))
         with self._lock:
@@ -84,14 +84,14 @@ class LineJobs:
                     del self._jobs[key]
 
     def add_work(self, work: CallWork, method: str, number: int, location: SourceLocation) -> None:
-        """Note what Spark runs for an action of the cell of that number; it is forgotten when it is over."""
+        """Add what Spark runs for an action of the cell of that number; it is forgotten when it is over."""
         line = (location.called_from or location).line
         with self._lock:
             self._works = [one for one in self._works if not one.work.wait(0)]
             self._works.append(LineWork(f"cell_{number}", f"{method}, cell {number}, line {line}", work))
 
     def place(self, details: JobDetails) -> str | None:
-        """Return the cell and the line of a job; None if it is none of the mode's."""
+        """Return the cell and the line of a job; None if the mode does not know the job."""
         known = self._known(details)
         return None if known is None else known.place
 
@@ -128,17 +128,7 @@ class LineJobs:
 
 
 class NotedActions:
-    """Notes the jobs of a cell's actions, and tells another one (`ActionListener`).
-
-    Parameters
-    ----------
-    jobs : LineJobs
-        Where they are noted.
-    number : int
-        The cell's.
-    listener : ActionListener
-        Whom else to tell of the actions.
-    """
+    """Adds the jobs of a cell's actions to `LineJobs`, and tells another `ActionListener`."""
 
     def __init__(self, jobs: LineJobs, number: int, listener: ActionListener) -> None:
         self._jobs, self._number, self._listener = jobs, number, listener
@@ -148,12 +138,12 @@ class NotedActions:
         self._listener.action_began(call)
 
     def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
-        """Note the job, before any of it is shown."""
+        """Add the job, before any of it is shown."""
         self._jobs.add(job, self._number, call.location)
         self._listener.job_started(call, graph, job)
 
     def work_started(self, call: ActionCall, work: CallWork) -> None:
-        """Note what Spark runs for the action itself."""
+        """Add what Spark runs for the action itself."""
         self._jobs.add_work(work, call.method, self._number, call.location)
         self._listener.work_started(call, work)
 

@@ -1,4 +1,4 @@
-"""A job while it runs: the live view in a notebook, a progress line elsewhere, and what remains of it."""
+"""Shows a job while it runs, in a live view or a progress line, and what remains of it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ def run_live(
 
     Parameters
     ----------
-    graph : CompiledGraph
-        What to run.
     detach : bool
         Return immediately; the view continues.
     widget : bool
@@ -80,15 +78,6 @@ def run_live(
 
 def follow(graph: CompiledGraph, job: Job, shown: Shown, *, detach: bool = False) -> None:
     """Show a job that runs; wait for it, unless it is detached, and raise what it has failed with.
-
-    Parameters
-    ----------
-    graph, job : CompiledGraph, Job
-        What runs.
-    shown : Shown
-        Shows it.
-    detach : bool
-        Return immediately.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The job view in a notebook's output, and the picture that takes its place.
+"""Shows the job view in a notebook's output, and the picture that takes its place.
 
 A notebook is saved without the state of its widgets, so an output that holds a widget when it is saved reopens as an
 error. Therefore the output always holds a picture, and the view covers it (`JobView.in_place_of`). When the job is over
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from flinkmagic.scheduling.job_status import JobStatus
 
 UPDATE_S = 0.25
-"""Between two looks at a running job: 4 updates a second."""
+"""The time between two looks at a running job: 4 updates a second."""
 
 IDLE_S = 120.0
-"""A view that was not used for so long is removed when its job ends."""
+"""A view that was not used for this long is removed when its job ends."""
 
 
 class Shown(Protocol):
@@ -93,8 +93,6 @@ class LiveView:
 
     Parameters
     ----------
-    graph : CompiledGraph
-        What is shown.
     job : Job, optional
         The run that is shown; one that starts later is shown from then on.
     lasting : bool

@@ -1,4 +1,4 @@
-"""A loop in the output of its cell: its progress while it runs, with its graph, and its graph in the end.
+"""Shows a loop in the output of its cell: its progress with its graph while it runs, and its graph in the end.
 
 What draws it is imported with the first loop, so that loading the extension costs next to nothing.
 """
@@ -50,7 +50,7 @@ class LoopViews:
 
     @contextmanager
     def __call__(self, loop: Iteration) -> Iterator[None]:
-        """Show a loop while the block runs, and what it has come to."""
+        """Show a loop while the block runs, and how it ended."""
         shell = get_ipython()
         if shell is None or getattr(self._within, "loop", None) is not None:
             yield

@@ -1,4 +1,4 @@
-"""The newest of what is shown: the rest is let go of."""
+"""Holds the newest of what is shown, and lets go of the rest."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ T = TypeVar("T")
 
 
 class Newest(Generic[T]):
-    """Holds the last `most` things that were added; can be called from any thread.
+    """Holds the last `most` things that were added; callable from any thread.
 
     Parameters
     ----------
-    most : int
-        How many.
     let_go : callable
         Called with each that is held no more.
     is_idle : callable, optional

@@ -1,4 +1,4 @@
-"""What a graph that was compiled and not run has yet to write: a cell that looks for it is told so."""
+"""Tells a cell that looks for missing data that a graph, compiled and not run, has yet to write it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,12 @@ _MISSING = {"PATH_NOT_FOUND": "path", "TABLE_OR_VIEW_NOT_FOUND": "relationName"}
 
 
 class MissingTargetNotes:
-    """Called after each cell (IPython's ``post_run_cell``): adds a line to an error that waits for a known graph.
+    """Adds a line to an error that a known graph's run would prevent; called after each cell (``post_run_cell``).
 
     Parameters
     ----------
     shell : InteractiveShell
         Its session resolves paths.
-    graphs : NotebookGraphs
-        What is known.
     """
 
     def __init__(self, shell: Any, graphs: NotebookGraphs) -> None:

@@ -1,4 +1,4 @@
-"""Notes what cells read and define as they run, and says which of them are stale (see `session.staleness`)."""
+"""Records what cells read and define as they run, and says which of them are stale (see `session.staleness`)."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _PYTHON_MAGICS = frozenset({"capture", "flinkgraph", "prun", "time", "timeit"})
 """Cell magics below which a cell's own Python stands."""
 
 MOST_ACTIONS = 20
-"""Of how many actions of a cell, on DataFrames without a name, the files are noted."""
+"""Of how many actions of a cell, on DataFrames without a name, the files are recorded."""
 
 _again: ContextVar[CellRecord | None] = ContextVar("flinkmagic_again", default=None)
 
 
 def running_again() -> CellRecord | None:
-    """Return the cell whose code is executed again inside another cell; None where none is."""
+    """Return the cell whose code is executed again inside another cell; None if none is."""
     return _again.get()
 
 
@@ -57,7 +57,7 @@ def executed_again(record: CellRecord) -> Iterator[None]:
 
 @dataclass(eq=False)
 class NotedCell:
-    """A cell that runs and is noted."""
+    """A cell that runs and is recorded."""
 
     record: CellRecord
     """What is known of it when it begins."""
@@ -68,13 +68,13 @@ class NotedCell:
     files: dict[ListedFiles, None] = field(default_factory=dict)
     """What its actions have read."""
     actions: int = 0
-    """How many DataFrames without a name were asked for that."""
+    """How many DataFrames without a name were asked for their files."""
     uses_spark: bool = False
     """Whether an action or a write has run."""
 
 
 def _never_raises(method: Callable[P, T]) -> Callable[P, T | None]:
-    """Let a mistake of ours cost what is noted of a cell, not the cell."""
+    """Let a mistake of ours cost what is recorded of a cell, not the cell."""
 
     @functools.wraps(method)
     def noted(*arguments: P.args, **options: P.kwargs) -> T | None:
@@ -88,13 +88,7 @@ def _never_raises(method: Callable[P, T]) -> Callable[P, T | None]:
 
 
 class NotedCells:
-    """The cells of a notebook that have run while they were captured.
-
-    Parameters
-    ----------
-    shell : InteractiveShell
-        Whose cells they are.
-    """
+    """The cells of a notebook that have run while they were captured."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -106,7 +100,7 @@ class NotedCells:
 
     @_never_raises
     def begin(self, raw: str, number: int, cell: str | None) -> NotedCell | None:
-        """Begin a cell; None if it runs inside one that is noted, as the body of `%%time` does."""
+        """Begin a cell; None if it runs inside one that is recorded, as the body of `%%time` does."""
         again = running_again()
         if self._open and (again is None or self._open[-1].record.cell == again.cell):
             return None
@@ -120,7 +114,7 @@ class NotedCells:
 
     @_never_raises
     def act(self, run: NotedCell | None, df: DataFrame) -> None:
-        """Note the files of a DataFrame that an action reads."""
+        """Record the files of a DataFrame that an action reads."""
         if run is None:
             return
         run.uses_spark = True
@@ -170,7 +164,7 @@ class NotedCells:
 
     @property
     def current(self) -> NotedCell | None:
-        """The innermost cell that is noted now."""
+        """The innermost cell that is being recorded."""
         return self._open[-1] if self._open else None
 
     def _defined(self, run: NotedCell) -> dict[str, ValueFact]:
@@ -187,7 +181,7 @@ class NotedCells:
         return defines
 
     def _know_frames(self, program: Program, defines: Mapping[str, ValueFact]) -> None:
-        """Note the facts of a program's DataFrames for those to which a job may bind their names."""
+        """Record the facts of a program's DataFrames for those to which a job may bind their names."""
         facts = self._rebound.setdefault(program.registry, {})
         for name, fact in defines.items():
             value = self._shell.user_ns[name]

@@ -1,4 +1,4 @@
-"""A graph's options after a magic and in `%config`, both made from their table (`flinkmagic.options`)."""
+"""Makes a graph's options after a magic and in `%config` from their table (`flinkmagic.options`)."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The session mode: each cell is captured as it runs, without a magic in it, and nothing is deferred.
+"""Runs the session mode: captures each cell as it runs, without a magic in it, and defers nothing.
 
 IPython's events begin and end the capture of a cell. ``pre_run_cell`` is triggered in the context in which the cell
-then runs, be it the task of a cell that awaits, so that the capture's context variable reaches the cell's code (seen on
-IPython 8.39 and 9.18, in a terminal and in a kernel). ``post_run_cell`` may be triggered outside of that task. Between
-cells PySpark is as it was, whether the mode is on or off.
+then runs (the task of a cell that awaits, for example), so that the capture's context variable reaches the cell's code
+(seen on IPython 8.39 and 9.18, in a terminal and in a kernel). ``post_run_cell`` may be triggered outside of that task.
+Between cells PySpark is as it was, whether the mode is on or off.
 
-A capture belongs to one Spark session from its start. A cell that finds no session runs plainly, also once it has made
-one; so does what follows in a cell that stops its session. The next cell is captured.
+A capture belongs to one Spark session from its start. A cell that finds no session runs plainly, even after it has
+made one; so does the rest of a cell that stops its session. The next cell is captured.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RunningCell:
     jobs: int = 0
     """How many jobs its lines have needed."""
     noted: NotedCell | None = None
-    """What is noted of it, to tell later whether its results are stale."""
+    """What is recorded of it, to tell later whether its results are stale."""
     raised: bool = False
     """Whether it has ended in an exception."""
 
@@ -162,7 +162,7 @@ class SessionMode:
                 getattr(session, name)
 
     def off(self) -> None:
-        """Capture nothing any more, from here on."""
+        """Stop capturing, from here on."""
         for cell in reversed(self._running):
             self._leave(cell)
 
@@ -291,7 +291,7 @@ class SessionMode:
         return int(self._shell.execution_count)
 
     def _source(self, cell: RunningCell) -> CellSource | None:
-        """Return the cell's text as IPython is going to compile it; None if it is none that compiles."""
+        """Return the cell's text as IPython is going to compile it; None if it does not compile."""
         raw = cell.info.raw_cell
         text = getattr(cell.info, "transformed_cell", None)
         if text is None:  # before IPython 9

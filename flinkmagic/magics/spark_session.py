@@ -1,4 +1,4 @@
-"""Which SparkSession a cell belongs to."""
+"""Finds the SparkSession that a cell belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`%flinkrun --stale`: lists the stale cells, and executes their code again."""
+"""Lists the stale cells, and executes their code again (`%flinkrun --stale`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line of a terminal that is rewritten in place."""
+"""Rewrites a line of a terminal in place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class RewrittenLine:
     Parameters
     ----------
     stream : {"stdout", "stderr"}
-        Where; the stream is looked up at each use, as a cell may replace it.
+        The stream is looked up at each use, as a cell may replace it.
     """
 
     def __init__(self, stream: str = "stdout") -> None:
@@ -26,7 +26,7 @@ class RewrittenLine:
         self._width = len(line)
 
     def wipe(self) -> None:
-        """Show nothing any more."""
+        """Remove the text."""
         if self._width:
             self._put(f"\r{' ' * self._width}\r")
             self._width = 0

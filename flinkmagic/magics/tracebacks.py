@@ -1,4 +1,4 @@
-"""Interrupts, shown as those of any cell: the user's own lines, and none of ours or of what we wait in."""
+"""Shows interrupts as those of any cell: the user's own lines, and none of ours or of what we wait in."""
 
 from __future__ import annotations
 

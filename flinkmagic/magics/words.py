@@ -1,4 +1,4 @@
-"""What is typed after a magic: words, help, and mistakes, answered with what was probably meant."""
+"""Reads what is typed after a magic: words, help, and mistakes, answered with what was probably meant."""
 
 from __future__ import annotations
 

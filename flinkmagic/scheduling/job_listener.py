@@ -24,7 +24,7 @@ class JobListener(Protocol):
     def on_execution_state_changed(
         self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
     ) -> None:
-        """Handle that the current executions of `vertices` entered `state`.
+        """Handle the entry of the current executions of `vertices` into `state`.
 
         CREATED means that they were reset for a new attempt.
         """

@@ -126,7 +126,7 @@ class JobMaster:
         self._main_thread.execute(declare)
 
     def notify_not_enough_resources(self, acquired: int) -> None:
-        """Handle that the resource manager has no more than `acquired` slots for this job."""
+        """Handle the news that the resource manager has no more than `acquired` slots for this job."""
         self._event_log.add("job master", f"hears that there are no more than {acquired} slots for it")
         self.slot_pool.notify_not_enough_resources(acquired)
 

@@ -51,11 +51,11 @@ class SchedulingStrategy(Protocol):
         ...
 
     def on_execution_finished(self, vertex: int) -> None:
-        """Handle that a vertex is FINISHED."""
+        """Handle the end of a vertex that is FINISHED."""
         ...
 
     def on_vertices_reset(self, vertices: Iterable[int]) -> None:
-        """Handle that vertices will be restarted: what they made no longer counts."""
+        """Handle the coming restart of vertices: what they made no longer counts."""
         ...
 
     def restart_tasks(self, vertices: Iterable[int]) -> None:

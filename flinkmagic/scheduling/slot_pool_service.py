@@ -43,7 +43,7 @@ class SlotPoolService(PhysicalSlotProvider, Protocol):
         ...
 
     def notify_not_enough_resources(self, acquired: int) -> None:
-        """Handle that there are no more slots than `acquired` for this job."""
+        """Handle the news that there are no more slots than `acquired` for this job."""
         ...
 
     def close_async(self) -> CompletableFuture[None]:

@@ -130,6 +130,10 @@ def random_faults(
 
     Parameters
     ----------
+    vertices : sequence of (name, parallelism)
+        Those of the job.
+    task_managers : sequence of (name, slots)
+        Those of the cluster.
     horizon_ms : float
         The time before which all of them happen.
     back_after_ms : float

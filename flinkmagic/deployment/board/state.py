@@ -308,8 +308,6 @@ class BoardState:
         How many slots the job may use; by default all of the session's.
     after : mapping of int to sequence of int
         By vertex, those that must be finished before it is submitted.
-    restarts : bool
-        Whether the job may be restarted.
     """
 
     def __init__(

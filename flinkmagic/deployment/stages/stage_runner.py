@@ -332,7 +332,7 @@ class StageRun:
         self._tasks_over.set()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait until nothing of it runs on its thread any more; return whether that is so."""
+        """Wait until its thread runs nothing of it; return whether that is so."""
         return self._has_ended.wait(timeout_s)
 
     def _run(self) -> None:

@@ -23,7 +23,7 @@ class LeaderContender(Protocol):
         ...
 
     def handle_error(self, error: Exception) -> None:
-        """Handle that this contender will never lead."""
+        """Handle the news that this contender will never lead."""
         ...
 
 

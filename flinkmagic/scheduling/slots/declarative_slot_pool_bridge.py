@@ -115,7 +115,7 @@ class DeclarativeSlotPoolBridge:
         self.pool.decrease_requirements_by(1)
 
     def notify_not_enough_resources(self, acquired: int) -> None:
-        """Handle that there are no more slots than `acquired` for this job."""
+        """Handle the news that there are no more slots than `acquired` for this job."""
         waiting = [r for r in self._pending.values() if r.slot_will_be_occupied_indefinitely]
         if waiting:
             groups = sorted({request.slot_sharing_group for request in waiting})

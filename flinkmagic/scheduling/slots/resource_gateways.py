@@ -71,7 +71,7 @@ class JobMasterGateway(Protocol):
         ...
 
     def notify_not_enough_resources(self, acquired: int) -> None:
-        """Handle that the resource manager has no more than `acquired` slots for this job."""
+        """Handle the news that the resource manager has no more than `acquired` slots for this job."""
         ...
 
 
@@ -107,5 +107,5 @@ class TaskExecutorsResourceManagerGateway(ResourceManagerGateway, Protocol):
         ...
 
     def disconnect_task_manager(self, resource_id: str, cause: BaseException) -> None:
-        """Handle that an executor is gone."""
+        """Remove an executor that is gone."""
         ...
