@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class CapturedCell:
-    """A cell that is captured, compiled, and shown or run.
+    """Captures a cell, compiles it, and shows or runs its graph.
 
     Parameters
     ----------

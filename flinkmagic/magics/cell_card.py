@@ -49,7 +49,7 @@ WORK_S = 0.5
 
 
 class CellCard:
-    """The card of one cell; without an action or a write there is none.
+    """Shows the card of one cell; without an action or a write there is none.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`%%flinkgraph` and the line magics."""
+"""Defines `%%flinkgraph` and the line magics."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class LineWork:
 
 
 class LineJobs:
-    """The jobs that the lines of cells have needed; callable from any thread.
+    """Keeps the jobs that the lines of cells have needed; callable from any thread.
 
     Parameters
     ----------

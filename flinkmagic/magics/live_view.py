@@ -89,7 +89,7 @@ def final_bundle(graph: CompiledGraph, job: Job | None) -> Mapping[str, Any]:
 
 
 class LiveView:
-    """The view in an output, over the picture that is saved.
+    """Shows the view in an output, over the picture that is saved.
 
     Parameters
     ----------

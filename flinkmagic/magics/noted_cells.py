@@ -88,7 +88,7 @@ def _never_raises(method: Callable[P, T]) -> Callable[P, T | None]:
 
 
 class NotedCells:
-    """The cells of a notebook that have run while they were captured."""
+    """Keeps the cells of a notebook that have run while they were captured."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell

@@ -18,7 +18,7 @@ from flinkmagic.scheduling.slots.shared_slot import LogicalSlot
 
 
 class DeploymentFailureHandler(Protocol):
-    """Is notified of executions that could not be deployed."""
+    """Handles executions that could not be deployed."""
 
     def fail_execution(self, vertex: int, error: BaseException) -> None:
         """Fail the current execution of a vertex."""

@@ -8,7 +8,7 @@ _PREFIXES = ("Source: ", "Sink: ")
 
 
 def names_of(vertex: JobVertex) -> list[str]:
-    """Return a job vertex's own name and those of its operators, with and without Flink's prefixes of sources and sinks."""
+    """Return a vertex's own name and those of its operators, with and without Flink's prefixes of sources and sinks."""
     names = [vertex.name, *(operator.name for operator in vertex.operators)]
     bare = [name.removeprefix(prefix) for name in names for prefix in _PREFIXES]
     return list(dict.fromkeys([*names, *bare]))

@@ -35,7 +35,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Observations:
-    """The observations that the sinks of one job hold."""
+    """Completes the observations that the sinks of one job hold."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark

@@ -62,7 +62,7 @@ class StageCancelledError(Exception):
 
 
 class StageRunner:
-    """What the stages of one deployment share; runs their handles.
+    """Runs the handles of one deployment's stages, and holds what they share.
 
     Parameters
     ----------

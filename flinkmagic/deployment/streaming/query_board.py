@@ -84,7 +84,7 @@ class QueryTasks:
 
 
 class QueryBoard:
-    """The rules, over the queries of one job.
+    """Applies the rules to the queries of one job.
 
     Parameters
     ----------

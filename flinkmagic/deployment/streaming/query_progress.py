@@ -111,7 +111,7 @@ class QuerySeen:
 
 
 class QueryProgress:
-    """The last batches of one query, over its restarts, and its tasks; read on demand, from any thread."""
+    """Keeps the last batches of one query, over its restarts, and its tasks; read on demand, from any thread."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark

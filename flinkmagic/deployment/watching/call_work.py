@@ -43,7 +43,7 @@ class WorkProgress:
 
 
 class CallWork:
-    """The Spark jobs of one call; read and cancelled from any thread.
+    """Follows the Spark jobs of one call, and cancels them; callable from any thread.
 
     Attributes
     ----------

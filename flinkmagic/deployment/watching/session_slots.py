@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SessionSlots:
-    """The slots of each executor: its cores by ``spark.task.cpus``; kept up to date by the events of running jobs."""
+    """Counts the slots of each executor: its cores by ``spark.task.cpus``; kept up to date by the events of running jobs."""
 
     UNKNOWN = 1_000_000
     """The slots of an executor that is not known yet: no limit."""

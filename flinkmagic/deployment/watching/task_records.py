@@ -70,7 +70,7 @@ class TaskRecord(NamedTuple):
 
 
 class TaskLog:
-    """The records of a job, in the order of launch; written on the main thread, read on any."""
+    """Keeps the records of a job, in the order of launch; written on the main thread, read on any."""
 
     def __init__(self, slots: SlotNumbers) -> None:
         self._lock = threading.Lock()

@@ -14,7 +14,7 @@ from flinkmagic.scheduling.recovery.leader_election import (
 
 
 class HighAvailabilityServices(Protocol):
-    """Leadership and the store of jobs."""
+    """Provides leader election and the store of jobs."""
 
     @property
     def job_graph_store(self) -> JobGraphStore | None:
@@ -27,7 +27,7 @@ class HighAvailabilityServices(Protocol):
 
 
 class StandaloneHaServices:
-    """Jobs end with their process, and no one contends for them (Flink's class of that name)."""
+    """Lets jobs end with their process; no one contends for them (Flink's class of that name)."""
 
     job_graph_store: JobGraphStore | None = None
 
