@@ -30,7 +30,7 @@ class SparkResourceManager:
         job_master.event_log.add("resource manager", f"the master of job {job_master.job_id} registers")
 
     def declare_required_resources(self, job_id: str, slots: int) -> None:
-        """Note how many slots a job needs in all, and log how many there are."""
+        """Record how many slots a job needs in all, and log how many there are."""
         master, before = self._masters.get(job_id), self._required.get(job_id)
         if master is not None and slots not in (before, 0):
             self._required[job_id] = slots

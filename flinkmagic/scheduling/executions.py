@@ -82,7 +82,7 @@ class Executions:
         self._tell((vertex,), to, at_ms, error)
 
     def assign(self, vertex: int, slot: PhysicalSlot) -> None:
-        """Note the slot of a vertex's current execution."""
+        """Record the slot of a vertex's current execution."""
         self.slots[vertex] = slot
         self.last_resource[vertex] = slot.resource_id
         self.graph.assign_resource(vertex, slot.resource_id, slot.allocation_id)

@@ -53,7 +53,7 @@ class HeartbeatManager:
         self._heard_at_ms.pop(target, None)
 
     def heard_from(self, target: str) -> None:
-        """Note a sign of life."""
+        """Record a sign of life."""
         if target in self._targets:
             self._heard_at_ms[target] = self._clock.now_ms()
 

@@ -38,7 +38,7 @@ class JobEventLog:
         self._events: deque[JobEvent] = deque(maxlen=size)
 
     def add(self, source: str, text: str) -> None:
-        """Note an event of a component, at the present instant."""
+        """Record an event of a component, at the present instant."""
         self._events.append(JobEvent(self._clock.now_ms(), source, text))
 
     def events(self) -> tuple[JobEvent, ...]:

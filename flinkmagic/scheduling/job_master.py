@@ -133,7 +133,7 @@ class JobMaster:
     # -- task executors --------------------------------------------------------------------------------
 
     def register_task_manager(self, resource_id: str, gateway: TaskExecutorGateway) -> None:
-        """Note that an executor has slots for this job."""
+        """Record that an executor has slots for this job."""
         if self._task_managers.get(resource_id) is gateway:
             return
         if resource_id in self._task_managers:
@@ -154,7 +154,7 @@ class JobMaster:
         return self.scheduler.update_task_execution_state(transition)
 
     def heartbeat_from_task_manager(self, resource_id: str) -> None:
-        """Note an executor's sign of life."""
+        """Record an executor's sign of life."""
         self._heartbeats.heard_from(resource_id)
 
     def fail_slot(self, resource_id: str, allocation_id: str, cause: BaseException) -> None:

@@ -41,7 +41,7 @@ class JobMasterPartitionTracker:
     def start_tracking(
         self, partition: int, partition_id: ResultPartitionID, resource_id: str, gateway: TaskExecutorGateway
     ) -> None:
-        """Note that an attempt on an executor makes a partition; the gateway will be asked to delete it."""
+        """Record that an attempt on an executor makes a partition; the gateway will be asked to delete it."""
         if self._is_released_by_scheduler[self._topology.result_of[partition]]:
             self._is_tracked[partition] = 1
             self._holders[partition] = _Holder(resource_id, gateway, partition_id)
@@ -123,7 +123,7 @@ class RegionPartitionGroupReleaseStrategy:
             self._open_groups[result.first_partition : result.first_partition + result.n_partitions] += 1
 
     def vertex_finished(self, vertex: int) -> list[int]:
-        """Note that a vertex is FINISHED; return the partitions that may be released now."""
+        """Record that a vertex is FINISHED; return the partitions that may be released now."""
         if self._is_finished[vertex]:
             return []
         self._is_finished[vertex] = 1
@@ -140,7 +140,7 @@ class RegionPartitionGroupReleaseStrategy:
         return releasable
 
     def vertex_unfinished(self, vertex: int) -> None:
-        """Note that a vertex that was FINISHED runs again."""
+        """Record that a vertex that was FINISHED runs again."""
         if not self._is_finished[vertex]:
             return
         self._is_finished[vertex] = 0

@@ -328,7 +328,7 @@ class StageRun:
             _LOG.debug("nothing to cancel under %s, the session is gone: %s", self.tag, gone)
 
     def tasks_over(self) -> None:
-        """Note that no task of this submission is left."""
+        """Record that no task of this submission is left."""
         self._tasks_over.set()
 
     def join(self, timeout_s: float) -> bool:

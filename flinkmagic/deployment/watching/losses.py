@@ -30,7 +30,7 @@ class Losses:
         self._reasons: dict[str, str] = {}
 
     def executor_removed(self, event: ExecutorRemoved) -> None:
-        """Note a lost executor."""
+        """Record a lost executor."""
         self._reasons[event.executor] = event.reason
 
     def of(self, end: TaskEnded, job_vertex: ExecutionJobVertex) -> ExecutorRecoveryError | None:

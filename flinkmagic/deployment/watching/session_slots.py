@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SessionSlots:
-    """Counts the slots of each executor: its cores by ``spark.task.cpus``; kept up to date by the events of running jobs."""
+    """The slots of each executor: its cores by ``spark.task.cpus``; kept up to date by the events of running jobs."""
 
     UNKNOWN = 1_000_000
     """The slots of an executor that is not known yet: no limit."""
@@ -47,7 +47,7 @@ class SessionSlots:
             return False
 
     def take(self, event: ExecutorAdded | ExecutorRemoved) -> None:
-        """Note an executor that came or went."""
+        """Record an executor that came or went."""
         if isinstance(event, ExecutorAdded):
             self._of[event.executor] = event.cores // self._cpus_per_task
         else:

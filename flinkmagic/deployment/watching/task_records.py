@@ -84,7 +84,7 @@ class TaskLog:
             return list(self._of.values())
 
     def started(self, task: TaskStarted, vertex_id: str, vertex: str, role: str) -> int:
-        """Note a launch; return the number of the slot that the task was put in."""
+        """Record a launch; return the number of the slot that the task was put in."""
         key = (vertex_id, task.partition, role == "helper")
         slot = self._slots.take(task.executor, task.task_id)
         record = TaskRecord(
@@ -108,7 +108,7 @@ class TaskLog:
         return slot
 
     def ended(self, end: TaskEnded) -> None:
-        """Note an end."""
+        """Record an end."""
         executor, task_id = end.started.executor, end.started.task_id
         guest = self._slots.give_back(executor, task_id)
         if guest is not None:
@@ -116,7 +116,7 @@ class TaskLog:
         self._change(task_id, **_what_became_of_it(end))
 
     def output_lost(self, task_id: int) -> None:
-        """Note that Spark runs a task again that has succeeded."""
+        """Record that Spark runs a task again that has succeeded."""
         record = self._of.get(task_id)
         if record is not None and record.end_ms is not None:
             self._change(task_id, reason=RESUBMITTED)

@@ -140,26 +140,26 @@ class JobGraphStore:
 
 
 def append_dataset(journal: JobJournal, dataset: StoredDataset) -> None:
-    """Note that rows are in files."""
+    """Record that rows are in files."""
     data = {"key": dataset.key, "folder": dataset.folder, "schema": dataset.schema_json}
     journal.append("dataset_written", data)
 
 
 def append_write(journal: JobJournal, key: str, write: StoredWrite) -> None:
-    """Note that a write is committed, or overwritten; `append_target` says what its target held then."""
+    """Record that a write is committed, or overwritten; `append_target` says what its target held then."""
     journal.append("write_committed", {"key": key, "target": write.target, "replaced_by": list(write.replaced_by)})
 
 
 def append_target(journal: JobJournal, target: str, files: list[str] | None) -> None:
-    """Note what the target of writes holds."""
+    """Record what the target of writes holds."""
     journal.append("target_listed", {"target": target, "files": files})
 
 
 def append_part(journal: JobJournal) -> None:
-    """Note that the job runs some of its graph's sinks."""
+    """Record that the job runs some of its graph's sinks."""
     journal.append("part_of_graph", {})
 
 
 def append_status(journal: JobJournal, status: JobStatus) -> None:
-    """Note the status of the job."""
+    """Record the status of the job."""
     journal.append("job_status", {"status": status.value})

@@ -47,7 +47,7 @@ class JobMasterGateway(Protocol):
         ...
 
     def register_task_manager(self, resource_id: str, gateway: TaskExecutorGateway) -> None:
-        """Note that an executor has slots for this job."""
+        """Record that an executor has slots for this job."""
         ...
 
     def offer_slots(self, resource_id: str, offers: Sequence[SlotOffer]) -> list[SlotOffer]:
@@ -59,7 +59,7 @@ class JobMasterGateway(Protocol):
         ...
 
     def heartbeat_from_task_manager(self, resource_id: str) -> None:
-        """Note an executor's sign of life."""
+        """Record an executor's sign of life."""
         ...
 
     def fail_slot(self, resource_id: str, allocation_id: str, cause: BaseException) -> None:
@@ -83,7 +83,7 @@ class ResourceManagerGateway(Protocol):
         ...
 
     def declare_required_resources(self, job_id: str, slots: int) -> None:
-        """Note how many slots a job needs in all."""
+        """Record how many slots a job needs in all."""
         ...
 
     def disconnect_job_master(self, job_id: str) -> None:
@@ -99,11 +99,11 @@ class TaskExecutorsResourceManagerGateway(ResourceManagerGateway, Protocol):
         ...
 
     def notify_slot_available(self, resource_id: str, slot_index: int) -> None:
-        """Note that a slot of an executor is free again."""
+        """Record that a slot of an executor is free again."""
         ...
 
     def heartbeat_from_task_manager(self, resource_id: str) -> None:
-        """Note an executor's sign of life."""
+        """Record an executor's sign of life."""
         ...
 
     def disconnect_task_manager(self, resource_id: str, cause: BaseException) -> None:

@@ -97,11 +97,11 @@ class ResourceManager:
         self._assign()
 
     def heartbeat_from_task_manager(self, resource_id: str) -> None:
-        """Note an executor's sign of life."""
+        """Record an executor's sign of life."""
         self._heartbeats.heard_from(resource_id)
 
     def notify_slot_available(self, resource_id: str, slot_index: int) -> None:
-        """Note that a slot of an executor is free again."""
+        """Record that a slot of an executor is free again."""
         executor = self._executors.get(resource_id)
         if executor is not None and executor.slots[slot_index] is not None:
             executor.slots[slot_index] = None
@@ -131,7 +131,7 @@ class ResourceManager:
         self._jobs[job_master.job_id] = _Job(job_master)
 
     def declare_required_resources(self, job_id: str, slots: int) -> None:
-        """Note how many slots a job needs in all."""
+        """Record how many slots a job needs in all."""
         job = self._jobs.get(job_id)
         if job is not None:
             job.required = slots
